@@ -42,7 +42,7 @@ func TestStore(t *testing.T) {
 		"nothing":          {},
 	} {
 		sink := &refusing{err: tt.accept}
-		kept, err := platform.Store(t.Context(), sink, tt.events, messages.RawEvent{Platform: "p", Raw: []byte("raw"), Reason: tt.reason})
+		kept, err := platform.Store(t.Context(), sink, "p", "", platform.Meaning{Events: tt.events, Raw: []byte("raw"), Reason: tt.reason})
 		if !errors.Is(err, tt.want) || kept != (tt.kept != "") || len(sink.kept) > 0 != kept {
 			t.Errorf("%s: kept %v, %v, %v", name, kept, sink.kept, err)
 			continue

@@ -1,11 +1,16 @@
 package github
 
 import (
+	"cmp"
 	"context"
+	"crypto/rsa"
 	"errors"
+	"iter"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/go-github/v62/github"
@@ -30,32 +35,64 @@ type api struct {
 	owner, repo string
 }
 
-// nothing is what a call returns that returns nothing.
-type nothing struct{}
+// client makes GitHub's calls, each with the credentials of its caller and within the
+// limits, and classifies their errors.
+type client struct {
+	appID   string          // of the App
+	token   string          // a personal one
+	key     *rsa.PrivateKey // nil with a personal token
+	base    *url.URL        // of the API, with a slash at the end
+	http    *http.Client
+	clients sync.Map // caller -> *github.Client
+	limits  *exchange.Budget
+	scrub   *exchange.Scrubber
+	clock   exchange.Clock
+	observe func(string)
+
+	assertion minted                              // of the App
+	tokens    *platform.Recent[tokenKey, *minted] // of installations
+	homes     *platform.Recent[string, int64]     // repository -> installation
+}
+
+func newClient(cfg Config) *client {
+	c := &client{
+		appID: cfg.AppID, token: cfg.Token, observe: cfg.Observe,
+		http:   exchange.Client(exchange.Transport(cmp.Or(cfg.MaxConns, 50))),
+		limits: newBudget(cfg.Limits, exchange.AccountOf(cmp.Or(cfg.AppID, cfg.Token))),
+		scrub:  exchange.NewScrubber(secretForm.Regexp(), cfg.Token, cfg.WebhookSecret),
+		tokens: platform.NewRecent[tokenKey, *minted](1024),
+		homes:  platform.NewRecent[string, int64](4096),
+	}
+	c.assertion.lock = make(chan struct{}, 1)
+	c.base, _ = url.Parse(strings.TrimRight(cfg.APIURL, "/") + "/") // checked
+	if cfg.AppID != "" {
+		c.key, _ = parseKeyPEM(cfg.PrivateKey) // checked
+	}
+	return c
+}
 
 // call makes one call when the limits allow it and classifies its error. A token of
 // an installation that GitHub refuses is replaced once; a short refusal because of a
 // limit is waited out.
-func call[T any](ctx context.Context, a *Adapter, who caller, o op, f func(g api) (T, *github.Response, error)) (T, *github.Response, error) {
-	var none T
+func (c *client) call(ctx context.Context, who caller, o op, f func(g api) (*github.Response, error)) (*github.Response, error) {
 	deadline := time.Now().Add(exchange.ShortWait)
 	for renewed := false; ; {
-		token, m, err := a.credential(ctx, who)
+		token, m, err := c.credential(ctx, who)
 		if err != nil {
-			return none, nil, err
+			return nil, err
 		}
-		seen := a.watch(who, o, token)
-		out, resp, err := f(api{Client: a.client(who), ctx: seen.Context(ctx)})
+		seen := c.watch(who, o, token)
+		resp, err := f(api{Client: c.library(who), ctx: seen.Context(ctx)})
 		if _, accepted := errors.AsType[*github.AcceptedError](err); accepted {
 			err = nil // status 202: GitHub is going to do it
 		}
 		if err == nil {
-			a.limits.Calm(who.key())
-			return out, resp, nil
+			c.limits.Calm(who.key())
+			return resp, nil
 		}
 		if seen.Status() == http.StatusUnauthorized && !renewed {
-			if m == nil && who == asApp && resp != nil && a.clock.Learn(resp.Response) >= assertionSkew/2 {
-				m = &a.assertion // it was refused for its times
+			if m == nil && who == asApp && resp != nil && c.clock.Learn(resp.Response) >= assertionSkew/2 {
+				m = &c.assertion // it was refused for its times
 			}
 			if m != nil {
 				m.drop(token)
@@ -64,75 +101,98 @@ func call[T any](ctx context.Context, a *Adapter, who caller, o op, f func(g api
 			}
 		}
 		if ours, ok := errors.AsType[*fault.Error](err); ok {
-			return none, nil, ours // it was not sent
+			return nil, ours // it was not sent
 		}
-		err = a.classify(ctx, who, o, err, seen)
+		err = c.classify(ctx, who, o, err, seen)
 		if fault.Is(err, fault.RateLimited) {
-			a.observe("rate_limited")
+			c.observe("rate_limited")
 			if !o.shed && !time.Now().Add(exchange.RetryAfter(err)).After(deadline) {
 				continue
 			}
 		}
-		return none, resp, err
+		return resp, err
 	}
 }
 
 // watch returns what watches over a call: its credentials, its costs, its outcome.
-func (a *Adapter) watch(who caller, o op, token string) *exchange.Call {
-	seen := &exchange.Call{Idempotent: !o.once, Scrub: a.scrub, Clock: &a.clock, Header: http.Header{"Authorization": {"Bearer " + token}}}
+func (c *client) watch(who caller, o op, token string) *exchange.Call {
+	seen := &exchange.Call{Idempotent: !o.once, Scrub: c.scrub, Clock: &c.clock, Header: http.Header{"Authorization": {"Bearer " + token}}}
 	if o.etag != "" {
 		seen.Header.Set("If-None-Match", o.etag)
 	}
 	seen.Admit = func(req *http.Request) error {
 		if !o.shed {
-			return a.limits.Wait(req.Context(), who.key(), costOf(who, req)...)
+			return c.limits.Wait(req.Context(), who.key(), costOf(who, req)...)
 		}
-		err := a.limits.Try(req.Context(), who.key(), costOf(who, req)...)
+		err := c.limits.Try(req.Context(), who.key(), costOf(who, req)...)
 		if err != nil {
-			a.observe("shed")
+			c.observe("shed")
 		}
 		return err
 	}
 	return seen
 }
 
-// client returns the library's client for a caller. It remembers GitHub's
+// library returns the library's client for a caller. It remembers GitHub's
 // limits, which hold for each.
-func (a *Adapter) client(who caller) *github.Client {
-	if c, ok := a.clients.Load(who); ok {
-		return c.(*github.Client)
+func (c *client) library(who caller) *github.Client {
+	if known, ok := c.clients.Load(who); ok {
+		return known.(*github.Client)
 	}
-	c := github.NewClient(a.http)
-	c.BaseURL = a.base
-	c.UserAgent = "remote-agent"
-	made, _ := a.clients.LoadOrStore(who, c)
-	return made.(*github.Client)
+	made := github.NewClient(c.http)
+	made.BaseURL = c.base
+	made.UserAgent = "remote-agent"
+	first, _ := c.clients.LoadOrStore(who, made)
+	return first.(*github.Client)
 }
 
 // inRepo makes a call in a repository.
-func inRepo[T any](ctx context.Context, a *Adapter, repo string, o op, f func(g api) (T, *github.Response, error)) (T, *github.Response, error) {
-	who, err := a.callerFor(ctx, repo)
+func (c *client) inRepo(ctx context.Context, repo string, o op, f func(g api) (*github.Response, error)) (*github.Response, error) {
+	who, err := c.callerFor(ctx, repo)
 	if err != nil {
-		var none T
-		return none, nil, err
+		return nil, err
 	}
-	out, resp, err := call(ctx, a, who, o, func(g api) (T, *github.Response, error) {
+	resp, err := c.call(ctx, who, o, func(g api) (*github.Response, error) {
 		g.owner, g.repo, _ = strings.Cut(repo, "/")
 		return f(g)
 	})
 	if fault.Is(err, fault.Gone) {
-		a.homes.Put(repo, 0) // ask again where the App is installed
+		c.homes.Put(repo, 0) // ask again where the App is installed
 	}
-	return out, resp, err
+	return resp, err
+}
+
+// call is client.call for a call that returns something.
+func call[T any](ctx context.Context, c *client, who caller, o op, f func(g api) (T, *github.Response, error)) (out T, resp *github.Response, err error) {
+	if resp, err = c.call(ctx, who, o, keeping(&out, f)); err != nil {
+		return *new(T), resp, err
+	}
+	return out, resp, nil
+}
+
+// inRepo is client.inRepo for a call that returns something.
+func inRepo[T any](ctx context.Context, c *client, repo string, o op, f func(g api) (T, *github.Response, error)) (out T, resp *github.Response, err error) {
+	if resp, err = c.inRepo(ctx, repo, o, keeping(&out, f)); err != nil {
+		return *new(T), resp, err
+	}
+	return out, resp, nil
+}
+
+// keeping keeps in out what a call returns.
+func keeping[T any](out *T, f func(g api) (T, *github.Response, error)) func(g api) (*github.Response, error) {
+	return func(g api) (resp *github.Response, err error) {
+		*out, resp, err = f(g)
+		return resp, err
+	}
 }
 
 const pageSize = 100
 
 // pages yields the elements of a list in GitHub's order, page by page.
-func pages[T any](ctx context.Context, a *Adapter, repo string, o op, limit int, list func(g api, page github.ListOptions) ([]T, *github.Response, error)) func(yield func(T, error) bool) {
+func pages[T any](ctx context.Context, c *client, repo string, o op, limit int, list func(g api, page github.ListOptions) ([]T, *github.Response, error)) func(yield func(T, error) bool) {
 	return func(yield func(T, error) bool) {
 		for page := 1; page <= limit; page++ {
-			all, _, err := inRepo(ctx, a, repo, o, func(g api) ([]T, *github.Response, error) {
+			all, _, err := inRepo(ctx, c, repo, o, func(g api) ([]T, *github.Response, error) {
 				return list(g, github.ListOptions{Page: page, PerPage: pageSize})
 			})
 			if err != nil {
@@ -162,7 +222,7 @@ func newBudget(shared platform.SharedLimits, account string) *exchange.Budget {
 }
 
 // Headroom implements platform.Measured.
-func (a *Adapter) Headroom() platform.Headroom { return a.limits.Headroom() }
+func (a *Adapter) Headroom() platform.Headroom { return a.client.limits.Headroom() }
 
 // costOf returns what GitHub counts a request for (contract C6): of 900 points a
 // minute reading takes one and writing five, of content there are 80 a minute and 500
@@ -183,4 +243,75 @@ func costOf(who caller, req *http.Request) []exchange.Share {
 		{Bucket: who.key() + " content", Every: time.Second, Burst: 20, Common: true},
 		{Bucket: who.key() + " content an hour", Every: 9 * time.Second, Burst: 80, Common: true},
 	}
+}
+
+func (c *client) askRepository(ctx context.Context, repo string) (*github.Repository, error) {
+	out, _, err := inRepo(ctx, c, repo, op{name: "reading a repository"}, func(g api) (*github.Repository, *github.Response, error) {
+		return g.Repositories.Get(g.ctx, g.owner, g.repo)
+	})
+	return out, err
+}
+
+func (c *client) askIssue(ctx context.Context, at place) (*github.Issue, error) {
+	i, _, err := inRepo(ctx, c, at.repo, op{name: "reading an issue"}, func(g api) (*github.Issue, *github.Response, error) {
+		return g.Issues.Get(g.ctx, g.owner, g.repo, at.number)
+	})
+	return i, err
+}
+
+func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, error) {
+	p, _, err := inRepo(ctx, c, at.repo, op{name: "reading a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+		return g.PullRequests.Get(g.ctx, g.owner, g.repo, at.number)
+	})
+	if err == nil && p.GetNumber() != at.number {
+		err = fault.Wrap(errNoID, fault.Unavailable, "reading a pull request")
+	}
+	return p, err
+}
+
+// reviewsOf yields the reviews of a pull request.
+func (c *client) reviewsOf(ctx context.Context, at place) iter.Seq2[*github.PullRequestReview, error] {
+	return pages(ctx, c, at.repo, op{name: "reading reviews"}, 5, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+		return g.PullRequests.ListReviews(g.ctx, g.owner, g.repo, at.number, &p)
+	})
+}
+
+func (c *client) installations(ctx context.Context) ([]*github.Installation, error) {
+	return collect(ctx, c, asApp, op{name: "listing installations"}, func(g api, page *github.ListOptions) ([]*github.Installation, *github.Response, error) {
+		return g.Apps.ListInstallations(g.ctx, page)
+	})
+}
+
+// installed returns the repositories of an installation.
+func (c *client) installed(ctx context.Context, id int64) ([]*github.Repository, error) {
+	all, err := collect(ctx, c, caller(id), op{name: "listing repositories"}, func(g api, page *github.ListOptions) ([]*github.Repository, *github.Response, error) {
+		out, resp, err := g.Apps.ListRepos(g.ctx, page)
+		if err != nil {
+			return nil, resp, err
+		}
+		return out.Repositories, resp, nil
+	})
+	for _, r := range all {
+		if name, ok := repoName(r.GetFullName()); ok {
+			c.homes.Put(name, id)
+		}
+	}
+	return all, err
+}
+
+// collect returns a list that is not that of a repository.
+func collect[T any](ctx context.Context, c *client, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
+	var all []T
+	for page := 1; page <= sweepPages; page++ {
+		some, _, err := call(ctx, c, who, o, func(g api) ([]T, *github.Response, error) {
+			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
+		})
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, some...); len(some) < pageSize {
+			break
+		}
+	}
+	return all, nil
 }

@@ -32,12 +32,12 @@ var (
 
 // attachments returns the files that were dropped into a text: those that GitHub
 // itself keeps, and nothing of other hosts.
-func (a *Adapter) attachments(repo, body string) (list []messages.Attachment) {
+func (gh *site) attachments(repo, body string) (list []messages.Attachment) {
 	seen := map[string]bool{}
 	body = hidden.Regexp().ReplaceAllString(platform.Cut(body, 4*maxText), "")
 	for _, found := range addresses.Regexp().FindAllString(body, -1) {
 		u, err := url.Parse(strings.TrimRight(found, ".,;:!?"))
-		if err != nil || !a.keepsFiles(u) || seen[u.Path] || len(list) == maxAttachments {
+		if err != nil || !gh.keepsFiles(u) || seen[u.Path] || len(list) == maxAttachments {
 			continue
 		}
 		seen[u.Path] = true
@@ -51,13 +51,13 @@ func (a *Adapter) attachments(repo, body string) (list []messages.Attachment) {
 }
 
 // keepsFiles reports whether an address is one of GitHub's own for files of comments.
-func (a *Adapter) keepsFiles(u *url.URL) bool {
+func (gh *site) keepsFiles(u *url.URL) bool {
 	switch {
 	case u.User != nil:
 		return false
-	case a.isGitHub(u):
+	case gh.isGitHub(u):
 		return strings.HasPrefix(u.Path, "/user-attachments/assets/") || strings.HasPrefix(u.Path, "/user-attachments/files/")
-	case u.Scheme == "https" && a.onGitHubCom():
+	case u.Scheme == "https" && gh.onGitHubCom():
 		return u.Host == "user-images.githubusercontent.com" || u.Host == "private-user-images.githubusercontent.com"
 	}
 	return false
@@ -65,55 +65,61 @@ func (a *Adapter) keepsFiles(u *url.URL) bool {
 
 // isGitHub reports whether an address is of the adapter's GitHub, which gets its
 // credentials anyway.
-func (a *Adapter) isGitHub(u *url.URL) bool {
-	return u.Scheme == a.web.Scheme && u.Host == a.web.Host || u.Scheme == a.base.Scheme && u.Host == a.base.Host
+func (gh *site) isGitHub(u *url.URL) bool {
+	return u.Scheme == gh.web.Scheme && u.Host == gh.web.Host || u.Scheme == gh.base.Scheme && u.Host == gh.base.Host
 }
 
-func (a *Adapter) onGitHubCom() bool { return a.web.Host == "github.com" }
+func (gh *site) onGitHubCom() bool { return gh.web.Host == "github.com" }
 
 // mayForward reports whether a download may go on at an address: where GitHub keeps the
 // bytes, and never with the token.
-func (a *Adapter) mayForward(u *url.URL) bool {
-	if a.isGitHub(u) {
+func (gh *site) mayForward(u *url.URL) bool {
+	if gh.isGitHub(u) {
 		return true
 	}
 	bucket, s3 := strings.CutSuffix(u.Host, ".s3.amazonaws.com")
-	return u.Scheme == "https" && a.onGitHubCom() &&
+	return u.Scheme == "https" && gh.onGitHubCom() &&
 		(strings.HasSuffix(u.Host, ".githubusercontent.com") || s3 && strings.HasPrefix(bucket, "github-production-"))
 }
 
 var errForeign = errors.New("the file is not on GitHub's servers")
 
+// files reads what was dropped into a comment.
+type files struct {
+	client *client
+	site   *site
+}
+
 // Fetch implements platform.Fetcher. The token goes to GitHub itself and to nobody that
 // it redirects to.
-func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
+func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
 	repo, address, _ := strings.Cut(att.Source, " ")
 	u, err := url.Parse(address)
-	if err != nil || !a.keepsFiles(u) {
+	if err != nil || !fs.site.keepsFiles(u) {
 		return nil, fault.Wrap(errForeign, fault.Unsupported, "downloading a file")
 	}
-	who, err := a.callerFor(ctx, repo)
+	who, err := fs.client.callerFor(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
-	token, _, err := a.credential(ctx, who)
+	token, _, err := fs.client.credential(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	client := *a.http
+	client := *fs.client.http
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxForwards + 1 {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 		if err != nil {
-			return nil, fault.Wrap(a.scrub.Error(err), fault.Invalid, "downloading a file")
+			return nil, fault.Wrap(fs.client.scrub.Error(err), fault.Invalid, "downloading a file")
 		}
 		req.Header.Set("User-Agent", "remote-agent")
-		if a.isGitHub(u) && strings.HasPrefix(u.Path, "/user-attachments/") {
+		if fs.site.isGitHub(u) && strings.HasPrefix(u.Path, "/user-attachments/") {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return nil, (&exchange.Call{Idempotent: true, Scrub: a.scrub}).Failure(ctx, "downloading a file", err)
+			return nil, (&exchange.Call{Idempotent: true, Scrub: fs.client.scrub}).Failure(ctx, "downloading a file", err)
 		}
 		if resp.StatusCode == http.StatusOK {
 			return struct {
@@ -126,7 +132,7 @@ func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCl
 		switch {
 		case resp.StatusCode < http.StatusMultipleChoices || resp.StatusCode >= http.StatusBadRequest || err != nil:
 			return nil, downloadRefused(resp.StatusCode)
-		case !a.mayForward(next):
+		case !fs.site.mayForward(next):
 			return nil, fault.Wrap(errForeign, fault.Unsupported, "downloading a file")
 		}
 		u = next

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,9 +32,18 @@ const (
 	maxOneLinked  = 2000
 )
 
+// history reads what a conversation is about.
+type history struct {
+	client *client
+	me     *account
+	gate   *gate
+	limit  int // in bytes
+	log    *slog.Logger
+}
+
 // reader reads the context of one request.
 type reader struct {
-	a      *Adapter
+	h      *history
 	at     place
 	in     messages.Inbound
 	event  payload // what came with the request, as far as it is known
@@ -49,25 +59,25 @@ type reader struct {
 // without what a page does not show. Words that were changed after the request
 // are left out: title and text are those that came with it (contract C11). If
 // part of it cannot be read the rest is returned.
-func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
+func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
 	at, err := parseKey(in.Conversation)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{a: a, at: at, in: in, access: make(map[int64]string)}
-	if r.me, err = a.whoami(ctx); err != nil {
+	r := &reader{h: h, at: at, in: in, access: make(map[int64]string)}
+	if r.me, err = h.me.whoami(ctx); err != nil {
 		return nil, err
 	}
 	if len(in.Raw) > 0 {
 		_ = lenient(in.Raw, &r.event) // what can be read of it
 	}
-	now, err := a.askIssue(ctx, at)
+	now, err := h.client.askIssue(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	var p *github.PullRequest
 	if now.PullRequestLinks != nil {
-		if p, err = a.askPull(ctx, at); err != nil {
+		if p, err = h.client.askPull(ctx, at); err != nil {
 			return nil, err
 		}
 	}
@@ -85,14 +95,14 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 		if err := read(ctx); ctx.Err() != nil {
 			return nil, fault.Wrap(ctx.Err(), fault.KindOf(ctx.Err()), "reading what an issue is about")
 		} else if err != nil {
-			a.log.WarnContext(ctx, "could not read all that an issue is about", "conversation", in.Conversation, "err", err)
+			h.log.WarnContext(ctx, "could not read all that an issue is about", "conversation", in.Conversation, "err", err)
 		}
 	}
 	return r.quotes, nil
 }
 
 // share returns a part of the budget in bytes.
-func (r *reader) share(eighths int) int { return r.a.cfg.ContextBytes * eighths / 8 }
+func (r *reader) share(eighths int) int { return r.h.limit * eighths / 8 }
 
 func (r *reader) quote(relation, author, text string) {
 	r.quotes = append(r.quotes, messages.Quote{Relation: relation, Author: author, Text: text})
@@ -158,7 +168,7 @@ func (r *reader) branches(b *strings.Builder, p *github.PullRequest) {
 func (r *reader) author(ctx context.Context, u *github.User) string {
 	name := "@" + oneLine(u.GetLogin(), 100)
 	switch {
-	case r.a.cfg.AppID != "" && u.GetLogin() == r.me.login:
+	case r.h.client.appID != "" && u.GetLogin() == r.me.login:
 		return name + " (this bot)"
 	case u.GetType() != "User":
 		return name + " (a bot)"
@@ -168,7 +178,7 @@ func (r *reader) author(ctx context.Context, u *github.User) string {
 		access = "access not known"
 		if r.asked < maxAuthors {
 			r.asked++
-			switch may, err := r.a.mayWrite(ctx, r.at.repo, u.GetID(), u.GetLogin()); {
+			switch may, err := r.h.gate.mayWrite(ctx, r.at.repo, u.GetID(), u.GetLogin()); {
 			case err != nil:
 				r.asked = maxAuthors // it is only a remark
 			case may:
@@ -189,11 +199,11 @@ func (r *reader) stale(created, updated time.Time) bool {
 
 // comments quotes the last comments before the request, oldest first.
 func (r *reader) comments(ctx context.Context, total int) error {
-	var last []comment
+	var last []*comment
 	own, _ := parsePost(r.in.Message)
 	// GitHub lists them oldest first: begin at the end.
 	for page := max(1, (total+pageSize-1)/pageSize); page > 0 && len(last) < maxComments; page-- {
-		some, _, err := inRepo(ctx, r.a, r.at.repo, op{name: "reading comments"}, func(g api) ([]comment, *github.Response, error) {
+		some, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments"}, func(g api) ([]*comment, *github.Response, error) {
 			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.IssueListCommentsOptions{
 				ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 			}))
@@ -203,9 +213,9 @@ func (r *reader) comments(ctx context.Context, total int) error {
 		}
 		last = append(some, last...)
 	}
-	last = slices.DeleteFunc(last, func(c comment) bool {
+	last = slices.DeleteFunc(last, func(c *comment) bool {
 		updated := c.GetUpdatedAt().Time
-		if r.a.isOurs(r.me, c) && marked(c.GetBody()) {
+		if r.h.me.isOurs(r.me, c) && marked(c.GetBody()) {
 			updated = c.GetCreatedAt().Time // its edits are ours
 		}
 		return own.kind == postComment && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, updated)
@@ -231,7 +241,7 @@ func (r *reader) comments(ctx context.Context, total int) error {
 
 // files quotes which files a pull request changes, and the diff.
 func (r *reader) files(ctx context.Context, p *github.PullRequest) error {
-	all := pages(ctx, r.a, r.at.repo, op{name: "reading changed files"}, maxFiles/pageSize, func(g api, p github.ListOptions) ([]*github.CommitFile, *github.Response, error) {
+	all := pages(ctx, r.h.client, r.at.repo, op{name: "reading changed files"}, maxFiles/pageSize, func(g api, p github.ListOptions) ([]*github.CommitFile, *github.Response, error) {
 		return g.PullRequests.ListFiles(g.ctx, g.owner, g.repo, r.at.number, &p)
 	})
 	var names, diff strings.Builder
@@ -280,7 +290,7 @@ func (r *reader) pinnedHead() string {
 func (r *reader) reviews(ctx context.Context) error {
 	own, _ := parsePost(r.in.Message)
 	var last []*github.PullRequestReview
-	for v, err := range r.a.reviewsOf(ctx, r.at) {
+	for v, err := range r.h.client.reviewsOf(ctx, r.at) {
 		if err != nil {
 			return err
 		}
@@ -303,7 +313,7 @@ func (r *reader) reviews(ctx context.Context) error {
 // lines quotes the newest comments on lines of the diff, by thread, with the
 // piece of the diff that each thread is about.
 func (r *reader) lines(ctx context.Context) error {
-	all, _, err := inRepo(ctx, r.a, r.at.repo, op{name: "reading comments on lines"}, func(g api) ([]comment, *github.Response, error) {
+	all, _, err := inRepo(ctx, r.h.client, r.at.repo, op{name: "reading comments on lines"}, func(g api) ([]*comment, *github.Response, error) {
 		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, r.at.number, &github.PullRequestListCommentsOptions{
 			Sort: "created", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLines},
 		}))
@@ -312,14 +322,14 @@ func (r *reader) lines(ctx context.Context) error {
 		return err
 	}
 	own, _ := parsePost(r.in.Message)
-	slices.SortFunc(all, func(a, b comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
+	slices.SortFunc(all, func(a, b *comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
 	if c := r.event.Comment; own.kind == postLine && c != nil && c.GetID() == own.id && c.GetDiffHunk() != "" {
-		r.quote("lines that the request is about", "", where(*c)+"\n"+hunk(c.GetDiffHunk()))
+		r.quote("lines that the request is about", "", where(c)+"\n"+hunk(c.GetDiffHunk()))
 	}
 	budget := r.share(1)
 	shown := make(map[int64]bool)
 	for _, c := range all {
-		if own.kind == postLine && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, c.GetUpdatedAt().Time) && !r.a.isOurs(r.me, c) {
+		if own.kind == postLine && own.id == c.GetID() || r.stale(c.GetCreatedAt().Time, c.GetUpdatedAt().Time) && !r.h.me.isOurs(r.me, c) {
 			continue
 		}
 		text := clip(Sanitize(platform.Cut(c.GetBody(), maxText)), maxOneComment)
@@ -338,7 +348,7 @@ func (r *reader) lines(ctx context.Context) error {
 	return nil
 }
 
-func where(c comment) string {
+func where(c *comment) string {
 	return oneLine(c.GetPath(), 300) + ":" + strconv.Itoa(cmp.Or(c.GetLine(), c.GetOriginalLine()))
 }
 
@@ -362,7 +372,7 @@ func (r *reader) linked(ctx context.Context, body string) error {
 	}
 	budget := r.share(1)
 	for _, n := range numbers {
-		out, err := r.a.askIssue(ctx, place{repo: r.at.repo, number: n})
+		out, err := r.h.client.askIssue(ctx, place{repo: r.at.repo, number: n})
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) {
 			continue
 		}

@@ -52,11 +52,11 @@ func refusedWith(err error, status int, words string) bool {
 
 // classify turns the error of a call into a fault. It is where foreign errors
 // enter the program.
-func (a *Adapter) classify(ctx context.Context, who caller, o op, err error, seen *exchange.Call) error {
-	text := a.scrub.Text(message(err))
+func (c *client) classify(ctx context.Context, who caller, o op, err error, seen *exchange.Call) error {
+	text := c.scrub.Text(message(err))
 	status := seen.Status()
 	f := &fault.Error{Err: fmt.Errorf("%s: %w", o.name, &refusal{status, text})}
-	if after, limited := a.refusedByLimit(who, err, seen, text); limited { //nolint:contextcheck // it is told to the others whoever gives up
+	if after, limited := c.refusedByLimit(who, err, seen, text); limited { //nolint:contextcheck // it is told to the others whoever gives up
 		f.Kind, f.RetryAfter = fault.RateLimited, after
 		return f
 	}
@@ -64,9 +64,9 @@ func (a *Adapter) classify(ctx context.Context, who caller, o op, err error, see
 	case status == http.StatusNotModified:
 		return errNotModified
 	case status == http.StatusUnauthorized:
-		a.observe("unauthorized")
+		c.observe("unauthorized")
 		f.Kind, f.Public = fault.Unauthorized, "GitHub refused the bot's credentials. Check GITHUB_TOKEN."
-		if a.cfg.AppID != "" {
+		if c.appID != "" {
 			f.Public = "GitHub refused the App's credentials. Check GITHUB_APP_ID, its private key, and this machine's clock."
 		}
 	case status == http.StatusForbidden:
@@ -112,7 +112,7 @@ func forbidden(h http.Header, text string) string {
 // refusedByLimit reports whether a call was refused because of a rate limit, and
 // for how long. GitHub says so with 403 or 429, and how long in one of several
 // ways (contract C6); the client refuses by itself while it knows of a limit.
-func (a *Adapter) refusedByLimit(who caller, err error, seen *exchange.Call, text string) (time.Duration, bool) {
+func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text string) (time.Duration, bool) {
 	var after time.Duration
 	status, h := seen.Status(), seen.Answered()
 	lower := strings.ToLower(text)
@@ -134,7 +134,7 @@ func (a *Adapter) refusedByLimit(who caller, err error, seen *exchange.Call, tex
 	} else if reset, bad := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); bad == nil && h.Get("X-Ratelimit-Remaining") == "0" {
 		after = max(after, time.Until(time.Unix(reset, 0)))
 	}
-	return a.limits.Refused(who.key(), after), true
+	return c.limits.Refused(who.key(), after), true
 }
 
 // unsure returns err as one that leaves open whether the comment is there.

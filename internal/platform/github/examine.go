@@ -2,9 +2,7 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -15,33 +13,33 @@ import (
 const appFix = "check GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY"
 
 // Examine implements platform.Examiner.
-func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
+func (a *account) Examine(ctx context.Context) []doctor.Finding {
 	findings := []doctor.Finding{a.examinePermissions()}
-	if a.cfg.AppID == "" {
+	if a.client.appID == "" {
 		return findings
 	}
 	findings = append(findings, a.examineInstallations(ctx))
-	if !a.cfg.Poll {
+	if !a.poll {
 		findings = append(findings, a.examineDeliveries(ctx))
 	}
 	return findings
 }
 
-func (a *Adapter) examinePermissions() doctor.Finding {
+func (a *account) examinePermissions() doctor.Finding {
 	missing := a.MissingPermissions()
 	me := a.self.Load()
 	switch {
 	case len(missing) > 0:
 		return doctor.Found("permissions", doctor.Fail, "GitHub has not granted "+strings.Join(missing, ", "),
 			"change the App's permissions and events, or the token's scopes, at https://github.com/settings, and accept them in each installation")
-	case a.cfg.AppID == "" && (me == nil || len(me.scopes) == 0):
+	case a.client.appID == "" && (me == nil || len(me.scopes) == 0):
 		return doctor.Found("permissions", doctor.Skip, "GitHub does not say what a fine-grained token may do", "")
 	}
 	return doctor.Found("permissions", doctor.OK, "GitHub has granted what the bot uses", "")
 }
 
-func (a *Adapter) examineInstallations(ctx context.Context) doctor.Finding {
-	all, err := a.installations(ctx)
+func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
+	all, err := a.client.installations(ctx)
 	switch {
 	case err != nil:
 		return doctor.Unanswered("installations", err, appFix)
@@ -52,7 +50,7 @@ func (a *Adapter) examineInstallations(ctx context.Context) doctor.Finding {
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
 		names = append(names, name)
-		if missing := notAccepted(i); len(missing) > 0 {
+		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {
 			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
 		}
 	}
@@ -63,24 +61,9 @@ func (a *Adapter) examineInstallations(ctx context.Context) doctor.Finding {
 	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
 }
 
-// notAccepted returns the permissions that an installation lacks, sorted.
-func notAccepted(i *github.Installation) (missing []string) {
-	var granted map[string]string
-	if text, err := json.Marshal(i.GetPermissions()); err != nil || json.Unmarshal(text, &granted) != nil {
-		return nil
-	}
-	for name, level := range Permissions() {
-		if levelOf(granted[name]) < levelOf(level) {
-			missing = append(missing, name+": "+level)
-		}
-	}
-	slices.Sort(missing)
-	return missing
-}
-
 // examineDeliveries looks at the last webhooks that GitHub sent.
-func (a *Adapter) examineDeliveries(ctx context.Context) doctor.Finding {
-	last, _, err := call(ctx, a, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
+func (a *account) examineDeliveries(ctx context.Context) doctor.Finding {
+	last, _, err := call(ctx, a.client, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
 		return g.Apps.ListHookDeliveries(g.ctx, &github.ListCursorOptions{PerPage: 30})
 	})
 	switch {

@@ -24,18 +24,20 @@ var (
 const MaxComment = maxComment
 
 // Order reads a text for the bot.
-func (a *Adapter) Order(body string) (string, bool) { return a.order(body) }
+func (a *Adapter) Order(body string) (string, bool) { return a.translator.order(body) }
 
 // Defused renders a text of the model.
-func (a *Adapter) Defused(markdown string) string { return a.defused(markdown) }
+func (a *Adapter) Defused(markdown string) string { return a.sender.render.defused(markdown) }
 
 // PullBody renders the description of a pull request.
-func (a *Adapter) PullBody(body string, number int) string { return a.pullBody(body, number) }
+func (a *Adapter) PullBody(body string, number int) string {
+	return a.sender.render.pullBody(body, number)
+}
 
 // Translate reads a webhook.
 func (a *Adapter) Translate(ctx context.Context, event string, guid messages.EventID, raw []byte) ([]messages.Inbound, string) {
-	r := a.translate(ctx, event, guid, raw)
-	return r.events, r.reason
+	r := a.translator.translate(ctx, event, guid, raw)
+	return r.Events, r.Reason
 }
 
 // Pauses makes lookups call f instead of waiting.

@@ -2,7 +2,9 @@ package github
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v62/github"
@@ -46,15 +48,28 @@ func (n *newcomers) judged(who string, ok bool, now time.Time) {
 	}
 }
 
+// gate asks GitHub who may use the bot.
+type gate struct {
+	client    *client
+	logins    []string                            // Config.Allowed
+	ttl       time.Duration                       // of a yes
+	allowed   atomic.Pointer[map[int64]bool]      // nil until logins are resolved
+	narrowed  atomic.Bool                         // only allowed may, among those who may write
+	admits    *platform.Recent[string, time.Time] // who may write where -> until when that holds
+	newcomers *newcomers
+	log       *slog.Logger
+	observe   func(string)
+}
+
 // Screen implements platform.Screener. While strangers do not write more often than
 // GitHub can be asked about them, it is asked about everybody. GitHub's word that
 // somebody belongs to the repository is no authority, but reason enough to ask.
-func (a *Adapter) Screen(in messages.Inbound) platform.Screening {
+func (gt *gate) Screen(in messages.Inbound) platform.Screening {
 	at, err := parseKey(in.Conversation)
 	if err != nil {
 		return platform.ScreenAsk
 	}
-	who, now, n := memoryOf(at.repo, string(in.Sender.ID)), time.Now(), a.newcomers
+	who, now, n := memoryOf(at.repo, string(in.Sender.ID)), time.Now(), gt.newcomers
 	known, _ := n.known.Get(who)
 	last, was := n.denied.Get(who)
 	denied := was && now.Sub(last) < deniedFor
@@ -66,7 +81,7 @@ func (a *Adapter) Screen(in messages.Inbound) platform.Screening {
 	case denied:
 		return platform.ScreenDenied
 	}
-	a.observe("newcomer_not_checked")
+	gt.observe("newcomer_not_checked")
 	return platform.ScreenBusy
 }
 
@@ -76,7 +91,7 @@ func memoryOf(repo, id string) string { return repo + " " + id }
 // use the bot there, unless Config.Allowed names others. GitHub is asked each
 // time; only a yes is remembered, and for seconds. What an event says of its
 // author's association is no authority (contract C9).
-func (a *Adapter) Admits(ctx context.Context, in messages.Inbound) (bool, error) {
+func (gt *gate) Admits(ctx context.Context, in messages.Inbound) (bool, error) {
 	at, err := parseKey(in.Conversation)
 	if err != nil {
 		return false, err
@@ -85,45 +100,45 @@ func (a *Adapter) Admits(ctx context.Context, in messages.Inbound) (bool, error)
 	if err != nil || id < 1 || in.Sender.Bot {
 		return false, nil //nolint:nilerr // who is nobody may nothing
 	}
-	if a.narrowed.Load() {
-		allowed := a.allowed.Load()
+	if gt.narrowed.Load() {
+		allowed := gt.allowed.Load()
 		if allowed == nil {
 			return false, fault.New(fault.Unavailable, "Access has not been loaded yet; try again in a moment.")
 		}
 		if !(*allowed)[id] {
-			a.newcomers.judged(memoryOf(at.repo, string(in.Sender.ID)), false, time.Now())
+			gt.newcomers.judged(memoryOf(at.repo, string(in.Sender.ID)), false, time.Now())
 			return false, nil
 		}
 	}
-	return a.mayWrite(ctx, at.repo, id, in.Sender.Name)
+	return gt.mayWrite(ctx, at.repo, id, in.Sender.Name)
 }
 
 // mayWrite asks whether an account may write to a repository. The endpoint takes
 // a login; the number in its answer says whose that is now.
-func (a *Adapter) mayWrite(ctx context.Context, repo string, id int64, login string) (bool, error) {
+func (gt *gate) mayWrite(ctx context.Context, repo string, id int64, login string) (bool, error) {
 	memory := memoryOf(repo, strconv.FormatInt(id, 10))
-	if until, ok := a.admits.Get(memory); ok && time.Now().Before(until) {
+	if until, ok := gt.admits.Get(memory); ok && time.Now().Before(until) {
 		return true, nil
 	}
-	ok, err := a.askPermission(ctx, repo, id, login)
+	ok, err := gt.askPermission(ctx, repo, id, login)
 	if err == nil {
-		a.newcomers.judged(memory, ok, time.Now())
+		gt.newcomers.judged(memory, ok, time.Now())
 	}
 	if err != nil || !ok {
-		a.admits.Put(memory, time.Time{})
+		gt.admits.Put(memory, time.Time{})
 		return false, err
 	}
-	if a.cfg.PermissionTTL > 0 {
-		a.admits.Put(memory, time.Now().Add(min(a.cfg.PermissionTTL, time.Minute)))
+	if gt.ttl > 0 {
+		gt.admits.Put(memory, time.Now().Add(min(gt.ttl, time.Minute)))
 	}
 	return true, nil
 }
 
-func (a *Adapter) askPermission(ctx context.Context, repo string, id int64, login string) (bool, error) {
+func (gt *gate) askPermission(ctx context.Context, repo string, id int64, login string) (bool, error) {
 	if !loginForm.MatchString(login) {
 		return false, nil
 	}
-	out, _, err := inRepo(ctx, a, repo, op{name: "asking for a permission"}, func(g api) (*github.RepositoryPermissionLevel, *github.Response, error) {
+	out, _, err := inRepo(ctx, gt.client, repo, op{name: "asking for a permission"}, func(g api) (*github.RepositoryPermissionLevel, *github.Response, error) {
 		return g.Repositories.GetPermissionLevel(g.ctx, g.owner, g.repo, login)
 	})
 	switch {
@@ -139,4 +154,72 @@ func (a *Adapter) askPermission(ctx context.Context, repo string, id int64, logi
 		return true, nil
 	}
 	return false, nil
+}
+
+// resolveAllowed turns the logins of Config.Allowed into numbers, which nobody
+// can take over.
+func (gt *gate) resolveAllowed(ctx context.Context) error {
+	if gt.allowed.Load() != nil {
+		return nil
+	}
+	ids, err := gt.numbers(ctx, gt.logins)
+	if err != nil {
+		return err
+	}
+	gt.allowed.CompareAndSwap(nil, &ids) // or it was set to others meanwhile
+	return nil
+}
+
+// SetAllowed replaces Config.Allowed. An error changes nothing: a fault.Invalid that
+// names the option if a login is nobody's, else what kept GitHub from telling.
+func (gt *gate) SetAllowed(ctx context.Context, logins []string) error {
+	ids, err := gt.numbers(ctx, logins)
+	if err != nil {
+		return err
+	}
+	gt.allowed.Store(&ids)
+	gt.narrowed.Store(len(logins) > 0)
+	return nil
+}
+
+// numbers returns the numbers of accounts.
+func (gt *gate) numbers(ctx context.Context, logins []string) (map[int64]bool, error) {
+	ids := make(map[int64]bool)
+	who := asToken
+	if gt.client.appID != "" && len(logins) > 0 {
+		var err error
+		if who, err = gt.anyInstallation(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, entry := range logins {
+		if id, err := strconv.ParseInt(entry, 10, 64); err == nil {
+			ids[id] = true
+			continue
+		}
+		out, _, err := call(ctx, gt.client, who, op{name: "reading an account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, entry) })
+		switch {
+		case fault.Is(err, fault.NotFound), err == nil && out.GetID() < 1:
+			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: there is no account %q on GitHub", entry)
+		case err != nil:
+			return nil, err
+		case out.GetType() != "User":
+			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is not a person's account", entry)
+		}
+		ids[out.GetID()] = true
+		gt.log.InfoContext(ctx, "github: an allowed login was turned into its number; only the number counts", "login", entry, "id", out.GetID())
+	}
+	return ids, nil
+}
+
+// anyInstallation returns an installation, for calls about no repository.
+func (gt *gate) anyInstallation(ctx context.Context) (caller, error) {
+	all, err := gt.client.installations(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(all) == 0 {
+		return 0, fault.New(fault.Invalid, "GITHUB_ALLOWED_LOGINS: a login cannot be looked up while the GitHub App is installed nowhere; use the account's number, or install the App")
+	}
+	return caller(all[0].GetID()), nil
 }

@@ -14,13 +14,9 @@ package github
 import (
 	"cmp"
 	"context"
-	"crypto/rsa"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -110,41 +106,24 @@ type Config struct {
 }
 
 // Adapter is one account on GitHub. It implements platform.Adapter and the
-// optional interfaces listed below.
+// optional interfaces listed below: itself, or with the exported methods of its
+// parts.
 type Adapter struct {
-	cfg     Config
-	base    *url.URL // of the API, with a slash at the end
-	web     *url.URL // of pages and git, without one
-	log     *slog.Logger
-	observe func(string)
-	http    *http.Client
-	clients sync.Map // caller -> *github.Client
-	limits  *exchange.Budget
-	scrub   *exchange.Scrubber
-	clock   exchange.Clock
-	key     *rsa.PrivateKey // nil with a personal token
-	mention string          // without @, lower case
-	only    map[string]bool // repositories, lower case; empty is all
-	links   map[string]bool // hosts
+	poll, streaming bool
+	editEvery       time.Duration
+	log             *slog.Logger
+	client          *client
+	poller          *poller
 
-	self      *platform.Self[identity]
-	allowed   atomic.Pointer[map[int64]bool]      // nil until Config.Allowed is resolved
-	narrowed  atomic.Bool                         // only allowed may, among those who may write
-	tokens    *platform.Recent[tokenKey, *minted] // of installations
-	homes     *platform.Recent[string, int64]     // repository -> installation
-	admits    *platform.Recent[string, time.Time] // who may write where -> until when that holds
-	newcomers *newcomers
-	sent      *platform.Recent[messages.MessageID, string] // comment -> the delivery that made it
-	guard     *loopGuard
-	feeds     *platform.Recent[string, feedState]
-	retried   *platform.Recent[string, int] // delivery -> how often it was asked for again
-	assertion minted                        // of the App
-
-	// grace is how old something must be for a sweep to look at it.
-	grace time.Duration
-
-	// pause waits; tests replace it.
-	pause func(ctx context.Context, d time.Duration) error
+	account
+	site
+	gate
+	webhook
+	sender
+	marks
+	pulls
+	history
+	files
 }
 
 var (
@@ -158,6 +137,9 @@ var (
 	_ platform.PullRequester   = (*Adapter)(nil)
 	_ platform.Locator         = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
+	_ platform.Deleter         = (*Adapter)(nil)
+	_ platform.Screener        = (*Adapter)(nil)
+	_ platform.Measured        = (*Adapter)(nil)
 )
 
 // New returns an adapter. It does no I/O. What is wrong with cfg is a
@@ -167,44 +149,47 @@ func New(cfg Config) (*Adapter, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	a := &Adapter{
-		cfg:       cfg,
-		log:       cfg.Log,
-		observe:   cfg.Observe,
-		http:      exchange.Client(exchange.Transport(cmp.Or(cfg.MaxConns, 50))),
-		limits:    newBudget(cfg.Limits, exchange.AccountOf(cmp.Or(cfg.AppID, cfg.Token))),
-		scrub:     exchange.NewScrubber(secretForm.Regexp(), cfg.Token, cfg.WebhookSecret),
-		mention:   strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
-		only:      make(map[string]bool),
-		links:     make(map[string]bool),
-		self:      platform.NewSelf[identity](),
-		tokens:    platform.NewRecent[tokenKey, *minted](1024),
-		homes:     platform.NewRecent[string, int64](4096),
-		admits:    platform.NewRecent[string, time.Time](4096),
-		newcomers: newNewcomers(),
-		sent:      platform.NewRecent[messages.MessageID, string](4096),
-		guard:     newLoopGuard(),
-		feeds:     platform.NewRecent[string, feedState](4096),
-		retried:   platform.NewRecent[string, int](4096),
-		pause:     platform.Sleep,
+	log, observe, client, guard := cfg.Log, cfg.Observe, newClient(cfg), newLoopGuard()
+	a := &Adapter{poll: cfg.Poll, streaming: cfg.Streaming, editEvery: cfg.EditEvery, log: log, client: client}
+	a.account = account{client: client, self: platform.NewSelf[identity](), poll: cfg.Poll, log: log}
+	a.site = site{base: client.base, only: lowered(cfg.Repositories)}
+	a.web, _ = url.Parse(strings.TrimRight(cfg.WebURL, "/")) // checked
+	render := &renderer{web: a.web, links: lowered(cfg.LinkHosts)}
+	a.gate = gate{
+		client: client, logins: cfg.Allowed, ttl: cfg.PermissionTTL, admits: platform.NewRecent[string, time.Time](4096),
+		newcomers: newNewcomers(), log: log, observe: observe,
 	}
 	a.narrowed.Store(len(cfg.Allowed) > 0)
+	translator := &translator{
+		client: client, me: &a.account, site: &a.site, guard: guard, mention: strings.ToLower(strings.TrimPrefix(cfg.Mention, "@")),
+		commands: cfg.Commands, log: log, observe: observe,
+	}
+	a.webhook = webhook{translator: translator, secret: cfg.WebhookSecret, off: cfg.Poll, log: log, observe: observe}
+	a.poller = &poller{
+		client: client, site: &a.site, translator: translator, cursor: cfg.Cursor, feeds: platform.NewRecent[string, feedState](4096),
+		retried: platform.NewRecent[string, int](4096), every: cfg.PollEvery, log: log, observe: observe,
+	}
 	if !cfg.Poll {
-		a.grace = min(maxGrace, cfg.SweepEvery/10)
+		a.poller.webhooks, a.poller.every, a.poller.grace = true, cfg.SweepEvery, min(maxGrace, cfg.SweepEvery/10)
 	}
-	a.assertion.lock = make(chan struct{}, 1)
-	a.base, _ = url.Parse(strings.TrimRight(cfg.APIURL, "/") + "/") // checked
-	a.web, _ = url.Parse(strings.TrimRight(cfg.WebURL, "/"))
-	for _, r := range cfg.Repositories {
-		a.only[strings.ToLower(r)] = true
+	a.sender = sender{
+		client: client, me: &a.account, render: render, guard: guard, sent: platform.NewRecent[messages.MessageID, string](4096),
+		observe: observe, pause: platform.Sleep,
 	}
-	for _, h := range cfg.LinkHosts {
-		a.links[strings.ToLower(h)] = true
-	}
-	if cfg.AppID != "" {
-		a.key, _ = parseKeyPEM(cfg.PrivateKey) // checked
-	}
+	a.marks = marks{client: client, me: &a.account}
+	a.pulls = pulls{client: client, site: &a.site, render: render, observe: observe}
+	a.history = history{client: client, me: &a.account, gate: &a.gate, limit: cfg.ContextBytes, log: log}
+	a.files = files{client: client, site: &a.site}
 	return a, nil
+}
+
+// lowered returns names in lower case as a set.
+func lowered(names []string) map[string]bool {
+	set := make(map[string]bool)
+	for _, n := range names {
+		set[strings.ToLower(n)] = true
+	}
+	return set
 }
 
 var mentionForm = pattern.Lazy(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
@@ -252,14 +237,14 @@ func (c Config) check() error {
 }
 
 func (c *Config) defaults() {
-	setDefault(&c.APIURL, defaultAPIURL)
-	setDefault(&c.WebURL, webOf(c.APIURL))
-	setDefault(&c.Mention, defaultMention)
-	setDefault(&c.PermissionTTL, 10*time.Second)
-	setDefault(&c.PollEvery, 45*time.Second)
-	setDefault(&c.SweepEvery, 5*time.Minute)
-	setDefault(&c.EditEvery, editEvery)
-	setDefault(&c.ContextBytes, defaultContext)
+	c.APIURL = cmp.Or(c.APIURL, defaultAPIURL)
+	c.WebURL = cmp.Or(c.WebURL, webOf(c.APIURL))
+	c.Mention = cmp.Or(c.Mention, defaultMention)
+	c.PermissionTTL = cmp.Or(c.PermissionTTL, 10*time.Second)
+	c.PollEvery = cmp.Or(c.PollEvery, 45*time.Second)
+	c.SweepEvery = cmp.Or(c.SweepEvery, 5*time.Minute)
+	c.EditEvery = cmp.Or(c.EditEvery, editEvery)
+	c.ContextBytes = cmp.Or(c.ContextBytes, defaultContext)
 	if c.Cursor == nil {
 		c.Cursor = &memoryCursor{values: make(map[string]string)}
 	}
@@ -268,13 +253,6 @@ func (c *Config) defaults() {
 	}
 	if c.Observe == nil {
 		c.Observe = func(string) {}
-	}
-}
-
-func setDefault[T comparable](target *T, value T) {
-	var zero T
-	if *target == zero {
-		*target = value
 	}
 }
 
@@ -300,12 +278,12 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 	return platform.Capabilities{
 		MaxText:        maxText,
 		MaxMessages:    platform.FewMessages,
-		Measure:        a.measure,
-		Streaming:      a.cfg.Streaming,
-		EditInterval:   a.cfg.EditEvery,
+		Measure:        measure,
+		Streaming:      a.streaming,
+		EditInterval:   a.editEvery,
 		SilentEdits:    true,
 		IdempotentSend: true,
-		Buttons:        !a.cfg.Poll,
+		Buttons:        !a.poll,
 		Comments:       true,
 		OutcomeMarks:   true,
 		SessionContext: true,
@@ -318,21 +296,11 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 // Run implements platform.Adapter. It returns an error for refused credentials
 // and for a login in Config.Allowed that does not exist.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
-	defer a.http.CloseIdleConnections()
+	defer a.client.http.CloseIdleConnections()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if a.cfg.Poll {
-		return a.every(ctx, a.cfg.PollEvery, func(ctx context.Context) error { return a.sweep(ctx, sink) })
-	}
-	return a.every(ctx, a.cfg.SweepEvery, func(ctx context.Context) error {
-		if err := a.redeliver(ctx); fault.Is(err, fault.Unauthorized) {
-			return err
-		} else if err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "could not look for failed deliveries of webhooks", "err", err)
-		}
-		return a.sweep(ctx, sink)
-	})
+	return a.poller.run(ctx, sink)
 }
 
 // introduce asks who we are, and who is allowed, until GitHub answers. It
@@ -350,31 +318,19 @@ func (a *Adapter) introduce(ctx context.Context) error {
 	}, fault.Unauthorized, fault.Invalid)
 }
 
-// every runs a task at once and then again and again until ctx is done. Only
-// refused credentials end it earlier.
-func (a *Adapter) every(ctx context.Context, interval time.Duration, task func(context.Context) error) error {
-	for soon := true; ; soon = false {
-		err := task(ctx)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is no failure
-		}
-		pause := jittered(interval)
-		if soon {
-			pause = min(pause, secondSweep)
-		}
-		switch {
-		case fault.Is(err, fault.Unauthorized):
-			return err
-		case err != nil:
-			pause = max(pause, exchange.RetryAfter(err))
-			a.log.WarnContext(ctx, "could not read what is new on github, trying again", "err", err)
-		}
-		if platform.Sleep(ctx, pause) != nil {
-			return nil //nolint:nilerr // the end of ctx is no failure
-		}
+// Check implements platform.Checker. After it MissingPermissions can tell.
+func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
+	me, err := a.askSelf(ctx)
+	if err != nil {
+		return platform.Account{}, err
 	}
+	if err := a.resolveAllowed(ctx); err != nil {
+		return platform.Account{}, err
+	}
+	a.warnPermissions(ctx)
+	return platform.Account{ID: a.name(), Name: "@" + me.login}, nil
 }
 
 // CloseIdle closes connections that are not in use, for whoever made an adapter
 // and does not run it.
-func (a *Adapter) CloseIdle() { a.http.CloseIdleConnections() }
+func (a *Adapter) CloseIdle() { a.client.http.CloseIdleConnections() }

@@ -11,8 +11,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,21 +101,21 @@ func (m *minted) drop(value string) {
 }
 
 // credential returns what goes into the Authorization header of a call.
-func (a *Adapter) credential(ctx context.Context, who caller) (string, *minted, error) {
+func (c *client) credential(ctx context.Context, who caller) (string, *minted, error) {
 	switch who {
 	case asToken:
-		return a.cfg.Token, nil, nil
+		return c.token, nil, nil
 	case asApp:
-		value, err := a.assertion.get(ctx, a.assert)
+		value, err := c.assertion.get(ctx, c.assert)
 		return value, nil, err
 	}
-	m := a.minted(tokenKey{installation: int64(who)})
-	value, err := m.get(ctx, func() (string, time.Time, error) { return a.mint(ctx, int64(who), &github.InstallationTokenOptions{}) })
+	m := c.minted(tokenKey{installation: int64(who)})
+	value, err := m.get(ctx, func() (string, time.Time, error) { return c.mint(ctx, int64(who), &github.InstallationTokenOptions{}) })
 	return value, m, err
 }
 
-func (a *Adapter) minted(k tokenKey) *minted {
-	return a.tokens.Change(k, func(m *minted) *minted {
+func (c *client) minted(k tokenKey) *minted {
+	return c.tokens.Change(k, func(m *minted) *minted {
 		if m == nil {
 			m = &minted{lock: make(chan struct{}, 1)}
 		}
@@ -125,11 +125,11 @@ func (a *Adapter) minted(k tokenKey) *minted {
 
 // assert makes the token with which the App identifies itself: a JWT (contract
 // C7). Its times are GitHub's, which refuses one that began later than now.
-func (a *Adapter) assert() (string, time.Time, error) {
+func (c *client) assert() (string, time.Time, error) {
 	now := time.Now()
-	theirs := a.clock.At(now)
+	theirs := c.clock.At(now)
 	claims, err := json.Marshal(map[string]any{
-		"iat": theirs.Add(-assertionSkew).Unix(), "exp": theirs.Add(assertionLife).Unix(), "iss": a.cfg.AppID,
+		"iat": theirs.Add(-assertionSkew).Unix(), "exp": theirs.Add(assertionLife).Unix(), "iss": c.appID,
 	})
 	if err != nil {
 		return "", time.Time{}, fault.Wrap(err, fault.Internal, "writing the App's token")
@@ -137,7 +137,7 @@ func (a *Adapter) assert() (string, time.Time, error) {
 	part := base64.RawURLEncoding.EncodeToString
 	text := part([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + part(claims)
 	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, a.key, crypto.SHA256, sum[:])
+	signature, err := rsa.SignPKCS1v15(rand.Reader, c.key, crypto.SHA256, sum[:])
 	if err != nil {
 		return "", time.Time{}, fault.Wrap(err, fault.Internal, "signing the App's token")
 	}
@@ -145,8 +145,8 @@ func (a *Adapter) assert() (string, time.Time, error) {
 }
 
 // mint asks for a token of an installation. A second one does no harm.
-func (a *Adapter) mint(ctx context.Context, installation int64, narrow *github.InstallationTokenOptions) (string, time.Time, error) {
-	out, _, err := call(ctx, a, asApp, op{name: "making a token"}, func(g api) (*github.InstallationToken, *github.Response, error) {
+func (c *client) mint(ctx context.Context, installation int64, narrow *github.InstallationTokenOptions) (string, time.Time, error) {
+	out, _, err := call(ctx, c, asApp, op{name: "making a token"}, func(g api) (*github.InstallationToken, *github.Response, error) {
 		return g.Apps.CreateInstallationToken(g.ctx, installation, narrow)
 	})
 	if fault.Is(err, fault.NotFound) {
@@ -164,14 +164,14 @@ func (a *Adapter) mint(ctx context.Context, installation int64, narrow *github.I
 }
 
 // callerFor returns whose credentials reach a repository.
-func (a *Adapter) callerFor(ctx context.Context, repo string) (caller, error) {
-	if a.cfg.AppID == "" {
+func (c *client) callerFor(ctx context.Context, repo string) (caller, error) {
+	if c.appID == "" {
 		return asToken, nil
 	}
-	if id, ok := a.homes.Get(repo); ok && id > 0 {
+	if id, ok := c.homes.Get(repo); ok && id > 0 {
 		return caller(id), nil
 	}
-	out, _, err := call(ctx, a, asApp, op{name: "finding the App's installation"}, func(g api) (*github.Installation, *github.Response, error) {
+	out, _, err := call(ctx, c, asApp, op{name: "finding the App's installation"}, func(g api) (*github.Installation, *github.Response, error) {
 		owner, name, _ := strings.Cut(repo, "/")
 		return g.Apps.FindRepositoryInstallation(g.ctx, owner, name)
 	})
@@ -184,7 +184,7 @@ func (a *Adapter) callerFor(ctx context.Context, repo string) (caller, error) {
 	if out.GetID() < 1 {
 		return 0, fault.Wrap(errNoToken, fault.Unavailable, "finding the App's installation")
 	}
-	a.homes.Put(repo, out.GetID())
+	c.homes.Put(repo, out.GetID())
 	return caller(out.GetID()), nil
 }
 
@@ -199,7 +199,12 @@ func (a *Adapter) Token(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	who, err := a.callerFor(ctx, repo)
+	return a.client.repoToken(ctx, repo)
+}
+
+// repoToken returns a token for a repository's contents.
+func (c *client) repoToken(ctx context.Context, repo string) (string, error) {
+	who, err := c.callerFor(ctx, repo)
 	if fault.Is(err, fault.Gone) {
 		err = &fault.Error{Kind: fault.NotFound, Err: err}
 	}
@@ -207,76 +212,43 @@ func (a *Adapter) Token(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if who == asToken {
-		return a.cfg.Token, nil
+		return c.token, nil
 	}
-	return a.minted(tokenKey{installation: int64(who), repo: repo}).get(ctx, func() (string, time.Time, error) {
-		out, err := a.askRepository(ctx, repo)
+	return c.minted(tokenKey{installation: int64(who), repo: repo}).get(ctx, func() (string, time.Time, error) {
+		out, err := c.askRepository(ctx, repo)
 		if err != nil {
 			return "", time.Time{}, err
 		}
 		if out.GetID() < 1 {
 			return "", time.Time{}, fault.Wrap(errNoID, fault.Unavailable, "reading a repository")
 		}
-		return a.mint(ctx, int64(who), &github.InstallationTokenOptions{
+		return c.mint(ctx, int64(who), &github.InstallationTokenOptions{
 			RepositoryIDs: []int64{out.GetID()}, Permissions: &github.InstallationPermissions{Contents: new("write")},
 		})
 	})
 }
 
-func (a *Adapter) askRepository(ctx context.Context, repo string) (*github.Repository, error) {
-	out, _, err := inRepo(ctx, a, repo, op{name: "reading a repository"}, func(g api) (*github.Repository, *github.Response, error) {
-		return g.Repositories.Get(g.ctx, g.owner, g.repo)
-	})
-	return out, err
-}
-
-// ownRepo returns the name of a repository on the adapter's GitHub.
-func (a *Adapter) ownRepo(repository string) (string, error) {
-	rest := repository
-	if strings.HasPrefix(rest, "/") {
-		return "", fault.Newf(fault.Invalid, "%q is a folder, not a repository on GitHub.", platform.Cut(rest, 100))
-	}
-	if strings.Contains(rest, "://") {
-		u, err := url.Parse(rest)
-		if err != nil || u.Scheme != a.web.Scheme || u.User != nil {
-			return "", errForeignHost()
-		}
-		rest = u.Host + u.Path
-	}
-	rest = strings.TrimSuffix(strings.Trim(rest, "/"), ".git")
-	if host, path, ok := strings.Cut(rest, "/"); ok && strings.Contains(path, "/") {
-		if !strings.EqualFold(host, a.web.Host) {
-			return "", errForeignHost()
-		}
-		rest = path
-	}
-	repo, ok := repoName(rest)
-	if !ok {
-		return "", fault.Newf(fault.Invalid, "%q is not a repository on GitHub.", platform.Cut(rest, 100))
-	}
-	if len(a.only) > 0 && !a.only[repo] {
-		return "", fault.Newf(fault.Forbidden, "%s is not among the repositories that the bot works in.", repo)
-	}
-	return repo, nil
-}
-
-func errForeignHost() error {
-	return fault.New(fault.Forbidden, "That repository is not on the GitHub that the bot is connected to.")
+// account is the bot's own account.
+type account struct {
+	client *client
+	self   *platform.Self[identity]
+	poll   bool
+	log    *slog.Logger
 }
 
 // whoami returns the bot's account, asking GitHub the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
+func (a *account) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
 
-func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
+func (a *account) askSelf(ctx context.Context) (identity, error) {
 	var me identity
-	if a.cfg.AppID != "" {
-		out, _, err := call(ctx, a, asApp, op{name: "reading the App"}, func(g api) (*github.App, *github.Response, error) { return g.Apps.Get(g.ctx, "") })
+	if a.client.appID != "" {
+		out, _, err := call(ctx, a.client, asApp, op{name: "reading the App"}, func(g api) (*github.App, *github.Response, error) { return g.Apps.Get(g.ctx, "") })
 		if err != nil {
 			return me, err
 		}
 		me = identity{id: out.GetID(), login: out.GetSlug() + "[bot]", slug: out.GetSlug(), permissions: granted(out.GetPermissions()), events: out.Events}
 	} else {
-		out, resp, err := call(ctx, a, asToken, op{name: "reading the account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, "") })
+		out, resp, err := call(ctx, a.client, asToken, op{name: "reading the account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, "") })
 		if err != nil {
 			return me, err
 		}
@@ -304,45 +276,39 @@ func scopesOf(h http.Header) []string {
 	return strings.FieldsFunc(h.Get("X-Oauth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Check implements platform.Checker. After it MissingPermissions can tell.
-func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
-	me, err := a.askSelf(ctx)
-	if err != nil {
-		return platform.Account{}, err
-	}
-	if err := a.resolveAllowed(ctx); err != nil {
-		return platform.Account{}, err
-	}
-	a.warnPermissions(ctx)
-	return platform.Account{ID: a.account(), Name: "@" + me.login}, nil
-}
-
 // MissingPermissions names, sorted, what the manifest asks for and GitHub has
 // not granted: permissions like "issues: write", events like "event: issues",
 // and for a classic personal token "scope: repo". It is empty before GitHub was
 // asked, and for fine-grained tokens, of which GitHub tells nothing.
-func (a *Adapter) MissingPermissions() []string {
+func (a *account) MissingPermissions() []string {
 	me := a.self.Load()
 	if me == nil {
 		return nil
 	}
 	var missing []string
-	if a.cfg.AppID == "" {
+	if a.client.appID == "" {
 		if len(me.scopes) > 0 && !slices.Contains(me.scopes, "repo") && !slices.Contains(me.scopes, "public_repo") {
 			missing = append(missing, "scope: repo")
 		}
 		return missing
 	}
-	for name, level := range Permissions() {
-		if levelOf(me.permissions[name]) < levelOf(level) {
-			missing = append(missing, name+": "+level)
-		}
-	}
-	if !a.cfg.Poll {
+	missing = lacking(me.permissions)
+	if !a.poll {
 		for _, e := range Events() {
 			if !slices.Contains(me.events, e) {
 				missing = append(missing, "event: "+e)
 			}
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// lacking names, sorted, the permissions that the manifest asks for and that are missing.
+func lacking(granted map[string]string) (missing []string) {
+	for name, level := range Permissions() {
+		if levelOf(granted[name]) < levelOf(level) {
+			missing = append(missing, name+": "+level)
 		}
 	}
 	slices.Sort(missing)
@@ -362,7 +328,7 @@ func (me identity) excess() []string {
 	return more
 }
 
-func (a *Adapter) warnPermissions(ctx context.Context) {
+func (a *account) warnPermissions(ctx context.Context) {
 	if missing := a.MissingPermissions(); len(missing) > 0 {
 		a.log.WarnContext(ctx, "the github account lacks permissions; grant them in its settings, and accept them where the App is installed", "missing", missing)
 	}
@@ -373,72 +339,17 @@ func (a *Adapter) warnPermissions(ctx context.Context) {
 	}
 }
 
-// resolveAllowed turns the logins of Config.Allowed into numbers, which nobody
-// can take over.
-func (a *Adapter) resolveAllowed(ctx context.Context) error {
-	if a.allowed.Load() != nil {
-		return nil
+// isOurs reports whether the bot wrote a comment.
+func (a *account) isOurs(me identity, c *comment) bool {
+	if a.client.appID == "" {
+		return c.GetUser().GetID() == me.id
 	}
-	ids, err := a.numbers(ctx, a.cfg.Allowed)
-	if err != nil {
-		return err
-	}
-	a.allowed.CompareAndSwap(nil, &ids) // or it was set to others meanwhile
-	return nil
+	return a.isOurApp(c.Via) || c.GetUser().GetType() == "Bot" && c.GetUser().GetLogin() == me.login
 }
 
-// SetAllowed replaces Config.Allowed. An error changes nothing: a fault.Invalid that
-// names the option if a login is nobody's, else what kept GitHub from telling.
-func (a *Adapter) SetAllowed(ctx context.Context, logins []string) error {
-	ids, err := a.numbers(ctx, logins)
-	if err != nil {
-		return err
-	}
-	a.allowed.Store(&ids)
-	a.narrowed.Store(len(logins) > 0)
-	return nil
-}
-
-// numbers returns the numbers of accounts.
-func (a *Adapter) numbers(ctx context.Context, logins []string) (map[int64]bool, error) {
-	ids := make(map[int64]bool)
-	who := asToken
-	if a.cfg.AppID != "" && len(logins) > 0 {
-		var err error
-		if who, err = a.anyInstallation(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for _, entry := range logins {
-		if id, err := strconv.ParseInt(entry, 10, 64); err == nil {
-			ids[id] = true
-			continue
-		}
-		out, _, err := call(ctx, a, who, op{name: "reading an account"}, func(g api) (*github.User, *github.Response, error) { return g.Users.Get(g.ctx, entry) })
-		switch {
-		case fault.Is(err, fault.NotFound), err == nil && out.GetID() < 1:
-			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: there is no account %q on GitHub", entry)
-		case err != nil:
-			return nil, err
-		case out.GetType() != "User":
-			return nil, fault.Newf(fault.Invalid, "GITHUB_ALLOWED_LOGINS: %q is not a person's account", entry)
-		}
-		ids[out.GetID()] = true
-		a.log.InfoContext(ctx, "github: an allowed login was turned into its number; only the number counts", "login", entry, "id", out.GetID())
-	}
-	return ids, nil
-}
-
-// anyInstallation returns an installation, for calls about no repository.
-func (a *Adapter) anyInstallation(ctx context.Context) (caller, error) {
-	all, err := a.installations(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(all) == 0 {
-		return 0, fault.New(fault.Invalid, "GITHUB_ALLOWED_LOGINS: a login cannot be looked up while the GitHub App is installed nowhere; use the account's number, or install the App")
-	}
-	return caller(all[0].GetID()), nil
+// isOurApp reports whether something was written through the bot's own App.
+func (a *account) isOurApp(via *app) bool {
+	return via != nil && a.client.appID != "" && (strconv.FormatInt(via.ID, 10) == a.client.appID || via.ClientID == a.client.appID)
 }
 
 // parseKeyPEM reads the private key of an App.

@@ -18,10 +18,16 @@ const (
 	reactFailed = "confused"
 )
 
+// marks are the bot's reactions.
+type marks struct {
+	client *client
+	me     *account
+}
+
 // Mark implements platform.Marker with a reaction, which takes the place of the
 // one before it. Adding one again changes nothing (contract C16). It does not
 // wait for rate limits.
-func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
+func (m *marks) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
 	at, p, err := parseRef(ref)
 	if err != nil {
 		return err
@@ -40,7 +46,7 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	case platform.MarkNone:
 	}
 	if want != "" {
-		_, _, err := inRepo(ctx, a, at.repo, op{name: "adding a reaction", shed: true}, func(g api) (*github.Reaction, *github.Response, error) {
+		_, _, err := inRepo(ctx, m.client, at.repo, op{name: "adding a reaction", shed: true}, func(g api) (*github.Reaction, *github.Response, error) {
 			switch p.kind {
 			case postComment:
 				return g.Reactions.CreateIssueCommentReaction(g.ctx, g.owner, g.repo, p.id, want)
@@ -57,16 +63,16 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	if want == reactSeen {
 		return nil // the first one; there is nothing before it
 	}
-	return a.takeBack(ctx, at, p, want)
+	return m.takeBack(ctx, at, p, want)
 }
 
 // takeBack removes the bot's reactions but keep.
-func (a *Adapter) takeBack(ctx context.Context, at place, p post, keep string) error {
-	me, err := a.whoami(ctx)
+func (m *marks) takeBack(ctx context.Context, at place, p post, keep string) error {
+	me, err := m.me.whoami(ctx)
 	if err != nil {
 		return err
 	}
-	all, _, err := inRepo(ctx, a, at.repo, op{name: "listing reactions", shed: true}, func(g api) ([]*github.Reaction, *github.Response, error) {
+	all, _, err := inRepo(ctx, m.client, at.repo, op{name: "listing reactions", shed: true}, func(g api) ([]*github.Reaction, *github.Response, error) {
 		page := &github.ListOptions{PerPage: pageSize}
 		switch p.kind {
 		case postComment:
@@ -81,20 +87,19 @@ func (a *Adapter) takeBack(ctx context.Context, at place, p post, keep string) e
 		return err
 	}
 	for _, r := range all {
-		mine := r.GetUser().GetLogin() == me.login && (a.cfg.AppID != "" || r.GetUser().GetID() == me.id)
+		mine := r.GetUser().GetLogin() == me.login && (m.client.appID != "" || r.GetUser().GetID() == me.id)
 		if !mine || r.GetContent() == keep || !slices.Contains([]string{reactSeen, reactDone, reactFailed}, r.GetContent()) {
 			continue
 		}
-		_, _, err := inRepo(ctx, a, at.repo, op{name: "removing a reaction", shed: true}, func(g api) (_ nothing, resp *github.Response, err error) {
+		_, err := m.client.inRepo(ctx, at.repo, op{name: "removing a reaction", shed: true}, func(g api) (*github.Response, error) {
 			switch p.kind {
 			case postComment:
-				resp, err = g.Reactions.DeleteIssueCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
+				return g.Reactions.DeleteIssueCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
 			case postLine:
-				resp, err = g.Reactions.DeletePullRequestCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
+				return g.Reactions.DeletePullRequestCommentReaction(g.ctx, g.owner, g.repo, p.id, r.GetID())
 			default:
-				resp, err = g.Reactions.DeleteIssueReaction(g.ctx, g.owner, g.repo, int(p.id), r.GetID())
+				return g.Reactions.DeleteIssueReaction(g.ctx, g.owner, g.repo, int(p.id), r.GetID())
 			}
-			return nothing{}, resp, err
 		})
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -55,11 +56,64 @@ type feedState struct {
 	seen  map[string]bool // what was passed on of the overlap
 }
 
+// poller asks for what is new: everything where there are no webhooks, and else what they
+// did not bring.
+type poller struct {
+	client     *client
+	site       *site
+	translator *translator
+	cursor     platform.Cursor
+	feeds      *platform.Recent[string, feedState]
+	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again
+	webhooks   bool
+	every      time.Duration
+	grace      time.Duration // how old something must be for a sweep to look at it
+	log        *slog.Logger
+	observe    func(string)
+}
+
+// run reads what is new at once and then again and again until ctx is done. Only
+// refused credentials end it earlier.
+func (p *poller) run(ctx context.Context, sink platform.Sink) error {
+	for soon := true; ; soon = false {
+		err := p.look(ctx, sink)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the end of ctx is no failure
+		}
+		pause := jittered(p.every)
+		if soon {
+			pause = min(pause, secondSweep)
+		}
+		switch {
+		case fault.Is(err, fault.Unauthorized):
+			return err
+		case err != nil:
+			pause = max(pause, exchange.RetryAfter(err))
+			p.log.WarnContext(ctx, "could not read what is new on github, trying again", "err", err)
+		}
+		if platform.Sleep(ctx, pause) != nil {
+			return nil //nolint:nilerr // the end of ctx is no failure
+		}
+	}
+}
+
+// look reads what is new. Where there are webhooks it asks for those that did not arrive.
+func (p *poller) look(ctx context.Context, sink platform.Sink) error {
+	if p.webhooks {
+		if err := p.redeliver(ctx); fault.Is(err, fault.Unauthorized) {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			p.log.WarnContext(ctx, "could not look for failed deliveries of webhooks", "err", err)
+		}
+	}
+	return p.sweep(ctx, sink)
+}
+
 // sweep reads what is new in all repositories. It is how the bot hears without
 // webhooks, and how it finds what webhooks did not bring. What is found twice
 // has the same alias and is one event for the sink.
-func (a *Adapter) sweep(ctx context.Context, sink platform.Sink) error {
-	repos, err := a.repositories(ctx)
+func (p *poller) sweep(ctx context.Context, sink platform.Sink) error {
+	repos, err := p.repositories(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,14 +121,14 @@ func (a *Adapter) sweep(ctx context.Context, sink platform.Sink) error {
 	group.SetLimit(sweepers)
 	for _, repo := range repos {
 		group.Go(func() error {
-			err := a.sweepRepo(ctx, sink, repo)
+			err := p.sweepRepo(ctx, sink, repo)
 			switch {
 			case err == nil || ctx.Err() != nil:
 				return nil //nolint:nilerr // the end of ctx is no failure
 			case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.RateLimited):
 				return err
 			}
-			a.log.WarnContext(ctx, "could not read what is new in a repository", "repository", repo, "err", err)
+			p.log.WarnContext(ctx, "could not read what is new in a repository", "repository", repo, "err", err)
 			return nil
 		})
 	}
@@ -82,19 +136,19 @@ func (a *Adapter) sweep(ctx context.Context, sink platform.Sink) error {
 }
 
 // repositories returns those that the bot works in.
-func (a *Adapter) repositories(ctx context.Context) ([]string, error) {
-	if len(a.only) > 0 {
+func (p *poller) repositories(ctx context.Context) ([]string, error) {
+	if len(p.site.only) > 0 {
 		var all []string
-		for r := range a.only {
+		for r := range p.site.only {
 			all = append(all, r)
 		}
 		slices.Sort(all)
 		return all, nil
 	}
 	var found []*github.Repository
-	if a.cfg.AppID == "" {
+	if p.client.appID == "" {
 		var err error
-		found, _, err = call(ctx, a, asToken, op{name: "listing repositories"}, func(g api) ([]*github.Repository, *github.Response, error) {
+		found, _, err = call(ctx, p.client, asToken, op{name: "listing repositories"}, func(g api) ([]*github.Repository, *github.Response, error) {
 			return g.Repositories.ListByAuthenticatedUser(g.ctx, &github.RepositoryListByAuthenticatedUserOptions{
 				Sort: "pushed", ListOptions: github.ListOptions{PerPage: pageSize},
 			})
@@ -103,12 +157,12 @@ func (a *Adapter) repositories(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	} else {
-		all, err := a.installations(ctx)
+		all, err := p.client.installations(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range all {
-			some, err := a.installed(ctx, i.GetID())
+			some, err := p.client.installed(ctx, i.GetID())
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 				continue // suspended, or removed just now
 			}
@@ -127,50 +181,10 @@ func (a *Adapter) repositories(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (a *Adapter) installations(ctx context.Context) ([]*github.Installation, error) {
-	return collect(ctx, a, asApp, op{name: "listing installations"}, func(g api, page *github.ListOptions) ([]*github.Installation, *github.Response, error) {
-		return g.Apps.ListInstallations(g.ctx, page)
-	})
-}
-
-// installed returns the repositories of an installation.
-func (a *Adapter) installed(ctx context.Context, id int64) ([]*github.Repository, error) {
-	all, err := collect(ctx, a, caller(id), op{name: "listing repositories"}, func(g api, page *github.ListOptions) ([]*github.Repository, *github.Response, error) {
-		out, resp, err := g.Apps.ListRepos(g.ctx, page)
-		if err != nil {
-			return nil, resp, err
-		}
-		return out.Repositories, resp, nil
-	})
-	for _, r := range all {
-		if name, ok := repoName(r.GetFullName()); ok {
-			a.homes.Put(name, id)
-		}
-	}
-	return all, err
-}
-
-// collect returns a list that is not that of a repository.
-func collect[T any](ctx context.Context, a *Adapter, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
-	var all []T
-	for page := 1; page <= sweepPages; page++ {
-		some, _, err := call(ctx, a, who, o, func(g api) ([]T, *github.Response, error) {
-			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
-		})
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, some...); len(some) < pageSize {
-			break
-		}
-	}
-	return all, nil
-}
-
 // sweepRepo reads what is new in one repository: issues and pull requests first,
 // so that what opens a conversation comes before what is said in it.
-func (a *Adapter) sweepRepo(ctx context.Context, sink platform.Sink, repo string) error {
-	s := &sweeper{a: a, sink: sink, repo: repo, known: make(map[int]*github.Issue)}
+func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string) error {
+	s := &sweeper{p: p, sink: sink, repo: repo, known: make(map[int]*github.Issue)}
 	return errors.Join(
 		feed(ctx, s, "issues", func(g api, since time.Time, p github.ListOptions) ([]*github.Issue, *github.Response, error) {
 			return g.Issues.ListByRepo(g.ctx, g.owner, g.repo, &github.IssueListByRepoOptions{
@@ -179,12 +193,12 @@ func (a *Adapter) sweepRepo(ctx context.Context, sink platform.Sink, repo string
 		}, func(i *github.Issue) (string, time.Time) {
 			return fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetUpdatedAt().Time
 		}, s.issue),
-		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, 0, &github.IssueListCommentsOptions{
 				Sort: new("updated"), Direction: new("asc"), Since: &since, ListOptions: p,
 			}))
 		}, commentID, s.comment),
-		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]comment, *github.Response, error) {
+		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, 0, &github.PullRequestListCommentsOptions{
 				Sort: "updated", Direction: "asc", Since: since, ListOptions: p,
 			}))
@@ -192,13 +206,13 @@ func (a *Adapter) sweepRepo(ctx context.Context, sink platform.Sink, repo string
 	)
 }
 
-func commentID(c comment) (string, time.Time) {
+func commentID(c *comment) (string, time.Time) {
 	return strconv.FormatInt(c.GetID(), 10), c.GetUpdatedAt().Time
 }
 
 // sweeper reads one repository.
 type sweeper struct {
-	a        *Adapter
+	p        *poller
 	sink     platform.Sink
 	repo     string
 	known    map[int]*github.Issue // asked for in this sweep
@@ -210,12 +224,12 @@ type sweeper struct {
 // moves on.
 func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) (string, time.Time), each func(ctx context.Context, v T, since time.Time) error) error {
 	key := "sweep:" + s.repo + ":" + name
-	at, err := s.a.position(ctx, key)
+	at, err := s.p.position(ctx, key)
 	if err != nil {
 		return err
 	}
 	since := at.Add(-overlap).UTC()
-	state, _ := s.a.feeds.Get(key)
+	state, _ := s.p.feeds.Get(key)
 	next := feedState{seen: make(map[string]bool)}
 	newest := at
 	early := false // met what is too young to be looked at
@@ -224,7 +238,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		if page == 1 && state.since.Equal(since) {
 			o.etag = state.etag
 		}
-		all, resp, err := inRepo(ctx, s.a, s.repo, o, func(g api) ([]T, *github.Response, error) {
+		all, resp, err := inRepo(ctx, s.p.client, s.repo, o, func(g api) ([]T, *github.Response, error) {
 			return list(g, since, github.ListOptions{Page: page, PerPage: pageSize})
 		})
 		if errors.Is(err, errNotModified) {
@@ -240,7 +254,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		settled := now.Add(-unsettled)
 		for _, v := range all {
 			name, updated := id(v)
-			if early = s.a.grace > 0 && updated.After(now.Add(-s.a.grace)); early {
+			if early = s.p.grace > 0 && updated.After(now.Add(-s.p.grace)); early {
 				next.etag = "" // the same list is to be looked at again
 				break
 			}
@@ -251,7 +265,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 			}
 			if !state.seen[name] {
 				if err := each(ctx, v, since); err != nil {
-					return errors.Join(err, s.a.advance(ctx, key, at, newest.Add(-time.Second)))
+					return errors.Join(err, s.p.advance(ctx, key, at, newest.Add(-time.Second)))
 				}
 			}
 			if updated.After(newest) {
@@ -262,8 +276,8 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 			break
 		}
 	}
-	s.a.feeds.Put(key, next)
-	return s.a.advance(ctx, key, at, newest)
+	s.p.feeds.Put(key, next)
+	return s.p.advance(ctx, key, at, newest)
 }
 
 // dateOf returns the time that GitHub says it is.
@@ -293,7 +307,7 @@ func (s *sweeper) issue(ctx context.Context, i *github.Issue, since time.Time) e
 	}
 	if i.GetState() == "closed" && !i.GetClosedAt().Before(since) {
 		x := ofIssue(s.payload("closed", i, i.User))
-		return s.store(ctx, s.a.closed(x, i.GetClosedAt(), messages.Inbound{Account: s.a.account()}))
+		return s.store(ctx, s.p.translator.closed(x, i.GetClosedAt(), messages.Inbound{Account: s.p.site.name()}))
 	}
 	return nil
 }
@@ -301,7 +315,7 @@ func (s *sweeper) issue(ctx context.Context, i *github.Issue, since time.Time) e
 // reviews passes on what reviews of a pull request say as a whole: there is no
 // list of them for a repository.
 func (s *sweeper) reviews(ctx context.Context, i *github.Issue, since time.Time) error {
-	for v, err := range s.a.reviewsOf(ctx, place{repo: s.repo, number: i.GetNumber()}) {
+	for v, err := range s.p.client.reviewsOf(ctx, place{repo: s.repo, number: i.GetNumber()}) {
 		if err != nil {
 			return err
 		}
@@ -317,28 +331,21 @@ func (s *sweeper) reviews(ctx context.Context, i *github.Issue, since time.Time)
 	return nil
 }
 
-// reviewsOf yields the reviews of a pull request.
-func (a *Adapter) reviewsOf(ctx context.Context, at place) iter.Seq2[*github.PullRequestReview, error] {
-	return pages(ctx, a, at.repo, op{name: "reading reviews"}, 5, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
-		return g.PullRequests.ListReviews(g.ctx, g.owner, g.repo, at.number, &p)
-	})
-}
-
-func (s *sweeper) comment(ctx context.Context, c comment, since time.Time) error {
+func (s *sweeper) comment(ctx context.Context, c *comment, since time.Time) error {
 	return s.said(ctx, c, c.IssueURL, since, ofComment)
 }
 
-func (s *sweeper) line(ctx context.Context, c comment, since time.Time) error {
+func (s *sweeper) line(ctx context.Context, c *comment, since time.Time) error {
 	return s.said(ctx, c, c.GetPullRequestURL(), since, ofLine)
 }
 
 // said passes on a comment. One that was only edited is none.
-func (s *sweeper) said(ctx context.Context, c comment, address string, since time.Time, of func(said, comment) said) error {
+func (s *sweeper) said(ctx context.Context, c *comment, address string, since time.Time, of func(said, *comment) said) error {
 	number, err := strconv.Atoi(address[strings.LastIndexByte(address, '/')+1:])
 	if err != nil || number < 1 || c.GetID() < 1 || c.GetCreatedAt().Before(since) {
 		return nil //nolint:nilerr // a comment of nothing that is known
 	}
-	if _, addressed := s.a.order(c.GetBody()); !addressed {
+	if _, addressed := s.p.translator.order(c.GetBody()); !addressed {
 		return nil
 	}
 	i, err := s.ask(ctx, number)
@@ -346,7 +353,7 @@ func (s *sweeper) said(ctx context.Context, c comment, address string, since tim
 		return s.passOver(ctx, err)
 	}
 	p := s.payload("created", i, c.User)
-	p.Comment = &c
+	p.Comment = c
 	return s.pass(ctx, p, func(p payload) said { return of(ofIssue(p), c) })
 }
 
@@ -355,17 +362,10 @@ func (s *sweeper) ask(ctx context.Context, number int) (*github.Issue, error) {
 	if i, ok := s.known[number]; ok {
 		return i, nil
 	}
-	i, err := s.a.askIssue(ctx, place{repo: s.repo, number: number})
+	i, err := s.p.client.askIssue(ctx, place{repo: s.repo, number: number})
 	if err == nil {
 		s.known[number] = i
 	}
-	return i, err
-}
-
-func (a *Adapter) askIssue(ctx context.Context, at place) (*github.Issue, error) {
-	i, _, err := inRepo(ctx, a, at.repo, op{name: "reading an issue"}, func(g api) (*github.Issue, *github.Response, error) {
-		return g.Issues.Get(g.ctx, g.owner, g.repo, at.number)
-	})
 	return i, err
 }
 
@@ -373,7 +373,7 @@ func (a *Adapter) askIssue(ctx context.Context, at place) (*github.Issue, error)
 // that it does not hold up what came after it.
 func (s *sweeper) passOver(ctx context.Context, err error) error {
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Gone) || fault.Is(err, fault.Forbidden) {
-		s.a.log.InfoContext(ctx, "an issue that somebody wrote in cannot be read", "repository", s.repo, "err", err)
+		s.p.log.InfoContext(ctx, "an issue that somebody wrote in cannot be read", "repository", s.repo, "err", err)
 		return nil
 	}
 	return err
@@ -399,14 +399,14 @@ func (s *sweeper) fullName(i *github.Issue) string {
 // pass stores what somebody said, if it is for the bot.
 func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) error {
 	x := of(p)
-	if x.author.GetID() < 1 || !s.a.byPerson(x) {
+	if x.author.GetID() < 1 || !s.p.translator.byPerson(x) {
 		return nil
 	}
-	if _, addressed := s.a.order(x.body); !addressed {
+	if _, addressed := s.p.translator.order(x.body); !addressed {
 		return nil
 	}
 	if x.isPull {
-		head, err := s.a.askPull(ctx, x.place())
+		head, err := s.p.client.askPull(ctx, x.place())
 		if err != nil {
 			return s.passOver(ctx, err)
 		}
@@ -417,7 +417,7 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "writing down an event")
 	}
-	events, err := s.a.heard(x, messages.Inbound{Account: s.a.account(), Raw: raw})
+	events, err := s.p.translator.heard(x, messages.Inbound{Account: s.p.site.name(), Raw: raw})
 	if err != nil {
 		return nil //nolint:nilerr // a user who is not known any more
 	}
@@ -436,6 +436,6 @@ func (s *sweeper) store(ctx context.Context, events []messages.Inbound) error {
 	if len(events) == 0 {
 		return nil
 	}
-	s.a.observe("found")
-	return s.a.store(ctx, s.sink, result{events: events, event: events[0].Event, raw: events[0].Raw})
+	s.p.observe("found")
+	return s.p.translator.store(ctx, s.sink, platform.Meaning{Events: events, Event: events[0].Event, Raw: events[0].Raw})
 }

@@ -16,10 +16,18 @@ import (
 
 const maxTitle = 256
 
+// pulls opens pull requests and finds their branches.
+type pulls struct {
+	client  *client
+	site    *site
+	render  *renderer
+	observe func(string)
+}
+
 // OpenPullRequest implements platform.PullRequester. In the text only lines that
 // close the issue of the conversation itself ("Closes #42") keep their meaning.
 // Where drafts are not to be had the pull request is an ordinary one.
-func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.ConversationKey, pr platform.PullRequest) (string, error) {
+func (ps *pulls) OpenPullRequest(ctx context.Context, key messages.ConversationKey, pr platform.PullRequest) (string, error) {
 	at, err := pullPlace(key)
 	if err != nil {
 		return "", err
@@ -27,7 +35,7 @@ func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.Conversation
 	if !isBranch(pr.Head) || pr.Base != "" && !isBranch(pr.Base) {
 		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", platform.Cut(pr.Head+" "+pr.Base, 100))
 	}
-	title, body := quietTitle(pr.Title), a.pullBody(pr.Body, at.number)
+	title, body := quietTitle(pr.Title), ps.render.pullBody(pr.Body, at.number)
 	if units(body) > maxComment {
 		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub allows.", maxComment)
 	}
@@ -35,29 +43,29 @@ func (a *Adapter) OpenPullRequest(ctx context.Context, key messages.Conversation
 		title = pr.Head
 	}
 	if pr.Base == "" {
-		repo, err := a.askRepository(ctx, at.repo)
+		repo, err := ps.client.askRepository(ctx, at.repo)
 		if err != nil {
 			return "", err
 		}
 		pr.Base = repo.GetDefaultBranch()
 	}
-	return a.openOrUpdate(ctx, at, &github.NewPullRequest{Title: &title, Body: &body, Head: &pr.Head, Base: &pr.Base, Draft: &pr.Draft})
+	return ps.openOrUpdate(ctx, at, &github.NewPullRequest{Title: &title, Body: &body, Head: &pr.Head, Base: &pr.Base, Draft: &pr.Draft})
 }
 
-func (a *Adapter) openOrUpdate(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
+func (ps *pulls) openOrUpdate(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
 	// One that a lost answer left behind is found by its head.
-	made, _, err := inRepo(ctx, a, at.repo, op{name: "opening a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+	made, _, err := inRepo(ctx, ps.client, at.repo, op{name: "opening a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
 		return g.PullRequests.Create(g.ctx, g.owner, g.repo, want)
 	})
 	switch {
 	case err == nil:
-		a.observe("pull_opened")
+		ps.observe("pull_opened")
 		return made.GetHTMLURL(), nil
 	case want.GetDraft() && refusedWith(err, http.StatusUnprocessableEntity, "draft"):
 		want.Draft = nil
-		return a.openOrUpdate(ctx, at, want)
+		return ps.openOrUpdate(ctx, at, want)
 	case refusedWith(err, http.StatusUnprocessableEntity, "already exists"):
-		return a.updateExisting(ctx, at, want)
+		return ps.updateExisting(ctx, at, want)
 	case refusedWith(err, http.StatusUnprocessableEntity, "no commits between"):
 		return "", &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("There is nothing to merge: %s has no commits that %s lacks.", want.GetHead(), want.GetBase()), Err: err}
 	case refusedWith(err, http.StatusUnprocessableEntity, "head"), refusedWith(err, http.StatusUnprocessableEntity, "base"):
@@ -66,8 +74,8 @@ func (a *Adapter) openOrUpdate(ctx context.Context, at place, want *github.NewPu
 	return "", err
 }
 
-func (a *Adapter) updateExisting(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
-	open, _, err := inRepo(ctx, a, at.repo, op{name: "finding a pull request"}, func(g api) ([]*github.PullRequest, *github.Response, error) {
+func (ps *pulls) updateExisting(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
+	open, _, err := inRepo(ctx, ps.client, at.repo, op{name: "finding a pull request"}, func(g api) ([]*github.PullRequest, *github.Response, error) {
 		return g.PullRequests.List(g.ctx, g.owner, g.repo, &github.PullRequestListOptions{State: "open", Head: g.owner + ":" + want.GetHead(), Base: want.GetBase()})
 	})
 	if err != nil {
@@ -77,38 +85,16 @@ func (a *Adapter) updateExisting(ctx context.Context, at place, want *github.New
 		if p.GetHead().GetRef() != want.GetHead() || p.GetBase().GetRef() != want.GetBase() {
 			continue
 		}
-		_, _, err := inRepo(ctx, a, at.repo, op{name: "changing a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
+		_, _, err := inRepo(ctx, ps.client, at.repo, op{name: "changing a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
 			return g.PullRequests.Edit(g.ctx, g.owner, g.repo, p.GetNumber(), &github.PullRequest{Title: want.Title, Body: want.Body})
 		})
 		if err != nil {
 			return "", err
 		}
-		a.observe("pull_updated")
+		ps.observe("pull_updated")
 		return p.GetHTMLURL(), nil
 	}
 	return "", fault.New(fault.Conflict, "GitHub says that there is a pull request of the branch already, and shows none.")
-}
-
-var closesLine = pattern.Lazy(`(?im)^[ \t]*(?:closes|fixes|resolves):? #(\d+)\.?[ \t]*$`)
-
-// pullBody writes the description of a pull request: quieted but for the line
-// that closes the conversation's own issue, and marked so that it does not call
-// the bot.
-func (a *Adapter) pullBody(body string, number int) string {
-	own := fmt.Sprint(number)
-	closes := false
-	body = closesLine.ReplaceAllStringFunc(normal(body), func(line string) string {
-		if number == 0 || closesLine.FindStringSubmatch(line)[1] != own {
-			return line
-		}
-		closes = true
-		return ""
-	})
-	body = strings.TrimSpace(a.defused(body))
-	if closes {
-		body = strings.TrimSpace(body + "\n\nCloses #" + own)
-	}
-	return strings.TrimSpace(body + "\n\n" + markPrefix + "pull -->")
 }
 
 var closesInTitle = pattern.Lazy(`(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+(?:[\w.-]+/[\w.-]+)?)#(\d)`)
@@ -129,7 +115,7 @@ func quietTitle(title string) string {
 // such a conversation is read-only. The head is that of now, unless the event
 // told it: ask once, before work begins, and keep the answer. For an issue it
 // returns in.Repository as it is.
-func (a *Adapter) Locate(ctx context.Context, in messages.Inbound) (messages.Repository, error) {
+func (ps *pulls) Locate(ctx context.Context, in messages.Inbound) (messages.Repository, error) {
 	if in.Repository == nil {
 		return messages.Repository{}, fault.New(fault.Invalid, "The message is about no repository.")
 	}
@@ -140,21 +126,20 @@ func (a *Adapter) Locate(ctx context.Context, in messages.Inbound) (messages.Rep
 	if err != nil {
 		return *in.Repository, err
 	}
-	p, err := a.askPull(ctx, at)
+	p, err := ps.client.askPull(ctx, at)
 	if err != nil {
 		return *in.Repository, err
 	}
-	return *a.repositoryOf(said{number: at.number, isPull: true, pull: p, repo: &github.Repository{
+	return *ps.site.repositoryOf(said{number: at.number, isPull: true, pull: p, repo: &github.Repository{
 		FullName: &at.repo, CloneURL: &in.Repository.URL, ID: p.GetBase().GetRepo().ID,
 	}}), nil
 }
 
-func (a *Adapter) askPull(ctx context.Context, at place) (*github.PullRequest, error) {
-	p, _, err := inRepo(ctx, a, at.repo, op{name: "reading a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
-		return g.PullRequests.Get(g.ctx, g.owner, g.repo, at.number)
-	})
-	if err == nil && p.GetNumber() != at.number {
-		err = fault.Wrap(errNoID, fault.Unavailable, "reading a pull request")
+// pullPlace reads the key of a conversation, or what RepositoryID returned: then
+// the number is zero.
+func pullPlace(key messages.ConversationKey) (place, error) {
+	if repo, ok := repoName(key.ID); ok && key.Platform == Name {
+		return place{repo: repo}, nil
 	}
-	return p, err
+	return parseKey(key)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/go-github/v62/github"
@@ -22,39 +23,39 @@ const (
 // redeliver asks GitHub to deliver again what did not arrive; by itself it never
 // does (contract C2, C4). What arrived after all has the same id and changes
 // nothing. Only an App can read its log.
-func (a *Adapter) redeliver(ctx context.Context) error {
-	if a.cfg.AppID == "" {
+func (p *poller) redeliver(ctx context.Context) error {
+	if p.client.appID == "" {
 		return nil
 	}
 	const key = "deliveries"
-	at, err := a.position(ctx, key)
+	at, err := p.position(ctx, key)
 	if err != nil {
 		return err
 	}
 	started := time.Now()
-	failed, err := a.failedDeliveries(ctx, at.Add(-redeliverOverlap))
+	failed, err := p.failedDeliveries(ctx, at.Add(-redeliverOverlap))
 	if err != nil {
 		return err
 	}
 	until := started
 	for _, d := range slices.Backward(failed) { // oldest first
-		if n, _ := a.retried.Get(d.GetGUID()); n >= maxRedeliver {
+		if n, _ := p.retried.Get(d.GetGUID()); n >= maxRedeliver {
 			continue
 		}
-		a.retried.Change(d.GetGUID(), func(n int) int { return n + 1 })
-		_, _, err := call(ctx, a, asApp, op{name: "redelivering an event"}, func(g api) (*github.HookDelivery, *github.Response, error) {
+		p.retried.Change(d.GetGUID(), func(n int) int { return n + 1 })
+		_, _, err := call(ctx, p.client, asApp, op{name: "redelivering an event"}, func(g api) (*github.HookDelivery, *github.Response, error) {
 			return g.Apps.RedeliverHookDelivery(g.ctx, d.GetID())
 		})
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		a.observe("redelivered")
-		a.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
+		p.observe("redelivered")
+		p.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
 		if at := d.GetDeliveredAt(); at.Before(until) {
 			until = at.Time // look at it again next time
 		}
 	}
-	return a.advance(ctx, key, at, until)
+	return p.advance(ctx, key, at, until)
 }
 
 // took reports whether an attempt to deliver was answered with success.
@@ -65,13 +66,13 @@ func took(d *github.HookDelivery) bool {
 
 // failedDeliveries returns, newest first, the last attempts of deliveries of
 // which none succeeded.
-func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*github.HookDelivery, error) {
+func (p *poller) failedDeliveries(ctx context.Context, since time.Time) ([]*github.HookDelivery, error) {
 	arrived := make(map[string]bool)
 	listed := make(map[string]bool)
 	var failed []*github.HookDelivery
 	opts := &github.ListCursorOptions{PerPage: pageSize}
 	for range sweepPages {
-		all, resp, err := call(ctx, a, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
+		all, resp, err := call(ctx, p.client, asApp, op{name: "listing deliveries"}, func(g api) ([]*github.HookDelivery, *github.Response, error) {
 			return g.Apps.ListHookDeliveries(g.ctx, opts)
 		})
 		if err != nil {
@@ -96,4 +97,54 @@ func (a *Adapter) failedDeliveries(ctx context.Context, since time.Time) ([]*git
 		opts.Cursor = resp.Cursor
 	}
 	return slices.DeleteFunc(failed, func(d *github.HookDelivery) bool { return arrived[d.GetGUID()] }), nil
+}
+
+// maxAge is how far back is looked after the bot was away: as long as GitHub
+// keeps deliveries (contract C2). Nobody waits longer for an answer.
+const maxAge = 72 * time.Hour
+
+// position returns up to when something was read; fresh if it never was, in
+// which case it begins now: what was said before is not for the bot.
+func (p *poller) position(ctx context.Context, key string) (at time.Time, err error) {
+	text, err := p.cursor.Load(ctx, key)
+	if err != nil {
+		return at, err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	at, bad := time.Parse(time.RFC3339, text)
+	if text == "" || bad != nil {
+		return now, p.cursor.Save(ctx, key, now.Format(time.RFC3339))
+	}
+	if oldest := now.Add(-maxAge); at.Before(oldest) {
+		at = oldest
+	}
+	return at, nil
+}
+
+func (p *poller) advance(ctx context.Context, key string, from, to time.Time) error {
+	if !to.After(from) {
+		return nil
+	}
+	return p.cursor.Save(ctx, key, to.UTC().Format(time.RFC3339))
+}
+
+// memoryCursor forgets with the process.
+type memoryCursor struct {
+	mu     sync.Mutex // guards values
+	values map[string]string
+}
+
+// Load implements Cursor.
+func (m *memoryCursor) Load(_ context.Context, key string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], nil
+}
+
+// Save implements Cursor.
+func (m *memoryCursor) Save(_ context.Context, key, value string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[key] = value
+	return nil
 }

@@ -36,11 +36,17 @@ var (
 // marked reports whether a text ends with a mark of this program.
 func marked(body string) bool { return anyMark.MatchString(body) }
 
+// renderer writes the bot's comments.
+type renderer struct {
+	web   *url.URL
+	links map[string]bool // hosts that answers may lead to, besides GitHub's
+}
+
 // compose writes the body of a comment: the text, its buttons as a list of tasks,
 // and the mark of its delivery.
-func (a *Adapter) compose(text string, buttons []messages.Button, delivery string) (string, error) {
+func (r *renderer) compose(text string, buttons []messages.Button, delivery string) (string, error) {
 	var b strings.Builder
-	b.WriteString(strings.TrimRight(a.defused(text), " \n"))
+	b.WriteString(strings.TrimRight(r.defused(text), " \n"))
 	for i, button := range buttons[:min(len(buttons), maxButtons)] {
 		if i == 0 {
 			b.WriteString("\n\n<!-- bot:buttons -->\n")
@@ -84,7 +90,7 @@ func units(s string) int {
 }
 
 // measure returns at least the length that a text has once it is defused.
-func (a *Adapter) measure(markdown string) int {
+func measure(markdown string) int {
 	lower := strings.ToLower(markdown)
 	wrap := 2*fenceLength(markdown, nil) + 3
 	n := units(markdown)
@@ -111,22 +117,22 @@ var (
 // act on them. Characters without width would come along when somebody copies,
 // and a character reference is resolved before GitHub looks. Addresses that are not allowed are set as code, with the
 // markup of their link shown. HTML that does more than layout is shown as text.
-func (a *Adapter) defused(markdown string) string {
+func (r *renderer) defused(markdown string) string {
 	s := markup.Bounded(normal(markdown))
 	for range maxRounds {
-		next := markup.Bounded(a.flattened(s))
+		next := markup.Bounded(r.flattened(s))
 		if next == s {
-			return a.quieted(s)
+			return r.quieted(s)
 		}
 		s = next
 	}
-	return a.quieted(strings.ReplaceAll(s, "<", "&lt;")) // somebody tries hard
+	return r.quieted(strings.ReplaceAll(s, "<", "&lt;")) // somebody tries hard
 }
 
 // flattened makes text of HTML that could do something, and of addresses that
 // are defined elsewhere than where they are used. Words that are written with
 // character references are spelled out, so that they can be seen.
-func (a *Adapter) flattened(s string) string {
+func (r *renderer) flattened(s string) string {
 	if !strings.ContainsAny(s, "<&[") {
 		return s
 	}
@@ -146,7 +152,7 @@ func (a *Adapter) flattened(s string) string {
 		}
 	}
 	for _, d := range p.refs {
-		if a.mayLink(d.destination) {
+		if r.mayLink(d.destination) {
 			continue
 		}
 		if at := strings.Index(s[d.from:d.to], "]:"); at >= 0 {
@@ -158,14 +164,14 @@ func (a *Adapter) flattened(s string) string {
 }
 
 // quieted sets as code what GitHub would act on.
-func (a *Adapter) quieted(s string) string {
+func (r *renderer) quieted(s string) string {
 	if !strings.ContainsAny(s, "@:[.") && !closing.MatchString(s) {
 		return s
 	}
-	q := &quieter{page: read(s), a: a, bad: make(map[int]bool)}
+	q := &quieter{page: read(s), r: r, bad: make(map[int]bool)}
 	q.fence = strings.Repeat("`", fenceLength(s, q.spans))
 	for _, l := range q.links {
-		if l.image && !a.mayShow(l.destination) || !l.image && !a.mayLink(l.destination) {
+		if l.image && !r.mayShow(l.destination) || !l.image && !r.mayLink(l.destination) {
 			q.bad[l.at] = true
 		}
 	}
@@ -178,7 +184,7 @@ func (a *Adapter) quieted(s string) string {
 // quieter writes a page anew.
 type quieter struct {
 	page
-	a     *Adapter
+	r     *renderer
 	out   strings.Builder
 	at    int
 	fence string
@@ -215,7 +221,7 @@ func (q *quieter) step() {
 		q.mention(rest)
 	case c == '<' && angleURL.MatchString(rest):
 		m := angleURL.FindStringSubmatch(rest)
-		if q.a.mayLink(m[1]) {
+		if q.r.mayLink(m[1]) {
 			q.copy(len(m[0]))
 			return
 		}
@@ -248,7 +254,7 @@ func (q *quieter) mention(rest string) {
 // word writes an address or a word.
 func (q *quieter) word(rest string) {
 	if u := trimURL(bareURL.FindString(rest)); u != "" {
-		if q.a.mayLink(u) || q.is(q.at, isBlock) {
+		if q.r.mayLink(u) || q.is(q.at, isBlock) {
 			q.copy(len(u))
 			return
 		}
@@ -325,7 +331,7 @@ func trimURL(u string) string {
 
 // mayLink reports whether a link may lead to an address: one of GitHub itself,
 // or of Config.LinkHosts.
-func (a *Adapter) mayLink(address string) bool {
+func (r *renderer) mayLink(address string) bool {
 	if strings.HasPrefix(strings.ToLower(address), "www.") {
 		address = "https://" + address
 	}
@@ -341,12 +347,34 @@ func (a *Adapter) mayLink(address string) bool {
 		return false
 	}
 	host := strings.ToLower(u.Host)
-	return host == strings.ToLower(a.web.Host) || a.links[host] || a.links["*"]
+	return host == strings.ToLower(r.web.Host) || r.links[host] || r.links["*"]
 }
 
 // mayShow reports whether an image may be loaded. GitHub's own hosts do not
 // count: what is fetched through them can tell who reads.
-func (a *Adapter) mayShow(address string) bool {
+func (r *renderer) mayShow(address string) bool {
 	u, err := url.Parse(strings.TrimSpace(address))
-	return err == nil && u.Scheme == "https" && u.User == nil && a.links[strings.ToLower(u.Host)]
+	return err == nil && u.Scheme == "https" && u.User == nil && r.links[strings.ToLower(u.Host)]
+}
+
+var closesLine = pattern.Lazy(`(?im)^[ \t]*(?:closes|fixes|resolves):? #(\d+)\.?[ \t]*$`)
+
+// pullBody writes the description of a pull request: quieted but for the line
+// that closes the conversation's own issue, and marked so that it does not call
+// the bot.
+func (r *renderer) pullBody(body string, number int) string {
+	own := fmt.Sprint(number)
+	closes := false
+	body = closesLine.ReplaceAllStringFunc(normal(body), func(line string) string {
+		if number == 0 || closesLine.FindStringSubmatch(line)[1] != own {
+			return line
+		}
+		closes = true
+		return ""
+	})
+	body = strings.TrimSpace(r.defused(body))
+	if closes {
+		body = strings.TrimSpace(body + "\n\nCloses #" + own)
+	}
+	return strings.TrimSpace(body + "\n\n" + markPrefix + "pull -->")
 }

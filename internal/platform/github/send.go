@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/google/go-github/v62/github"
@@ -29,42 +27,55 @@ const (
 
 var errNoID = errors.New("the answer has no id")
 
+// sender posts comments, changes them and takes them back.
+type sender struct {
+	client  *client
+	me      *account
+	render  *renderer
+	guard   *loopGuard
+	sent    *platform.Recent[messages.MessageID, string] // comment -> the delivery that made it
+	observe func(string)
+
+	// pause waits; tests replace it.
+	pause func(ctx context.Context, d time.Duration) error
+}
+
 // Send implements platform.Adapter with a comment, or, if it answers a comment
 // on lines of a diff, with an answer in that thread. With out.Again the
 // conversation is searched for the delivery before anything is posted, twice.
-func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
+func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
 	at, err := parseKey(out.Conversation)
 	if err != nil {
 		return messages.Ref{}, err
 	}
 	delivery := markOf(out.Delivery)
-	body, err := a.compose(out.Text, out.Buttons, delivery)
+	body, err := s.render.compose(out.Text, out.Buttons, delivery)
 	if err != nil {
 		return messages.Ref{}, err
 	}
 	to, _ := parsePost(out.ReplyTo)
 	if out.Again {
-		found, err := a.lookupTwice(ctx, at, to, delivery)
+		found, err := s.lookupTwice(ctx, at, to, delivery)
 		if err != nil {
 			return messages.Ref{}, err
 		}
 		if found.id != 0 {
-			return a.madeBy(at, found, delivery), nil
+			return s.madeBy(at, found, delivery), nil
 		}
 	}
-	made, err := a.post(ctx, at, to, body, out.Optional)
+	made, err := s.post(ctx, at, to, body, out.Optional)
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	a.observe("sent")
-	return a.madeBy(at, made, delivery), nil
+	s.observe("sent")
+	return s.madeBy(at, made, delivery), nil
 }
 
 // madeBy notes what a delivery became.
-func (a *Adapter) madeBy(at place, p post, delivery string) messages.Ref {
+func (s *sender) madeBy(at place, p post, delivery string) messages.Ref {
 	ref := messages.Ref{Conversation: at.key(), Message: p.message()}
-	a.sent.Put(ref.Message, delivery)
-	a.guard.spoke(ref.Conversation.ID, time.Now())
+	s.sent.Put(ref.Message, delivery)
+	s.guard.spoke(ref.Conversation.ID, time.Now())
 	return ref
 }
 
@@ -78,12 +89,12 @@ func markOf(id messages.DeliveryID) string {
 }
 
 // post makes one comment.
-func (a *Adapter) post(ctx context.Context, at place, to post, body string, optional bool) (post, error) {
+func (s *sender) post(ctx context.Context, at place, to post, body string, optional bool) (post, error) {
 	made := post{kind: postComment}
 	if to.kind == postLine {
 		made = post{kind: postLine, root: to.thread()}
 	}
-	id, _, err := inRepo(ctx, a, at.repo, op{name: "adding a comment", once: true, shed: optional}, func(g api) (int64, *github.Response, error) {
+	id, _, err := inRepo(ctx, s.client, at.repo, op{name: "adding a comment", once: true, shed: optional}, func(g api) (int64, *github.Response, error) {
 		if to.kind == postLine {
 			c, resp, err := g.PullRequests.CreateCommentInReplyTo(g.ctx, g.owner, g.repo, at.number, body, to.thread())
 			return c.GetID(), resp, err
@@ -93,7 +104,7 @@ func (a *Adapter) post(ctx context.Context, at place, to post, body string, opti
 	})
 	if to.kind == postLine && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid)) {
 		// The thread is gone, not the pull request: answer below it.
-		return a.post(ctx, at, post{}, body, optional)
+		return s.post(ctx, at, post{}, body, optional)
 	}
 	switch {
 	case err == nil && id < 1:
@@ -109,7 +120,7 @@ func (a *Adapter) post(ctx context.Context, at place, to post, body string, opti
 }
 
 // Edit implements platform.Editor. The mark of the delivery stays.
-func (a *Adapter) Edit(ctx context.Context, e platform.Edit) error {
+func (s *sender) Edit(ctx context.Context, e platform.Edit) error {
 	at, p, err := parseRef(e.Ref)
 	if err != nil {
 		return err
@@ -117,34 +128,55 @@ func (a *Adapter) Edit(ctx context.Context, e platform.Edit) error {
 	if p.kind != postComment && p.kind != postLine {
 		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", e.Ref.Message)
 	}
-	delivery, err := a.deliveryOf(ctx, at, p, e)
+	delivery, err := s.deliveryOf(ctx, at, p, e)
 	if err != nil {
 		return err
 	}
-	body, err := a.compose(e.Text, e.Buttons, delivery)
+	body, err := s.render.compose(e.Text, e.Buttons, delivery)
 	if err != nil {
 		return err
 	}
-	_, _, err = inRepo(ctx, a, at.repo, op{name: "editing a comment", shed: e.Progress}, func(g api) (nothing, *github.Response, error) {
+	_, err = s.client.inRepo(ctx, at.repo, op{name: "editing a comment", shed: e.Progress}, func(g api) (*github.Response, error) {
 		if p.kind == postLine {
 			_, resp, err := g.PullRequests.EditComment(g.ctx, g.owner, g.repo, p.id, &github.PullRequestComment{Body: &body})
-			return nothing{}, resp, err
+			return resp, err
 		}
 		_, resp, err := g.Issues.EditComment(g.ctx, g.owner, g.repo, p.id, &github.IssueComment{Body: &body})
-		return nothing{}, resp, err
+		return resp, err
 	})
 	if err == nil {
-		a.guard.spoke(e.Ref.Conversation.ID, time.Now())
+		s.guard.spoke(e.Ref.Conversation.ID, time.Now())
+	}
+	return err
+}
+
+// Delete implements platform.Deleter.
+func (s *sender) Delete(ctx context.Context, ref messages.Ref) error {
+	at, p, err := parseRef(ref)
+	if err != nil {
+		return err
+	}
+	if p.kind != postComment && p.kind != postLine {
+		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", ref.Message)
+	}
+	_, err = s.client.inRepo(ctx, at.repo, op{name: "deleting a comment"}, func(g api) (*github.Response, error) {
+		if p.kind == postLine {
+			return g.PullRequests.DeleteComment(g.ctx, g.owner, g.repo, p.id)
+		}
+		return g.Issues.DeleteComment(g.ctx, g.owner, g.repo, p.id)
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
 	}
 	return err
 }
 
 // deliveryOf returns the mark of a comment. After a restart the comment is asked.
-func (a *Adapter) deliveryOf(ctx context.Context, at place, p post, e platform.Edit) (string, error) {
-	if delivery, ok := a.sent.Get(e.Ref.Message); ok {
+func (s *sender) deliveryOf(ctx context.Context, at place, p post, e platform.Edit) (string, error) {
+	if delivery, ok := s.sent.Get(e.Ref.Message); ok {
 		return delivery, nil
 	}
-	body, _, err := inRepo(ctx, a, at.repo, op{name: "reading a comment", shed: e.Progress}, func(g api) (string, *github.Response, error) {
+	body, _, err := inRepo(ctx, s.client, at.repo, op{name: "reading a comment", shed: e.Progress}, func(g api) (string, *github.Response, error) {
 		if p.kind == postLine {
 			c, resp, err := g.PullRequests.GetComment(g.ctx, g.owner, g.repo, p.id)
 			return c.GetBody(), resp, err
@@ -156,7 +188,7 @@ func (a *Adapter) deliveryOf(ctx context.Context, at place, p post, e platform.E
 		return "", err
 	}
 	delivery := deliveryIn(body)
-	a.sent.Put(e.Ref.Message, delivery)
+	s.sent.Put(e.Ref.Message, delivery)
 	return delivery, nil
 }
 
@@ -170,9 +202,9 @@ func deliveryIn(body string) string {
 
 // lookupTwice searches for a delivery, and if it is not there once more when it
 // would be, had it been made a moment ago.
-func (a *Adapter) lookupTwice(ctx context.Context, at place, to post, delivery string) (post, error) {
+func (s *sender) lookupTwice(ctx context.Context, at place, to post, delivery string) (post, error) {
 	for second := false; ; second = true {
-		found, err := a.lookup(ctx, at, to, delivery)
+		found, err := s.lookup(ctx, at, to, delivery)
 		switch {
 		case fault.Is(err, fault.Gone), fault.Is(err, fault.NotFound):
 			return found, &fault.Error{Kind: fault.Gone, Err: err}
@@ -181,29 +213,29 @@ func (a *Adapter) lookupTwice(ctx context.Context, at place, to post, delivery s
 		case err != nil:
 			return found, unsure(err)
 		case found.id != 0:
-			a.observe("found_sent")
+			s.observe("found_sent")
 			return found, nil
 		case second:
 			return found, nil
 		}
-		if err := a.pause(ctx, lag); err != nil {
+		if err := s.pause(ctx, lag); err != nil {
 			return found, fault.Wrap(err, fault.KindOf(err), "looking for a comment")
 		}
 	}
 }
 
 // lookup returns the comment that brought a delivery, if it is there.
-func (a *Adapter) lookup(ctx context.Context, at place, to post, delivery string) (post, error) {
-	me, err := a.whoami(ctx)
+func (s *sender) lookup(ctx context.Context, at place, to post, delivery string) (post, error) {
+	me, err := s.me.whoami(ctx)
 	if err != nil {
 		return post{}, err
 	}
 	var since time.Time
 	if id, err := uuid.Parse(delivery); err == nil && id.Version() == 7 {
-		since = a.clock.Since(time.Unix(id.Time().UnixTime())).UTC()
+		since = s.client.clock.Since(time.Unix(id.Time().UnixTime())).UTC()
 	}
 	list := op{name: "looking for a comment"}
-	found, err := a.search(me, delivery, postComment, pages(ctx, a, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+	found, err := s.search(me, delivery, postComment, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: p}
 		if !since.IsZero() {
 			opts.Since = &since
@@ -213,92 +245,19 @@ func (a *Adapter) lookup(ctx context.Context, at place, to post, delivery string
 	if err != nil || found.id != 0 || to.kind != postLine {
 		return found, err
 	}
-	return a.search(me, delivery, postLine, pages(ctx, a, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]comment, *github.Response, error) {
+	return s.search(me, delivery, postLine, pages(ctx, s.client, at.repo, list, maxPages, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
 		return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, at.number, &github.PullRequestListCommentsOptions{Since: since, ListOptions: p}))
 	}))
 }
 
-func (a *Adapter) search(me identity, delivery string, kind postKind, all iter.Seq2[comment, error]) (post, error) {
+func (s *sender) search(me identity, delivery string, kind postKind, all iter.Seq2[*comment, error]) (post, error) {
 	for c, err := range all {
 		if err != nil {
 			return post{}, err
 		}
-		if a.isOurs(me, c) && deliveryIn(c.GetBody()) == delivery {
+		if s.me.isOurs(me, c) && deliveryIn(c.GetBody()) == delivery {
 			return post{kind: kind, id: c.GetID(), root: c.GetInReplyTo()}, nil
 		}
 	}
 	return post{}, nil
-}
-
-// isOurs reports whether the bot wrote a comment.
-func (a *Adapter) isOurs(me identity, c comment) bool {
-	if a.cfg.AppID == "" {
-		return c.GetUser().GetID() == me.id
-	}
-	return a.isOurApp(c.Via) || c.GetUser().GetType() == "Bot" && c.GetUser().GetLogin() == me.login
-}
-
-// buttonsOf returns the tasks at the end of a comment of ours, with whether each
-// is done.
-func buttonsOf(body string) map[string]bool {
-	body = normal(body)
-	if m := deliveryMark.FindStringIndex(body); m != nil {
-		body = body[:m[0]]
-	}
-	states := make(map[string]bool)
-	for _, line := range slices.Backward(splitLines(body)) {
-		m := buttonLine.FindStringSubmatch(line)
-		if m == nil {
-			break
-		}
-		states[m[2]] = m[1] != " "
-	}
-	return states
-}
-
-// ticked turns the ticking of a task in a comment of the bot into the press of a
-// button. What else somebody changes there means nothing.
-func (a *Adapter) ticked(ctx context.Context, p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Changes.GetBody() == nil || p.Sender.GetID() < 1 || p.Sender.GetType() != "User" {
-		return nil, nil
-	}
-	before, after := buttonsOf(p.Changes.Body.GetFrom()), buttonsOf(p.Comment.GetBody())
-	var pressed []string
-	for id, done := range after {
-		if was, had := before[id]; done && had && !was {
-			pressed = append(pressed, id)
-		}
-	}
-	if len(pressed) == 0 || !a.wroteButtons(ctx, *p.Comment) {
-		return nil, nil
-	}
-	slices.Sort(pressed)
-	s := ofIssue(p)
-	in.Kind = messages.KindAction
-	in.Conversation = s.place().key()
-	in.Message = post{kind: postComment, id: p.Comment.GetID()}.message()
-	in.Sender = a.senderOf(p.Sender)
-	in.SentAt = p.Comment.GetUpdatedAt().Time
-	in.Repository, in.Reference = a.repositoryOf(s), reference(s)
-	var events []messages.Inbound
-	for i, id := range pressed {
-		one := in
-		one.Action = id
-		if i > 0 {
-			one.Event = messages.EventID(fmt.Sprintf("%s:%d", in.Event, i))
-		}
-		events = append(events, one)
-	}
-	return events, nil
-}
-
-// wroteButtons reports whether a comment with buttons is the bot's own. With a
-// personal token that takes knowing who we are; before that is known nothing is
-// pressed.
-func (a *Adapter) wroteButtons(_ context.Context, c comment) bool {
-	if a.isOurApp(c.Via) {
-		return true
-	}
-	me := a.self.Load()
-	return me != nil && a.isOurs(*me, c)
 }

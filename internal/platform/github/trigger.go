@@ -16,21 +16,21 @@ var agentWord = pattern.Lazy(`(?im)^ {0,3}(/agent)(?:[ \t]+(.*))?$`)
 // quotes, links and HTML. A command comes first, on a line of its own; what else
 // was written follows as its body. The mention is taken out. What only a browser
 // would not show is taken out too, so that what counts is what a person saw.
-func (a *Adapter) order(body string) (string, bool) {
+func (t *translator) order(body string) (string, bool) {
 	body = markup.Bounded(normal(body))
 	lower := strings.ToLower(body)
 	if !strings.Contains(lower, "/agent") && !strings.Contains(lower, "@") {
 		return "", false // most comments
 	}
 	p := read(body)
-	found := p.mentions(a.names())
+	found := p.mentions(t.names())
 	for _, m := range agentWord.FindAllStringSubmatchIndex(body, -1) {
 		if p.words(m[2], m[3]) {
 			rest := ""
 			if m[4] >= 0 {
 				rest = body[m[4]:m[5]]
 			}
-			return finish(a.commanded(strings.TrimSpace(rest)), without(body, found, m[0], m[1])), true
+			return finish(t.commanded(strings.TrimSpace(rest)), without(body, found, m[0], m[1])), true
 		}
 	}
 	if len(found) == 0 {
@@ -45,9 +45,9 @@ func (a *Adapter) order(body string) (string, bool) {
 }
 
 // names are those that people call the bot by, in lower case.
-func (a *Adapter) names() []string {
-	names := []string{a.mention}
-	if me := a.self.Load(); me != nil && me.slug != "" && !strings.EqualFold(me.slug, a.mention) {
+func (t *translator) names() []string {
+	names := []string{t.mention}
+	if me := t.me.self.Load(); me != nil && me.slug != "" && !strings.EqualFold(me.slug, t.mention) {
 		names = append(names, strings.ToLower(me.slug))
 	}
 	return names
@@ -139,11 +139,11 @@ func commandAfter(body string, m span) (command string, from, to int, ok bool) {
 var brief = map[string]bool{"agent": true, "schedule": true}
 
 // commanded turns what follows "/agent" into a command if it is one.
-func (a *Adapter) commanded(rest string) string {
+func (t *translator) commanded(rest string) string {
 	if rest == "" {
 		return "/help"
 	}
-	if rest[0] == '/' || a.cfg.Commands == nil {
+	if rest[0] == '/' || t.commands == nil {
 		return rest
 	}
 	word, args, _ := strings.Cut(rest, " ")
@@ -151,7 +151,7 @@ func (a *Adapter) commanded(rest string) string {
 	if brief[same(word)] && len(strings.Fields(args)) > 1 {
 		return rest
 	}
-	for _, name := range a.cfg.Commands() {
+	for _, name := range t.commands() {
 		if same(name) == same(word) {
 			return strings.TrimSpace("/" + word + " " + args)
 		}

@@ -1,13 +1,15 @@
 package github
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"remote-agent/internal/failpoint"
@@ -37,41 +39,52 @@ var (
 	eventForm    = pattern.Lazy(`^[a-z0-9_]{1,64}$`)
 )
 
+// webhook receives over HTTP.
+type webhook struct {
+	translator *translator
+	secret     string
+	off        bool // where the bot polls
+	log        *slog.Logger
+	observe    func(string)
+}
+
 // Webhook implements platform.WebhookReceiver. It makes no call to GitHub.
-func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
+func (h *webhook) Webhook(sink platform.Sink) http.Handler {
 	slots := make(chan struct{}, largeSlots)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, status := a.verified(w, r, slots)
-		if status != http.StatusOK {
-			w.WriteHeader(status)
-			return
-		}
-		event, guid := r.Header.Values(eventHeader), r.Header.Values(deliveryHeader)
-		if len(event) != 1 || len(guid) != 1 || !eventForm.MatchString(event[0]) || !deliveryForm.MatchString(guid[0]) {
-			a.observe("webhook_refused")
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		// What has been read is stored also if the sender has gone meanwhile: the copy that
-		// it sends again is a duplicate then, and a flood ends instead of growing.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
-		defer cancel()
-		failpoint.Hit(failpoint.Received)
-		if err := a.store(ctx, sink, a.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {
-			a.observe("sink_error")
-			a.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "err", err)
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink, slots) })
+}
+
+func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Sink, slots chan struct{}) {
+	body, status := h.verified(w, r, slots)
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	event, guid := r.Header.Values(eventHeader), r.Header.Values(deliveryHeader)
+	if len(event) != 1 || len(guid) != 1 || !eventForm.MatchString(event[0]) || !deliveryForm.MatchString(guid[0]) {
+		h.observe("webhook_refused")
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	// What has been read is stored also if the sender has gone meanwhile: the copy that
+	// it sends again is a duplicate then, and a flood ends instead of growing.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
+	defer cancel()
+	failpoint.Hit(failpoint.Received)
+	if err := h.translator.store(ctx, sink, h.translator.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {
+		h.observe("sink_error")
+		h.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "err", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
 }
 
 // verified returns the payload of a request that GitHub has signed, or another
 // status than OK. The signature is that of the body as it came, before it is
 // taken out of a form.
-func (a *Adapter) verified(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
-	if a.cfg.Poll || r.URL.Path != webhookPath {
+func (h *webhook) verified(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
+	if h.off || r.URL.Path != webhookPath {
 		return nil, http.StatusNotFound
 	}
 	if r.Method != http.MethodPost {
@@ -80,15 +93,15 @@ func (a *Adapter) verified(w http.ResponseWriter, r *http.Request, slots chan st
 	}
 	signature, plausible := claimOf(r.Header)
 	if !plausible {
-		a.observe("webhook_refused")
+		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
 	body, status := readBody(w, r, slots)
 	if status != http.StatusOK {
 		return nil, status
 	}
-	if !signed(a.cfg.WebhookSecret, signature, body) {
-		a.observe("webhook_refused")
+	if !signed(h.secret, signature, body) {
+		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -116,27 +129,38 @@ func readBody(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]by
 			return nil, http.StatusServiceUnavailable
 		}
 	}
-	var b bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= smallBody {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
-	case tooLarge:
-		return nil, http.StatusRequestEntityTooLarge
-	case err != nil && !errors.Is(err, io.EOF):
-		return nil, http.StatusBadRequest
-	}
-	return b.Bytes(), http.StatusOK
+	return platform.ReadBody(w, r, maxBody)
 }
 
-// store makes durable what an event means; see platform.Store.
-func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
-	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
-		Platform: Name, Account: a.account(), Event: r.event, Raw: r.raw, Reason: r.reason,
-	})
-	if kept {
-		a.observe("malformed")
+const (
+	signatureHeader = "X-Hub-Signature-256"
+	eventHeader     = "X-GitHub-Event"
+	deliveryHeader  = "X-GitHub-Delivery"
+
+	signaturePrefix = "sha256="
+)
+
+// claimOf returns the signature of a request. It reports false for what cannot
+// be one, without looking at the body. There must be exactly one: what stands
+// between could read another one than we. The SHA-1 signature, which GitHub
+// still sends too, counts for nothing.
+func claimOf(h http.Header) (string, bool) {
+	values := h.Values(signatureHeader)
+	if len(values) != 1 || len(values[0]) != len(signaturePrefix)+hex.EncodedLen(sha256.Size) || !strings.HasPrefix(values[0], signaturePrefix) {
+		return "", false
 	}
-	return err
+	return values[0], true
+}
+
+// signed reports whether body was signed with secret, which is not empty.
+func signed(secret, signature string, body []byte) bool {
+	return secret != "" && hmac.Equal([]byte(signature), []byte(sign(secret, body)))
+}
+
+// sign returns the signature of a body (docs.github.com, Validating webhook
+// deliveries).
+func sign(secret string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return signaturePrefix + hex.EncodeToString(mac.Sum(nil))
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v62/github"
+
+	"remote-agent/internal/platform"
 )
 
 // payload is what a webhook brings, and what a sweep finds in its place. The library's
@@ -48,10 +50,10 @@ type app struct {
 }
 
 // asComments makes comments of those on an issue.
-func asComments(all []*github.IssueComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
-	out := make([]comment, 0, len(all))
+func asComments(all []*github.IssueComment, resp *github.Response, err error) ([]*comment, *github.Response, error) {
+	out := make([]*comment, 0, len(all))
 	for _, c := range slices.DeleteFunc(all, func(c *github.IssueComment) bool { return c == nil }) {
-		out = append(out, comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
+		out = append(out, &comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
 			ID: c.ID, Body: c.Body, User: c.User, HTMLURL: c.HTMLURL, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, AuthorAssociation: c.AuthorAssociation,
 		}})
 	}
@@ -59,10 +61,10 @@ func asComments(all []*github.IssueComment, resp *github.Response, err error) ([
 }
 
 // asLines makes comments of those on lines of a diff.
-func asLines(all []*github.PullRequestComment, resp *github.Response, err error) ([]comment, *github.Response, error) {
-	out := make([]comment, 0, len(all))
+func asLines(all []*github.PullRequestComment, resp *github.Response, err error) ([]*comment, *github.Response, error) {
+	out := make([]*comment, 0, len(all))
 	for _, c := range slices.DeleteFunc(all, func(c *github.PullRequestComment) bool { return c == nil }) {
-		out = append(out, comment{PullRequestComment: *c})
+		out = append(out, &comment{PullRequestComment: *c})
 	}
 	return out, resp, err
 }
@@ -77,20 +79,13 @@ func member(association string) bool {
 	return false
 }
 
-// lenient decodes a JSON object and overlooks fields of another type than expected,
-// which are empty then, and times that are none. What is essential is checked after
-// that.
+// lenient is platform.Lenient that also overlooks times that are none.
 func lenient(body []byte, out any) error {
-	err := json.Unmarshal(body, out)
+	err := platform.Lenient(body, out)
 	if _, badTime := errors.AsType[*time.ParseError](err); badTime {
 		// The library's type for times ends the decoding.
 		if body, err = withoutBadTimes(body); err == nil {
-			err = json.Unmarshal(body, out)
-		}
-	}
-	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
-		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-			return nil
+			err = platform.Lenient(body, out)
 		}
 	}
 	return err

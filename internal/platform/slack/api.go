@@ -14,6 +14,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -56,8 +57,8 @@ type request struct {
 	more       any  // takes what the library's answer has no field for; may be nil
 }
 
-// sdkCall makes one call of the library with the context that it is given.
-type sdkCall func(ctx context.Context) error
+// sdkCall makes one call of the library with what it is given.
+type sdkCall func(ctx context.Context, web *slack.Client) error
 
 // answer is what the round tripper saw of the answer to a call.
 type answer struct {
@@ -80,17 +81,40 @@ type reply struct {
 
 type answerKey struct{}
 
+// api makes the calls of the Web API, within its limits, and classifies their errors.
+type api struct {
+	base    string // the API's URL with a slash at the end
+	client  *http.Client
+	web     *slack.Client
+	scrub   *exchange.Scrubber
+	clock   exchange.Clock
+	limits  *limiter
+	observe func(string)
+}
+
+func newAPI(cfg Config) *api {
+	a := &api{
+		base:    strings.TrimRight(cfg.APIURL, "/") + "/",
+		client:  exchange.Client(wire{cfg.Transport, cfg.BotToken}),
+		scrub:   exchange.NewScrubber(nil, cfg.BotToken, cfg.AppToken, cfg.SigningSecret),
+		limits:  newLimiter(cfg.Limits, exchange.AccountOf(cfg.BotToken)),
+		observe: cfg.Observe,
+	}
+	a.web = slack.New(cfg.BotToken, slack.OptionAPIURL(a.base), slack.OptionAppLevelToken(cfg.AppToken), slack.OptionHTTPClient(a.client))
+	return a
+}
+
 // call makes one call and classifies its error. What Slack says counts: what the
 // library cannot make of the rest of an answer must not make a failure of what has
 // worked, unless nothing but reading was to be done.
-func (a *Adapter) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
+func (a *api) call(ctx context.Context, r request, do sdkCall) (*exchange.Call, error) {
 	c := &exchange.Call{Idempotent: r.idempotent, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Clock: &a.clock}
 	seen := &answer{more: r.more}
-	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen))
+	err := do(context.WithValue(c.Context(ctx), answerKey{}, seen), a.web)
 	return c, a.outcome(ctx, r, c, seen, err)
 }
 
-func (a *Adapter) outcome(ctx context.Context, r request, c *exchange.Call, seen *answer, err error) error {
+func (a *api) outcome(ctx context.Context, r request, c *exchange.Call, seen *answer, err error) error {
 	switch {
 	case seen.read && seen.head.OK && (err == nil || !r.idempotent || r.more != nil):
 		return nil
@@ -99,14 +123,14 @@ func (a *Adapter) outcome(ctx context.Context, r request, c *exchange.Call, seen
 	case err == nil: // not what an answer of the Web API looks like
 		err = errNoAnswer
 	}
-	return a.failed(ctx, r, c, err)
+	return failed(ctx, r, c, err)
 }
 
 var errNoAnswer = errors.New("the answer is not one of the Web API")
 
 // limited makes a call when the rate limits allow it and waits out a short 429.
 // Scope is what the method's limit counts by: a channel, or nothing.
-func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCall) error {
+func (a *api) limited(ctx context.Context, scope string, r request, do sdkCall) error {
 	deadline := time.Now().Add(exchange.ShortWait)
 	for {
 		if err := a.limits.wait(ctx, r.method, scope); err != nil {
@@ -127,7 +151,7 @@ func (a *Adapter) limited(ctx context.Context, scope string, r request, do sdkCa
 
 // shed makes a call that is worth nothing later: at once or not at all. Among
 // those who compete for the method's rate, who says whose turn it is.
-func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) error {
+func (a *api) shed(ctx context.Context, who string, r request, do sdkCall) error {
 	if err := a.turn(ctx, r.method, who); err != nil {
 		return err
 	}
@@ -135,7 +159,7 @@ func (a *Adapter) shed(ctx context.Context, who string, r request, do sdkCall) e
 }
 
 // turn asks for a turn with a method that is shed.
-func (a *Adapter) turn(ctx context.Context, method, who string) error {
+func (a *api) turn(ctx context.Context, method, who string) error {
 	err := a.limits.try(ctx, method, who)
 	if err != nil {
 		a.observe("shed")
@@ -144,7 +168,7 @@ func (a *Adapter) turn(ctx context.Context, method, who string) error {
 }
 
 // admitted makes a call whose turn it is.
-func (a *Adapter) admitted(ctx context.Context, r request, do sdkCall) error {
+func (a *api) admitted(ctx context.Context, r request, do sdkCall) error {
 	_, err := a.call(ctx, r, do)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
@@ -225,12 +249,12 @@ func (w wire) CloseIdleConnections() {
 // the call has worked, and with messages that it can decode.
 func (s *answer) take(raw []byte) []byte {
 	var top map[string]json.RawMessage
-	if lenient(raw, &s.head) != nil || json.Unmarshal(raw, &top) != nil {
+	if platform.Lenient(raw, &s.head) != nil || json.Unmarshal(raw, &top) != nil {
 		return raw
 	}
 	s.read = true
 	if s.more != nil {
-		_ = lenient(raw, s.more)
+		_ = platform.Lenient(raw, s.more)
 	}
 	for _, unread := range []string{"message", "view", "errors"} {
 		delete(top, unread)
@@ -262,7 +286,7 @@ func decodable(list json.RawMessage) json.RawMessage {
 			Text     string              `json:"text"`
 			Metadata slack.SlackMetadata `json:"metadata"`
 		}
-		if lenient(raw, &known) == nil {
+		if platform.Lenient(raw, &known) == nil {
 			out = append(out, known)
 		}
 	}
@@ -273,22 +297,29 @@ func decodable(list json.RawMessage) json.RawMessage {
 	return lean
 }
 
-// lenient decodes JSON and overlooks fields of another type than expected.
-func lenient(body []byte, out any) error {
-	err := json.Unmarshal(body, out)
-	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
-		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-			return nil
-		}
+// ownHost reports whether the token may be sent to an address.
+func (a *api) ownHost(u *url.URL) bool {
+	if u.Scheme == "https" && u.Host == "files.slack.com" {
+		return true
 	}
-	return err
+	api, err := url.Parse(a.base)
+	return err == nil && a.base != defaultAPIURL && u.Scheme == api.Scheme && u.Host == api.Host
 }
 
-// jsonArg writes v as an argument of a call.
-func jsonArg(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil { // only for types that JSON does not have
-		return "null"
+// respond posts a message through the address that came with a command or a
+// press. It is a credential and works five times within half an hour.
+func (a *api) respond(ctx context.Context, address string, c content) error {
+	u, err := url.Parse(address)
+	api, _ := url.Parse(a.base)
+	if err != nil || u.Host == "" || u.Host != api.Host && (u.Host != "hooks.slack.com" || u.Scheme != "https") {
+		return fault.New(fault.Invalid, "The address for answers is not one of Slack's.")
 	}
-	return string(raw)
+	call := &exchange.Call{Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
+	err = slack.PostWebhookCustomHTTPContext(call.Context(ctx), address, a.client, &slack.WebhookMessage{
+		ResponseType: slack.ResponseTypeEphemeral, Text: c.text, Blocks: &slack.Blocks{BlockSet: c.blocks},
+	})
+	if err != nil {
+		return call.Failure(ctx, "answering a command", err)
+	}
+	return nil
 }

@@ -1,21 +1,17 @@
 package slack
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"errors"
-	"io"
-	"mime"
-	"net/http"
-	"net/url"
+	"log/slog"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
-	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -25,21 +21,104 @@ const (
 	maxContextBytes = 32 << 10
 	contextPages    = 10
 	maxQuote        = 4000
-
-	// maxNames is how many names are asked for at once.
-	maxNames = 20
-
-	maxDownload = 64 << 20
 )
+
+// history reads what was said before.
+type history struct {
+	api    *api
+	me     *installation
+	people *people
+}
+
+// maxNames is how many names are asked for at once.
+const maxNames = 20
+
+// people knows what the people of the workspace are called.
+type people struct {
+	api     *api
+	log     *slog.Logger
+	names   *platform.Recent[string, string] // by user id
+	unnamed chan string                      // user ids whose names Run asks for
+}
+
+// senderName returns the name of who wrote ev. One that is not known is asked
+// for and missing until then: an event does not wait for a name.
+func (p *people) senderName(ev event) string {
+	if name := ev.Profile.name(); name != "" {
+		return name
+	}
+	name, known := p.names.Get(ev.User)
+	if !known {
+		select {
+		case p.unnamed <- ev.User:
+		default:
+		}
+	}
+	return name
+}
+
+// askNames finds out names until ctx is done.
+func (p *people) askNames(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-p.unnamed:
+			if _, known := p.names.Get(id); known {
+				continue
+			}
+			if _, err := p.askName(ctx, id); err != nil && ctx.Err() == nil {
+				p.names.Put(id, "")
+				p.log.DebugContext(ctx, "could not find out a name", "err", err)
+			}
+		}
+	}
+}
+
+// askName finds out the name of a user and remembers it.
+func (p *people) askName(ctx context.Context, id string) (string, error) {
+	var out *slack.User
+	err := p.api.limited(ctx, "", request{method: "users.info", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.GetUserInfoContext(ctx, id)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	name := cmp.Or(profile{out.Profile.DisplayName, out.Profile.RealName, out.Name}.name(), id)
+	p.names.Put(id, name)
+	return name, nil
+}
+
+// nameOf returns the name of a user if it is known.
+func (p *people) nameOf(id string) string {
+	name, _ := p.names.Get(id)
+	return name
+}
+
+// author returns the name of who wrote m, asking for at most maxNames names.
+func (p *people) author(ctx context.Context, m slack.Message, asked *int) string {
+	name := cmp.Or(platform.Cut(m.Username, 80), p.nameOf(m.User))
+	if name != "" || !isID(m.User) || *asked >= maxNames {
+		return cmp.Or(name, m.User)
+	}
+	*asked++
+	name, err := p.askName(ctx, m.User)
+	if err != nil {
+		*asked = maxNames // it is only a name
+		return m.User
+	}
+	return name
+}
 
 // Context implements platform.Contexter: the root of the thread and the newest
 // messages before in, without the bot's own.
-func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
+func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
 	at, err := parseKey(in.Conversation)
 	if err != nil || at.thread == "" || string(in.Message) == at.thread {
 		return nil, err
 	}
-	me, err := a.whoami(ctx)
+	me, err := h.me.whoami(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +128,7 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	if isTS(string(in.Message)) {
 		w.before = string(in.Message)
 	}
-	err = a.read(ctx, at, w, func(m slack.Message) bool {
+	err = h.api.read(ctx, at, w, func(m slack.Message) bool {
 		switch {
 		case m.Timestamp == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "":
 		case m.SubType != "bot_message" && !counts(m.SubType):
@@ -69,19 +148,19 @@ func (a *Adapter) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	if root != nil {
 		newest = append([]slack.Message{*root}, newest...)
 	}
-	return a.quoted(ctx, newest), nil
+	return h.quoted(ctx, newest), nil
 }
 
 // quoted turns messages into quotes. If they are too long together, those in
 // the middle go: the root says what it is about, the newest where it stands.
-func (a *Adapter) quoted(ctx context.Context, all []slack.Message) []messages.Quote {
+func (h *history) quoted(ctx context.Context, all []slack.Message) []messages.Quote {
 	asked := 0
 	total := 0
 	var out []messages.Quote
 	for _, m := range all {
-		text := shorten(plain(m.Text, a.nameOf), maxQuote)
+		text := shorten(plain(m.Text, h.people.nameOf), maxQuote)
 		total += len(text)
-		out = append(out, messages.Quote{Relation: "thread", Author: a.author(ctx, m, &asked), Text: text})
+		out = append(out, messages.Quote{Relation: "thread", Author: h.people.author(ctx, m, &asked), Text: text})
 	}
 	for len(out) > 2 && total > maxContextBytes {
 		total -= len(out[1].Text)
@@ -90,132 +169,57 @@ func (a *Adapter) quoted(ctx context.Context, all []slack.Message) []messages.Qu
 	return out
 }
 
-// author returns the name of who wrote m, asking for at most maxNames names.
-func (a *Adapter) author(ctx context.Context, m slack.Message, asked *int) string {
-	name := first(platform.Cut(m.Username, 80), a.nameOf(m.User))
-	if name != "" || !isID(m.User) || *asked >= maxNames {
-		return first(name, m.User)
-	}
-	*asked++
-	name, err := a.askName(ctx, m.User)
-	if err != nil {
-		*asked = maxNames // it is only a name
-		return m.User
-	}
-	return name
+// window is a part of a conversation.
+type window struct {
+	since    time.Time // zero: from its beginning
+	before   string    // ts that it ends before, or empty
+	metadata bool
+	pages    int
 }
 
-// askName finds out the name of a user and remembers it.
-func (a *Adapter) askName(ctx context.Context, id string) (string, error) {
-	var out *slack.User
-	err := a.limited(ctx, "", request{method: "users.info", idempotent: true}, func(ctx context.Context) (err error) {
-		out, err = a.web.GetUserInfoContext(ctx, id)
-		return err
-	})
-	if err != nil {
-		return "", err
+// read calls each for the messages of a conversation until it returns false.
+// A thread comes oldest first, a channel newest first.
+func (a *api) read(ctx context.Context, in place, w window, each func(slack.Message) bool) error {
+	params := slack.GetConversationHistoryParameters{ChannelID: in.channel, Limit: pageSize, Latest: w.before, IncludeAllMetadata: w.metadata}
+	if !w.since.IsZero() {
+		params.Oldest = strconv.FormatInt(w.since.Unix(), 10) + ".000000"
 	}
-	name := first(profile{out.Profile.DisplayName, out.Profile.RealName, out.Name}.name(), id)
-	a.names.Put(id, name)
-	return name, nil
-}
-
-var errElsewhere = errors.New("the file is not on Slack's servers")
-
-// Fetch implements platform.Fetcher. The address of a file is asked for anew, so
-// that the token is sent to no address of a message.
-func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
-	if !isID(att.Source) {
-		return nil, fault.New(fault.Unsupported, "That kind of attachment cannot be read.")
-	}
-	if att.Size > maxDownload {
-		return nil, fault.New(fault.Invalid, "The file is too large.")
-	}
-	var out struct {
-		File file `json:"file"`
-	}
-	// The file is read leniently: the library refuses one of whose many fields has
-	// another type than it expects.
-	err := a.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context) error {
-		_, _, _, err := a.web.GetFileInfoContext(ctx, att.Source, 1, 1)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	address, err := url.Parse(first(out.File.Download, out.File.Private))
-	if err != nil || !a.ownHost(address) {
-		return nil, fault.Wrap(errElsewhere, fault.Unsupported, "downloading a file")
-	}
-	return a.download(ctx, address.String(), out.File.Type)
-}
-
-// ownHost reports whether the token may be sent to an address.
-func (a *Adapter) ownHost(u *url.URL) bool {
-	if u.Scheme == "https" && u.Host == "files.slack.com" {
-		return true
-	}
-	api, err := url.Parse(a.base)
-	return err == nil && a.base != defaultAPIURL && u.Scheme == api.Scheme && u.Host == api.Host
-}
-
-// download returns what the library writes to it, in a goroutine that ends at the
-// latest with Close. It knows about the answer before the first byte is read.
-func (a *Adapter) download(ctx context.Context, address, kind string) (io.ReadCloser, error) {
-	r, w := io.Pipe()
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, downloadKey{}, kind))
-	d := &download{r: bufio.NewReader(io.LimitReader(r, maxDownload)), pipe: r, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(d.done)
-		err := a.web.GetFileContext(ctx, address, w)
-		if _, classified := errors.AsType[*fault.Error](err); err != nil && !classified {
-			err = (&exchange.Call{Idempotent: true, Scrub: a.scrub}).Failure(ctx, "downloading a file", err)
+	for range w.pages {
+		page, next, err := a.page(ctx, in, params)
+		if err != nil {
+			return err
 		}
-		_ = w.CloseWithError(err) // nil is the end of the file
-	}()
-	if _, err := d.r.Peek(1); err != nil && !errors.Is(err, io.EOF) {
-		_ = d.Close()
-		return nil, err
+		for _, m := range page {
+			if !each(m) {
+				return nil
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		params.Cursor = next
 	}
-	return d, nil
+	return nil
 }
 
-// download is a file that is being read.
-type download struct {
-	r      *bufio.Reader
-	pipe   *io.PipeReader
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing is written any more
-}
-
-// Read implements io.Reader.
-func (d *download) Read(p []byte) (int, error) { return d.r.Read(p) }
-
-// Close implements io.Closer.
-func (d *download) Close() error {
-	d.cancel()
-	err := d.pipe.Close()
-	<-d.done
-	return err
-}
-
-// downloadKey marks the requests of downloads with the type that the file has.
-type downloadKey struct{}
-
-// downloadable returns the error of an answer that is not the file: the library
-// tells the states apart by text only, and takes the page to sign in, which who may
-// not read a file is shown, for the file.
-func downloadable(resp *http.Response, kind string) error {
-	got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	want, _, _ := mime.ParseMediaType(kind)
-	switch {
-	case resp.StatusCode == http.StatusOK && (got != "text/html" || want == "text/html"):
-		return nil
-	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
-		return fault.Newf(fault.Unavailable, "Slack cannot provide the file right now (HTTP status %d).", resp.StatusCode)
-	case resp.StatusCode == http.StatusNotFound:
-		return fault.New(fault.NotFound, "Slack no longer has the file.")
-	default:
-		return fault.New(fault.Forbidden, "The Slack app may not read files: it needs the scope files:read.")
+// page reads one page of a thread or a channel.
+func (a *api) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {
+	if in.thread == "" {
+		err = a.limited(ctx, "", request{method: "conversations.history", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+			got, err := web.GetConversationHistoryContext(ctx, &p)
+			if err == nil {
+				page, next = got.Messages, got.ResponseMetaData.NextCursor
+			}
+			return err
+		})
+		return page, next, err
 	}
+	err = a.limited(ctx, "", request{method: "conversations.replies", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		page, _, next, err = web.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+			ChannelID: p.ChannelID, Timestamp: in.thread, Cursor: p.Cursor, Latest: p.Latest, Limit: p.Limit, Oldest: p.Oldest,
+			IncludeAllMetadata: p.IncludeAllMetadata,
+		})
+		return err
+	})
+	return page, next, err
 }

@@ -36,7 +36,7 @@ func codeOf(err error) string {
 
 // refused classifies an answer that is not ok. It is one of the two places
 // where foreign errors of calls enter the program.
-func (a *Adapter) refused(r request, head reply, after time.Duration) error {
+func (a *api) refused(r request, head reply, after time.Duration) error {
 	detail := strings.Join(head.Metadata.Messages, "; ")
 	if head.Needed != "" {
 		detail = strings.TrimSpace("needs " + head.Needed + " " + detail)
@@ -106,7 +106,7 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 }
 
 // failed classifies a call that got no answer of the Web API.
-func (a *Adapter) failed(ctx context.Context, r request, c *exchange.Call, err error) error {
+func failed(ctx context.Context, r request, c *exchange.Call, err error) error {
 	f := c.Failure(ctx, r.method, err)
 	switch status := c.Status(); {
 	case status == http.StatusTooManyRequests:

@@ -22,15 +22,15 @@ func Plain(text string) string { return plain(text, nil) }
 
 // Translate reads a payload of any kind.
 func (a *Adapter) Translate(ctx context.Context, kind string, payload []byte) ([]messages.Inbound, string, error) {
-	r, err := a.translate(ctx, payloadKind(kind), payload)
-	return r.events, r.reason, err
+	r, err := a.translator.translate(ctx, payloadKind(kind), payload)
+	return r.Events, r.Reason, err
 }
 
 // Runs reports whether Run has come so far that it looks after streams.
-func (a *Adapter) Runs() bool { return a.streams.isKept() }
+func (a *Adapter) Runs() bool { return a.streams.set.isKept() }
 
 // OpenSocketsTogether makes all connections of Socket Mode open at once.
-func (a *Adapter) OpenSocketsTogether() { a.linkGap = 0 }
+func (a *Adapter) OpenSocketsTogether() { a.gap = 0 }
 
 // DialerRefuses returns why the dialer for Slack itself connects to no such address.
 // It sends nothing.
@@ -39,7 +39,7 @@ func DialerRefuses(address string) error {
 	if err != nil {
 		return err
 	}
-	_, err = (&Adapter{base: defaultAPIURL}).dialer().Proxy(&http.Request{URL: u})
+	_, err = dialer(defaultAPIURL).Proxy(&http.Request{URL: u})
 	return err
 }
 

@@ -25,8 +25,6 @@ const (
 	maxFenceIndent = 12
 )
 
-var _ platform.Extractor = (*Adapter)(nil)
-
 // codeBlock is a fenced code block of a text, as positions of its lines.
 type codeBlock struct {
 	first, last int // with the marks; last is beyond the end

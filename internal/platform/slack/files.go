@@ -1,10 +1,15 @@
 package slack
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,8 +24,9 @@ import (
 )
 
 const (
-	// maxUpload is the largest file that Slack takes.
-	maxUpload = 1 << 30
+	// maxUpload is the largest file that Slack takes, maxDownload that is read.
+	maxUpload   = 1 << 30
+	maxDownload = 64 << 20
 
 	// maxCaption bounds what is said with a file, in bytes of Markdown.
 	maxCaption = 3000
@@ -31,19 +37,26 @@ const (
 	fallbackName = "file"
 )
 
-var _ platform.Filer = (*Adapter)(nil)
-
 var (
 	errNoUpload = errors.New("the answer has no usable address or id for the upload")
 	errNoFile   = errors.New("the file was gone before it was shared")
 )
+
+// files posts files and reads those of people.
+type files struct {
+	api     *api
+	me      *installation
+	token   string
+	log     *slog.Logger
+	observe func(string)
+}
 
 // SendFile implements platform.Filer. Until the last of its calls nobody sees
 // anything, so only that one can be Uncertain. The Ref's Message is the file's
 // id if Slack does not say which message shows it: it shares files later than
 // it answers. With f.Again the conversation is searched for a file of the same name
 // and size that was posted since.
-func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
+func (fs *files) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
 	to, err := parseKey(f.Conversation)
 	if err != nil {
 		return messages.Ref{}, err
@@ -56,22 +69,22 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	}
 	name := uploadName(f.Name)
 	if f.Again {
-		if ts, err := a.lookupFile(ctx, to, f.Delivery, name, len(f.Data)); err != nil || ts != "" {
+		if ts, err := fs.lookupFile(ctx, to, f.Delivery, name, len(f.Data)); err != nil || ts != "" {
 			return sentAs(to, ts), err
 		}
 	}
-	id, address, err := a.announceFile(ctx, name, len(f.Data))
+	id, address, err := fs.announceFile(ctx, name, len(f.Data))
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	if err := a.upload(ctx, address, name, f.Data); err != nil {
+	if err := fs.upload(ctx, address, name, f.Data); err != nil {
 		return messages.Ref{}, err
 	}
-	ts, err := a.shareFile(ctx, to, id, name, f.Caption)
+	ts, err := fs.shareFile(ctx, to, id, name, f.Caption)
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	a.observe("sent")
+	fs.observe("sent")
 	if ts != "" {
 		return sentAs(to, ts), nil
 	}
@@ -80,13 +93,13 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 
 // lookupFile returns the ts of the message that shows a file of a delivery, or nothing.
 // If it cannot be told, the error is as that of lookup.
-func (a *Adapter) lookupFile(ctx context.Context, in place, delivery messages.DeliveryID, name string, size int) (ts string, err error) {
-	me, err := a.whoami(ctx)
+func (fs *files) lookupFile(ctx context.Context, in place, delivery messages.DeliveryID, name string, size int) (ts string, err error) {
+	me, err := fs.me.whoami(ctx)
 	if err != nil {
 		return "", unsure(err)
 	}
-	_, since := a.madeAt(delivery)
-	err = a.read(ctx, in, window{since: since, pages: maxPages}, func(m slack.Message) bool {
+	_, since := fs.api.madeAt(delivery)
+	err = fs.api.read(ctx, in, window{since: since, pages: maxPages}, func(m slack.Message) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
 		for _, f := range m.Files {
 			if ours && f.Name == name && f.Size == size {
@@ -96,34 +109,34 @@ func (a *Adapter) lookupFile(ctx context.Context, in place, delivery messages.De
 		return ts == ""
 	})
 	if isTS(ts) {
-		a.observe("found_sent")
+		fs.observe("found_sent")
 		return ts, nil
 	}
-	return "", lookupError(ctx, a.log, err)
+	return "", lookupError(ctx, fs.log, err)
 }
 
 // announceFile returns the id of a file to be and the address that takes it.
-func (a *Adapter) announceFile(ctx context.Context, name string, size int) (id, address string, err error) {
+func (fs *files) announceFile(ctx context.Context, name string, size int) (id, address string, err error) {
 	var out *slack.GetUploadURLExternalResponse
-	err = a.limited(ctx, "", request{method: "files.getUploadURLExternal", idempotent: true}, func(ctx context.Context) (err error) {
-		out, err = a.web.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: name, FileSize: size})
+	err = fs.api.limited(ctx, "", request{method: "files.getUploadURLExternal", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		out, err = web.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: name, FileSize: size})
 		return err
 	})
 	if err != nil {
 		return "", "", err
 	}
 	u, err := url.Parse(out.UploadURL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && !a.ownHost(u) || !isID(out.FileID) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && !fs.api.ownHost(u) || !isID(out.FileID) {
 		return "", "", fault.Wrap(errNoUpload, fault.Unavailable, "uploading a file")
 	}
 	return out.FileID, out.UploadURL, nil
 }
 
 // upload sends the content of a file. The address is a credential by itself.
-func (a *Adapter) upload(ctx context.Context, address, name string, data []byte) error {
-	scrub := exchange.NewScrubber(nil, a.cfg.BotToken, address)
+func (fs *files) upload(ctx context.Context, address, name string, data []byte) error {
+	scrub := exchange.NewScrubber(nil, fs.token, address)
 	call := &exchange.Call{Idempotent: true, Timeout: uploadTimeout, MaxAnswer: maxAnswer, Scrub: scrub}
-	err := a.web.UploadToURL(call.Context(ctx), slack.UploadToURLParameters{UploadURL: address, Filename: name, Reader: bytes.NewReader(data)})
+	err := fs.api.web.UploadToURL(call.Context(ctx), slack.UploadToURLParameters{UploadURL: address, Filename: name, Reader: bytes.NewReader(data)})
 	if err == nil {
 		return nil
 	}
@@ -132,12 +145,12 @@ func (a *Adapter) upload(ctx context.Context, address, name string, data []byte)
 		// The address says who may upload. A new one is asked for next time.
 		return fault.Wrap(scrub.Error(err), fault.Unavailable, "uploading a file")
 	}
-	return a.failed(ctx, request{method: "upload", idempotent: true}, call, err)
+	return failed(ctx, request{method: "upload", idempotent: true}, call, err)
 }
 
 // shareFile makes an uploaded file a message. It returns the message's ts if
 // Slack tells it.
-func (a *Adapter) shareFile(ctx context.Context, to place, id, title, caption string) (string, error) {
+func (fs *files) shareFile(ctx context.Context, to place, id, title, caption string) (string, error) {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: title}}, Channel: to.channel, ThreadTimestamp: to.thread,
 	}
@@ -147,8 +160,8 @@ func (a *Adapter) shareFile(ctx context.Context, to place, id, title, caption st
 	var out struct { // the library does not tell where a file is shown
 		Files json.RawMessage `json:"files"`
 	}
-	err := a.limited(ctx, to.channel, request{method: "files.completeUploadExternal", more: &out}, func(ctx context.Context) error {
-		_, err := a.web.CompleteUploadExternalContext(ctx, params)
+	err := fs.api.limited(ctx, to.channel, request{method: "files.completeUploadExternal", more: &out}, func(ctx context.Context, web *slack.Client) error {
+		_, err := web.CompleteUploadExternalContext(ctx, params)
 		return err
 	})
 	if err != nil {
@@ -207,4 +220,95 @@ func uploadName(name string) string {
 		return fallbackName
 	}
 	return name
+}
+
+var errElsewhere = errors.New("the file is not on Slack's servers")
+
+// Fetch implements platform.Fetcher. The address of a file is asked for anew, so
+// that the token is sent to no address of a message.
+func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
+	if !isID(att.Source) {
+		return nil, fault.New(fault.Unsupported, "That kind of attachment cannot be read.")
+	}
+	if att.Size > maxDownload {
+		return nil, fault.New(fault.Invalid, "The file is too large.")
+	}
+	var out struct {
+		File file `json:"file"`
+	}
+	// The file is read leniently: the library refuses one of whose many fields has
+	// another type than it expects.
+	err := fs.api.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context, web *slack.Client) error {
+		_, _, _, err := web.GetFileInfoContext(ctx, att.Source, 1, 1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(cmp.Or(out.File.Download, out.File.Private))
+	if err != nil || !fs.api.ownHost(address) {
+		return nil, fault.Wrap(errElsewhere, fault.Unsupported, "downloading a file")
+	}
+	return fs.download(ctx, address.String(), out.File.Type)
+}
+
+// download returns what the library writes to it, in a goroutine that ends at the
+// latest with Close. It knows about the answer before the first byte is read.
+func (fs *files) download(ctx context.Context, address, kind string) (io.ReadCloser, error) {
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, downloadKey{}, kind))
+	d := &download{r: bufio.NewReader(io.LimitReader(r, maxDownload)), pipe: r, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(d.done)
+		err := fs.api.web.GetFileContext(ctx, address, w)
+		if _, classified := errors.AsType[*fault.Error](err); err != nil && !classified {
+			err = (&exchange.Call{Idempotent: true, Scrub: fs.api.scrub}).Failure(ctx, "downloading a file", err)
+		}
+		_ = w.CloseWithError(err) // nil is the end of the file
+	}()
+	if _, err := d.r.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// downloadKey marks the requests of downloads with the type that the file has.
+type downloadKey struct{}
+
+// downloadable returns the error of an answer that is not the file: the library
+// tells the states apart by text only, and takes the page to sign in, which who may
+// not read a file is shown, for the file.
+func downloadable(resp *http.Response, kind string) error {
+	got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	want, _, _ := mime.ParseMediaType(kind)
+	switch {
+	case resp.StatusCode == http.StatusOK && (got != "text/html" || want == "text/html"):
+		return nil
+	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
+		return fault.Newf(fault.Unavailable, "Slack cannot provide the file right now (HTTP status %d).", resp.StatusCode)
+	case resp.StatusCode == http.StatusNotFound:
+		return fault.New(fault.NotFound, "Slack no longer has the file.")
+	default:
+		return fault.New(fault.Forbidden, "The Slack app may not read files: it needs the scope files:read.")
+	}
+}
+
+// download is a file that is being read.
+type download struct {
+	r      *bufio.Reader
+	pipe   *io.PipeReader
+	cancel context.CancelFunc
+	done   chan struct{} // closed when nothing is written any more
+}
+
+// Read implements io.Reader.
+func (d *download) Read(p []byte) (int, error) { return d.r.Read(p) }
+
+// Close implements io.Closer.
+func (d *download) Close() error {
+	d.cancel()
+	err := d.pipe.Close()
+	<-d.done
+	return err
 }

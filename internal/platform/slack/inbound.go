@@ -5,97 +5,144 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
-// result is what a payload means: events to accept, or, if it was not
-// understood, the reason to keep it as it is. Neither: nothing for the bot.
-type result struct {
-	events []messages.Inbound
-	reason string
-	event  messages.EventID // of what is kept, if it could be read
-	raw    []byte           // the payload without credentials
+// translator reads what Slack sends: events, interactions and slash commands.
+type translator struct {
+	me       *installation
+	people   *people
+	askers   askers
+	commands vocabulary
+	engaged  func(ctx context.Context, key messages.ConversationKey) (bool, error)
+	log      *slog.Logger
+	observe  func(string)
+	gestures *platform.Recent[string, string] // client_msg_id -> ts that it was first seen with
+	replyTo  *platform.Recent[string, string] // event or new- key -> response_url
+
+	// revoked has room for one word that the app was removed; Run looks into it.
+	revoked chan struct{}
+}
+
+// payloadKind says what a payload is, by where it came from.
+type payloadKind string
+
+// The kinds have the names that Socket Mode uses.
+const (
+	kindEvent       payloadKind = "events_api"
+	kindCommand     payloadKind = "slash_commands"
+	kindInteraction payloadKind = "interactive"
+)
+
+// receive translates one payload and stores what it means. It returns nil once
+// that is durable, or if there is nothing to store. It may run again for the
+// same payload: what is stored has the same event id.
+func (t *translator) receive(ctx context.Context, sink platform.Sink, kind payloadKind, payload []byte) error {
+	failpoint.Hit(failpoint.Received)
+	r, err := t.translate(ctx, kind, payload)
+	if err != nil {
+		return err
+	}
+	return t.store(ctx, sink, r)
+}
+
+func (t *translator) translate(ctx context.Context, kind payloadKind, payload []byte) (platform.Meaning, error) {
+	switch kind {
+	case kindEvent:
+		return t.translateEvent(ctx, payload)
+	case kindCommand:
+		return t.translateCommand(payload), nil
+	case kindInteraction:
+		return t.translateInteraction(payload), nil
+	default:
+		return platform.Meaning{Raw: payload, Reason: "unknown kind of envelope"}, nil
+	}
+}
+
+func (t *translator) store(ctx context.Context, sink platform.Sink, r platform.Meaning) error {
+	kept, err := platform.Store(ctx, sink, Name, t.me.ownAccount(), r)
+	if kept {
+		t.observe("malformed")
+	}
+	return err
 }
 
 // removed is called when an event says that the app is not installed any more.
-func (a *Adapter) removed() {
+func (t *translator) removed() {
 	select {
-	case a.revoked <- struct{}{}:
+	case t.revoked <- struct{}{}:
 	default:
 	}
 }
 
 // foreign counts what Slack sends and nobody here uses. It is not kept.
-func (a *Adapter) foreign(ctx context.Context, kind string) {
-	a.observe("foreign_event")
-	a.log.DebugContext(ctx, "slack sent an event of a kind that is not used", "event", platform.Cut(kind, 40))
+func (t *translator) foreign(ctx context.Context, kind string) {
+	t.observe("foreign_event")
+	t.log.DebugContext(ctx, "slack sent an event of a kind that is not used", "event", platform.Cut(kind, 40))
 }
 
 // translateEvent reads an event of the Events API. It returns an error only if
 // it cannot be told yet whether the event is for the bot.
-func (a *Adapter) translateEvent(ctx context.Context, payload []byte) (result, error) {
-	r := result{raw: payload}
+func (t *translator) translateEvent(ctx context.Context, payload []byte) (platform.Meaning, error) {
+	r := platform.Meaning{Raw: payload}
 	var env envelope
-	if err := lenient(payload, &env); err != nil {
-		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(payload, &env); err != nil {
+		r.Reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
-	r.raw = stripped(payload)
-	r.event = eventID("ev", env.EventID)
+	r.Raw = stripped(payload)
+	r.Event = eventID("ev", env.EventID)
 	switch env.Type {
 	case "event_callback":
 	case "app_rate_limited":
-		a.observe("events_limited")
-		a.log.WarnContext(ctx, "slack holds events of this workspace back: more than 30000 in an hour", "team", env.TeamID)
+		t.observe("events_limited")
+		t.log.WarnContext(ctx, "slack holds events of this workspace back: more than 30000 in an hour", "team", env.TeamID)
 		return r, nil
 	default:
-		a.foreign(ctx, env.Type)
+		t.foreign(ctx, env.Type)
 		return r, nil
 	}
 	var ev event
-	if err := lenient(env.Event, &ev); err != nil {
-		r.reason = "the event is not an object: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(env.Event, &ev); err != nil {
+		r.Reason = "the event is not an object: " + platform.Cut(err.Error(), 200)
 		return r, nil
 	}
-	me, err := a.receiver(ctx, env)
+	me, err := t.receiver(ctx, env)
 	if err != nil || me.user == "" {
 		return r, err
 	}
-	in := messages.Inbound{Account: me.account(), Raw: r.raw}
+	in := messages.Inbound{Account: me.account(), Raw: r.Raw}
 	var ok bool
 	switch ev.Type {
 	case "message", "app_mention":
-		in, ok, err = a.message(ctx, me, env, ev, in)
+		in, ok, err = t.message(ctx, me, env, ev, in)
 	case "agent_session_stopped":
 		in, ok, err = stopPressed(me, env, ev, in)
 	case "app_uninstalled":
-		a.removed()
+		t.removed()
 	case "tokens_revoked":
 		if len(ev.Tokens.Bot) > 0 {
-			a.removed()
+			t.removed()
 		}
 	default:
-		a.foreign(ctx, ev.Type)
+		t.foreign(ctx, ev.Type)
 	}
-	if bad, is := err.(malformed); is { //nolint:errorlint // never wrapped
-		r.reason = string(bad)
+	if bad, is := err.(platform.Malformed); is { //nolint:errorlint // never wrapped
+		r.Reason = string(bad)
 		return r, nil
 	}
 	if ok {
-		r.events = []messages.Inbound{in}
+		r.Events = []messages.Inbound{in}
 	}
 	return r, err
 }
-
-// malformed is the reason why something was not understood.
-type malformed string
-
-func (m malformed) Error() string { return string(m) }
 
 // askTimeout is how long an event waits for Slack to tell who we are, which
 // matters only until it has told once.
@@ -103,7 +150,7 @@ const askTimeout = time.Second
 
 // receiver returns the identity that an event was delivered to. Its user is
 // empty if that is another installation of the app than this adapter's.
-func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) {
+func (t *translator) receiver(ctx context.Context, env envelope) (identity, error) {
 	var to identity
 	team := env.ContextTeamID
 	if len(env.Authorizations) > 0 {
@@ -126,7 +173,7 @@ func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) 
 	to.team = team
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	me, err := a.whoami(ctx)
+	me, err := t.me.whoami(ctx)
 	switch {
 	case err != nil && to.user != "" && isID(team):
 		return to, nil // the event tells what is needed
@@ -138,7 +185,7 @@ func (a *Adapter) receiver(ctx context.Context, env envelope) (identity, error) 
 	case me.enterprise == "" && (me.team == team || me.team == env.ContextTeamID || me.team == env.TeamID):
 		return me, nil
 	}
-	a.observe("foreign_team")
+	t.observe("foreign_team")
 	return identity{}, nil
 }
 
@@ -151,7 +198,7 @@ func counts(subtype string) bool {
 // message reads what a person said. Two events tell of a mention, as
 // app_mention and as message, in any order; both become the same event, whose
 // id is made of the channel and the message (contracts B1.7, B1.8).
-func (a *Adapter) message(ctx context.Context, me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
+func (t *translator) message(ctx context.Context, me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
 	in.Kind = messages.KindMessage
 	if ev.Subtype == "message_changed" {
 		changed, ok := editOf(ev)
@@ -166,7 +213,7 @@ func (a *Adapter) message(ctx context.Context, me identity, env envelope, ev eve
 		return in, false, nil
 	}
 	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
-		return in, false, malformed("the message lacks its channel, user or timestamp")
+		return in, false, platform.Malformed("the message lacks its channel, user or timestamp")
 	}
 	p := place{account: in.Account, channel: ev.Channel}
 	in.Private = ev.ChannelType == "im" || ev.ChannelType == "" && strings.HasPrefix(ev.Channel, "D")
@@ -179,10 +226,10 @@ func (a *Adapter) message(ctx context.Context, me identity, env envelope, ev eve
 	}
 	in.Conversation = makeKey(p)
 	mentioned := ev.Type == "app_mention" || mentions(ev.Text, me.user)
-	if ok, err := a.addressed(ctx, me, ev, in, mentioned, inThread); err != nil || !ok {
+	if ok, err := t.addressed(ctx, me, ev, in, mentioned, inThread); err != nil || !ok {
 		return in, false, err
 	}
-	a.fill(me, env, ev, &in)
+	t.fill(me, env, ev, &in)
 	if in.Text == "" && len(in.Attachments) == 0 && len(in.Quotes) == 0 {
 		if !mentioned {
 			return in, false, nil
@@ -196,7 +243,7 @@ func (a *Adapter) message(ctx context.Context, me identity, env envelope, ev eve
 
 // addressed reports whether a message is for the bot: said in private, with a
 // mention, or in a thread that the bot takes part in.
-func (a *Adapter) addressed(ctx context.Context, me identity, ev event, in messages.Inbound, mentioned, inThread bool) (bool, error) {
+func (t *translator) addressed(ctx context.Context, me identity, ev event, in messages.Inbound, mentioned, inThread bool) (bool, error) {
 	switch {
 	case in.Private:
 		return true, nil
@@ -206,10 +253,10 @@ func (a *Adapter) addressed(ctx context.Context, me identity, ev event, in messa
 		return false, nil
 	case inThread && ev.Parent == me.user && me.user != "":
 		return true, nil // a thread that the bot opened
-	case a.cfg.Engaged == nil:
+	case t.engaged == nil:
 		return false, nil
 	}
-	ok, err := a.cfg.Engaged(ctx, in.Conversation)
+	ok, err := t.engaged(ctx, in.Conversation)
 	if err != nil {
 		return false, fmt.Errorf("asking whether the bot takes part in a thread: %w", err)
 	}
@@ -217,42 +264,28 @@ func (a *Adapter) addressed(ctx context.Context, me identity, ev event, in messa
 }
 
 // fill completes in with what ev says.
-func (a *Adapter) fill(me identity, env envelope, ev event, in *messages.Inbound) {
+func (t *translator) fill(me identity, env envelope, ev event, in *messages.Inbound) {
 	if in.Kind == messages.KindEdit {
 		in.Event = eventID("edit", ev.Channel, ev.TS, ev.Edited.TS)
 	} else {
 		first := ev.TS
 		if ev.ClientID != "" {
 			// One gesture can come as two messages (contract B1.10).
-			first = a.gestures.First(ev.Channel+" "+ev.ClientID, ev.TS)
+			first = t.gestures.First(ev.Channel+" "+ev.ClientID, ev.TS)
 			in.Aliases = []messages.EventID{eventID("client", ev.Channel, ev.ClientID)}
 		}
 		in.Event = eventID("msg", ev.Channel, first)
 	}
 	in.Message = messages.MessageID(ev.TS)
 	in.SentAt = timeOf(ev.TS)
-	a.rememberAsker(me, env, ev)
-	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: a.senderName(ev), External: external(me, env, ev)}
+	t.askers.remember(me, env, ev)
+	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: t.people.senderName(ev), External: external(me, env, ev)}
 	in.Attachments = attachments(list[file](ev.Files))
 	in.Quotes = quotes(list[shared](ev.Attachments))
-	in.Text = a.commanded(plain(withoutMention(ev.Text, me.user), a.nameOf), begins(ev.Text, me.user))
+	in.Text = t.commands.commanded(plain(withoutMention(ev.Text, me.user), t.people.nameOf), begins(ev.Text, me.user))
 	if in.Private {
 		in.Text = startCode.ReplaceAllString(in.Text, "/start $1")
 		in.Text = linkCode.ReplaceAllString(in.Text, "/link $1")
-	}
-}
-
-// rememberAsker remembers who wrote a message and where they are at home, for the
-// stream that may answer it. The team of a person of another organization is only
-// known if the event tells.
-func (a *Adapter) rememberAsker(me identity, env envelope, ev event) {
-	a.askers.Put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
-	team := first(ev.UserTeam, ev.SourceTeam, ev.Team)
-	if team == "" && !env.External {
-		team = me.team
-	}
-	if team != "" {
-		a.homes.Put(ev.User, team)
 	}
 }
 
@@ -262,46 +295,6 @@ var startCode = pattern.Lazy(`^(?i:start) ([A-Za-z0-9_-]{6,64})$`)
 
 // linkCode is how a code that links two accounts is sent, for the same reason.
 var linkCode = pattern.Lazy(`^/?(?i:link) ([A-Za-z2-7-]{26,32})$`)
-
-// senderName returns the name of who wrote ev. One that is not known is asked
-// for and missing until then: an event does not wait for a name.
-func (a *Adapter) senderName(ev event) string {
-	if name := ev.Profile.name(); name != "" {
-		return name
-	}
-	name, known := a.names.Get(ev.User)
-	if !known {
-		select {
-		case a.unnamed <- ev.User:
-		default:
-		}
-	}
-	return name
-}
-
-// askNames finds out names until ctx is done.
-func (a *Adapter) askNames(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case id := <-a.unnamed:
-			if _, known := a.names.Get(id); known {
-				continue
-			}
-			if _, err := a.askName(ctx, id); err != nil && ctx.Err() == nil {
-				a.names.Put(id, "")
-				a.log.DebugContext(ctx, "could not find out a name", "err", err)
-			}
-		}
-	}
-}
-
-// nameOf returns the name of a user if it is known.
-func (a *Adapter) nameOf(id string) string {
-	name, _ := a.names.Get(id)
-	return name
-}
 
 // external reports whether the sender belongs to another organization that
 // shares the channel. Where a shared channel does not tell, it counts as such.
@@ -321,7 +314,7 @@ func external(me identity, env envelope, ev event) bool {
 // sends one when it adds a preview; then nobody edited.
 func editOf(ev event) (event, bool) {
 	var changed event
-	if lenient(ev.Message, &changed) != nil || changed.Edited.TS == "" {
+	if platform.Lenient(ev.Message, &changed) != nil || changed.Edited.TS == "" {
 		return changed, false
 	}
 	changed.Type, changed.Channel, changed.ChannelType = ev.Type, ev.Channel, ev.ChannelType
@@ -331,7 +324,7 @@ func editOf(ev event) (event, bool) {
 // stopPressed reads that somebody pressed Slack's own Stop.
 func stopPressed(me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
 	if !isID(ev.Channel) || !isID(ev.User) || !isTS(ev.ThreadTS) {
-		return in, false, malformed("the event lacks its channel, user or thread")
+		return in, false, platform.Malformed("the event lacks its channel, user or thread")
 	}
 	in.Kind = messages.KindMessage
 	in.Conversation = makeKey(place{account: in.Account, channel: ev.Channel, thread: ev.ThreadTS})

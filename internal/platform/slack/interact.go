@@ -1,8 +1,8 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,24 +18,24 @@ const maxOpening = 2500
 // what tells it from others (contract B2). It asks for a conversation of its
 // own: a thread that is opened when there is something to say to all. Only a
 // command in a direct message is part of that.
-func (a *Adapter) translateCommand(payload []byte) result {
-	r := result{raw: withoutSecrets(payload)}
+func (t *translator) translateCommand(payload []byte) platform.Meaning {
+	r := platform.Meaning{Raw: withoutSecrets(payload)}
 	var s slash
-	if lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
-		r.reason = "the slash command lacks its team, channel, user or trigger"
+	if platform.Lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
+		r.Reason = "the slash command lacks its team, channel, user or trigger"
 		return r
 	}
 	in := messages.Inbound{
-		Account: a.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
+		Account: t.me.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
 		Event:   eventID("cmd", s.Trigger),
 		Kind:    messages.KindMessage,
 		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80)},
 		Trigger: s.Trigger,
 		SentAt:  time.Now().UTC(),
-		Raw:     r.raw,
+		Raw:     r.Raw,
 	}
-	said := plain(s.Text, a.nameOf)
-	in.Text, in.Whispered = a.subcommand(said)
+	said := plain(s.Text, t.people.nameOf)
+	in.Text, in.Whispered = t.commands.subcommand(said)
 	in.Private = strings.HasPrefix(s.ChannelID, "D")
 	at := place{account: in.Account, channel: s.ChannelID}
 	if !in.Private || !in.Whispered { // a command in private is about that conversation
@@ -43,120 +43,68 @@ func (a *Adapter) translateCommand(payload []byte) result {
 		in.Opening = "<@" + s.UserID + "> asked: " + shorten(said, maxOpening)
 	}
 	in.Conversation = makeKey(at)
-	a.rememberURL(in, s.ResponseURL)
-	a.replyTo.Put(in.Conversation.ID, s.ResponseURL)
-	r.events = []messages.Inbound{in}
+	t.rememberURL(in, s.ResponseURL)
+	t.replyTo.Put(in.Conversation.ID, s.ResponseURL)
+	r.Events = []messages.Inbound{in}
 	return r
-}
-
-// subcommand returns what stands behind /agent as a message, and whether it is
-// a command. What is nearly the name of one is meant as one: its answer is the nearest
-// name, and nobody else sees it.
-func (a *Adapter) subcommand(said string) (text string, command bool) {
-	if said == "" {
-		return "/help", true
-	}
-	if text, command = a.called(said); !command && a.mistyped(said) {
-		return "/" + said, true
-	}
-	return text, command
-}
-
-// mistyped reports whether something is one slip away from the name of a command, alone
-// or with the name of a plan or a question behind it.
-func (a *Adapter) mistyped(said string) bool {
-	fields := strings.Fields(strings.ToLower(said))
-	if a.cfg.Commands == nil || len(fields) == 0 || len(fields) > 2 || len(fields[0]) < 3 || len(fields) == 2 && !named(fields[1]) {
-		return false
-	}
-	return slices.ContainsFunc(a.cfg.Commands(), func(name string) bool {
-		return platform.OneSlip(fields[0], strings.ReplaceAll(name, "_", "-"))
-	})
-}
-
-// named reports whether a word is a name such as p-3 or a-7.
-func named(word string) bool {
-	kind, number, ok := strings.Cut(word, "-")
-	return ok && (kind == "p" || kind == "a") && isDigits(number, 9)
-}
-
-// accountOf returns the account that a command or interaction was sent to. Only
-// an organization-wide installation has more than one.
-func (a *Adapter) accountOf(team, enterprise string, orgWide bool) string {
-	if me := a.self.Load(); me != nil && me.enterprise == "" {
-		return me.account()
-	}
-	if !orgWide {
-		enterprise = ""
-	}
-	return account(enterprise, team)
 }
 
 // rememberURL keeps where an answer to in can be sent for half an hour. It is a
 // credential, so it is not stored with the event.
-func (a *Adapter) rememberURL(in messages.Inbound, url string) {
+func (t *translator) rememberURL(in messages.Inbound, url string) {
 	if url != "" {
-		a.replyTo.Put(string(in.Event), url)
+		t.replyTo.Put(string(in.Event), url)
 	}
 }
 
 // translateInteraction reads that somebody pressed a button or sent a dialog.
-func (a *Adapter) translateInteraction(payload []byte) result {
-	r := result{raw: withoutSecrets(payload)}
+func (t *translator) translateInteraction(payload []byte) platform.Meaning {
+	r := platform.Meaning{Raw: withoutSecrets(payload)}
 	var p interaction
-	if err := lenient(payload, &p); err != nil {
-		r.reason = "not JSON: " + platform.Cut(err.Error(), 200)
+	if err := platform.Lenient(payload, &p); err != nil {
+		r.Reason = "not JSON: " + platform.Cut(err.Error(), 200)
 		return r
 	}
 	if p.Type == "view_closed" {
 		return r
 	}
-	enterprise := first(p.Enterprise.ID, p.Team.EnterpriseID)
-	team := first(p.Team.ID, p.User.TeamID) // what is organization-wide has no team
+	enterprise := cmp.Or(p.Enterprise.ID, p.Team.EnterpriseID)
+	team := cmp.Or(p.Team.ID, p.User.TeamID) // what is organization-wide has no team
 	in := messages.Inbound{
-		Account: a.accountOf(team, enterprise, bool(p.OrgWide)),
+		Account: t.me.accountOf(team, enterprise, bool(p.OrgWide)),
 		Kind:    messages.KindAction,
-		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: platform.Cut(first(p.User.Name, p.User.Username), 80)},
+		Sender:  messages.Sender{ID: messages.UserID(p.User.ID), Name: platform.Cut(cmp.Or(p.User.Name, p.User.Username), 80)},
 		Trigger: p.Trigger,
 		SentAt:  time.Now().UTC(),
-		Raw:     r.raw,
+		Raw:     r.Raw,
 	}
 	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != team && p.User.TeamID != enterprise
-	if me := a.self.Load(); me != nil && p.User.TeamID == me.team {
+	if me := t.me.self.Load(); me != nil && p.User.TeamID == me.team {
 		in.Sender.External = false
 	}
 	if !isID(p.User.ID) || in.Account == "" || p.Trigger == "" {
-		r.reason = "the interaction lacks its user, team or trigger"
+		r.Reason = "the interaction lacks its user, team or trigger"
 		return r
 	}
 	switch p.Type {
 	case "block_actions":
-		r.events, r.reason = pressedButtons(p, in)
+		r.Events, r.Reason = pressedButtons(p, in)
 	case "view_submission":
-		r.events, r.reason = sentDialog(p, in)
+		r.Events, r.Reason = sentDialog(p, in)
 	default:
-		r.event = eventID("act", p.Trigger)
-		r.reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
+		r.Event = eventID("act", p.Trigger)
+		r.Reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
 	}
-	for _, e := range r.events {
-		a.rememberURL(e, p.ResponseURL)
+	for _, e := range r.Events {
+		t.rememberURL(e, p.ResponseURL)
 	}
 	return r
 }
 
-func first(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 func pressedButtons(p interaction, in messages.Inbound) ([]messages.Inbound, string) {
-	channel := first(p.Channel.ID, p.Container.ChannelID)
-	message := first(p.Container.MessageTS, p.Message.TS)
-	thread := first(p.Container.ThreadTS, p.Message.ThreadTS)
+	channel := cmp.Or(p.Channel.ID, p.Container.ChannelID)
+	message := cmp.Or(p.Container.MessageTS, p.Message.TS)
+	thread := cmp.Or(p.Container.ThreadTS, p.Message.ThreadTS)
 	if !isID(channel) || !isTS(message) || thread != "" && !isTS(thread) {
 		return nil, "the button has no message"
 	}
@@ -171,7 +119,7 @@ func pressedButtons(p interaction, in messages.Inbound) ([]messages.Inbound, str
 		if b.Type != "" && b.Type != "button" {
 			continue
 		}
-		in.Action = first(b.Value, b.ActionID)
+		in.Action = cmp.Or(b.Value, b.ActionID)
 		in.Event = eventID("act", p.Trigger, strconv.Itoa(i))
 		if in.Action != "" {
 			out = append(out, in)
@@ -202,7 +150,7 @@ func sentDialog(p interaction, in messages.Inbound) ([]messages.Inbound, string)
 			Value string `json:"value"`
 		} `json:"values"`
 	}
-	if lenient(p.View.State, &state) != nil {
+	if platform.Lenient(p.View.State, &state) != nil {
 		return nil, "the dialog has no values"
 	}
 	in.Conversation, in.Message, in.Action = key, messages.MessageID(note.Message), note.Action

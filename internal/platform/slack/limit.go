@@ -99,8 +99,8 @@ func newLimiter(shared platform.SharedLimits, account string) *limiter {
 }
 
 // Headroom implements platform.Measured.
-func (a *Adapter) Headroom() platform.Headroom {
-	waited, shed := a.limits.budget.Headroom(), a.limits.rest.Headroom()
+func (l *limiter) Headroom() platform.Headroom {
+	waited, shed := l.budget.Headroom(), l.rest.Headroom()
 	waited.Left, waited.Silent = min(waited.Left, shed.Left), waited.Silent+shed.Silent
 	if shed.Until.After(waited.Until) {
 		waited.Until = shed.Until

@@ -26,11 +26,18 @@ var emojiOf = map[platform.Mark]string{
 	platform.MarkSeen: emojiSeen, platform.MarkQueued: emojiQueued, platform.MarkDone: emojiDone, platform.MarkFailed: emojiFailed,
 }
 
+// marks are the bot's reactions.
+type marks struct {
+	api     *api
+	set     *platform.Recent[string, string] // message -> reaction that it has
+	marking keyed                            // by message
+}
+
 // Mark implements platform.Marker with reactions. A mark takes the place of the
 // one before it, and what comes late does not take the place of the last: marks
 // are set in the background. In a thread of a direct message the status says it
 // all.
-func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
+func (m *marks) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
 	to, ts, err := parseRef(ref)
 	if err != nil {
 		return err
@@ -39,15 +46,15 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 		return nil
 	}
 	id := messageID(to, ts)
-	defer a.marking.lock(id)()
-	has, known := a.marks.Get(id)
+	defer m.marking.lock(id)()
+	has, known := m.set.Get(id)
 	over := mark == platform.MarkDone || mark == platform.MarkFailed
 	switch want := emojiOf[mark]; {
 	case mark != platform.MarkNone && !over && (has == emojiDone || has == emojiFailed), known && has == want:
 		return nil
 	case want == "":
 	default:
-		if err := a.react(ctx, methodReact, to.channel, ts, want); err != nil {
+		if err := m.react(ctx, methodReact, to.channel, ts, want); err != nil {
 			return err
 		}
 	}
@@ -55,12 +62,12 @@ func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark
 	if !known && (over || mark == platform.MarkNone) {
 		old = []string{emojiSeen, emojiQueued} // perhaps: set by another process
 	}
-	a.marks.Put(id, emojiOf[mark])
+	m.set.Put(id, emojiOf[mark])
 	for _, emoji := range old {
 		if emoji == "" {
 			continue
 		}
-		if err := a.react(ctx, methodUnreact, to.channel, ts, emoji); err != nil && mark == platform.MarkNone {
+		if err := m.react(ctx, methodUnreact, to.channel, ts, emoji); err != nil && mark == platform.MarkNone {
 			return err
 		} // beside another mark one that stays does no harm
 	}
@@ -103,13 +110,13 @@ func (k *keyed) lock(key string) (unlock func()) {
 }
 
 // react makes one reaction call. What is already so is success.
-func (a *Adapter) react(ctx context.Context, method, channel, ts, emoji string) error {
-	set := a.web.AddReactionContext
+func (m *marks) react(ctx context.Context, method, channel, ts, emoji string) error {
+	set := (*slack.Client).AddReactionContext
 	if method == methodUnreact {
-		set = a.web.RemoveReactionContext
+		set = (*slack.Client).RemoveReactionContext
 	}
-	err := a.limited(ctx, "", request{method: method, idempotent: true}, func(ctx context.Context) error {
-		return set(ctx, emoji, slack.NewRefToMessage(channel, ts))
+	err := m.api.limited(ctx, "", request{method: method, idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		return set(web, ctx, emoji, slack.NewRefToMessage(channel, ts))
 	})
 	switch codeOf(err) {
 	case "already_reacted", "no_reaction":

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,9 +32,23 @@ const methodUpdate = "chat.update"
 
 var errNoTS = errors.New("the answer has no timestamp")
 
+// sender posts messages, changes them and takes them back.
+type sender struct {
+	api      *api
+	me       *installation
+	askers   askers
+	asides   *asides
+	streams  *streams
+	statuses *statuses
+	claims   claims                              // message -> delivery
+	edited   *platform.Recent[string, time.Time] // message -> when it last showed progress
+	log      *slog.Logger
+	observe  func(string)
+}
+
 // Send implements platform.Adapter. With out.Again the conversation is searched
 // for the delivery before anything is posted.
-func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
+func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
 	to, err := parseKey(out.Conversation)
 	if err != nil {
 		return messages.Ref{}, err
@@ -45,20 +57,20 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		return messages.Ref{}, err
 	}
 	if out.OnlyFor != "" {
-		return a.sendOnlyFor(ctx, to, out)
+		return s.asides.send(ctx, to, out)
 	}
 	if out.Again {
-		ts, err := a.lookup(ctx, to, out)
+		ts, err := s.lookup(ctx, to, out)
 		if err != nil || ts != "" {
 			return sentAs(to, ts), err
 		}
 	} else if out.Text == platform.Placeholder {
 		if out.Optional {
-			if err := a.turn(ctx, placeholders, ""); err != nil {
+			if err := s.api.turn(ctx, placeholders, ""); err != nil {
 				return messages.Ref{}, err
 			}
 		}
-		if ts, opened, err := a.openStream(ctx, to, out); opened {
+		if ts, opened, err := s.streams.openStream(ctx, to, out); opened {
 			return sentAs(to, ts), err
 		}
 	}
@@ -66,34 +78,23 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	if to.opening != "" {
 		c = renderOpening(out.Text)
 	}
-	ts, err := a.post(ctx, to, out.Delivery, c)
+	ts, err := s.post(ctx, to, out.Delivery, c)
 	if blocksRefused(err) {
-		a.observe("blocks_refused")
-		a.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "err", err)
-		ts, err = a.post(ctx, to, out.Delivery, withoutBlocks(out.Text, out.Buttons))
+		s.observe("blocks_refused")
+		s.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "err", err)
+		ts, err = s.post(ctx, to, out.Delivery, withoutBlocks(out.Text, out.Buttons))
 	}
 	if err != nil {
-		a.tellAsker(ctx, to, err)
+		s.asides.tellAsker(ctx, to, err)
 		return messages.Ref{}, err
 	}
-	a.observe("sent")
-	a.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery, attached: out.Delivery != ""})
+	s.observe("sent")
+	s.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery, attached: out.Delivery != ""})
 	if who := asker.FindStringSubmatch(out.Text); to.opening != "" && who != nil {
-		a.askers.Put(messageID(to, ts), who[1])
+		s.askers.users.Put(messageID(to, ts), who[1])
 	}
-	a.statusAfter(ctx, out)
+	s.statuses.after(ctx, out)
 	return sentAs(to, ts), nil
-}
-
-// statusAfter takes the status of the bot's work away if a message has not done
-// so. Behind a placeholder, or beside a stream, the work goes on.
-func (a *Adapter) statusAfter(ctx context.Context, out messages.Outbound) {
-	switch {
-	case a.sessionState() == sessionsOff:
-		a.statuses.Put(out.Conversation.ID, time.Time{}) // a message ends that of an assistant's thread
-	case out.Text != platform.Placeholder && !a.streams.in(out.Conversation):
-		a.clearStatus(ctx, out.Conversation, out.Again)
-	}
 }
 
 // sentAs returns where a message is. The first one of a new thread is its root.
@@ -108,14 +109,14 @@ func sentAs(to place, ts string) messages.Ref {
 }
 
 // post makes one message and returns its ts.
-func (a *Adapter) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
+func (s *sender) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
 	options := append(c.options(to), noPreviews)
 	if delivery != "" {
 		options = append(options, metadata(delivery))
 	}
 	var ts string
-	err := a.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context) (err error) {
-		_, ts, err = a.web.PostMessageContext(ctx, to.channel, options...)
+	err := s.api.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context, web *slack.Client) (err error) {
+		_, ts, err = web.PostMessageContext(ctx, to.channel, options...)
 		return err
 	})
 	if err == nil && !isTS(ts) {
@@ -155,61 +156,10 @@ func blocksRefused(err error) bool {
 	return false
 }
 
-// ephemeralMark begins the id of a message that only one person sees. It cannot
-// be edited, found or answered (contract B2).
-const ephemeralMark = "ephemeral-"
-
-// sendOnlyFor posts a message that only one person sees. If the bot is not in
-// the channel, it answers the slash command that was given there.
-func (a *Adapter) sendOnlyFor(ctx context.Context, to place, out messages.Outbound) (messages.Ref, error) {
-	c := render(out.Text, out.Buttons)
-	ts, err := a.postEphemeral(ctx, to, out, c)
-	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
-		if address, ok := a.replyTo.Get(out.Conversation.ID); ok && a.respond(ctx, address, c) == nil {
-			ts, err = strconv.FormatInt(time.Now().UnixNano(), 10), nil
-		}
-	}
-	if err != nil {
-		return messages.Ref{}, err
-	}
-	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(ephemeralMark + ts)}, nil
-}
-
-func (a *Adapter) postEphemeral(ctx context.Context, to place, out messages.Outbound, c content) (string, error) {
-	var ts string
-	r := request{method: "chat.postEphemeral"}
-	post := func(ctx context.Context) (err error) {
-		ts, err = a.web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
-		return err
-	}
-	if out.Optional {
-		err := a.shed(ctx, "", r, post)
-		return ts, err
-	}
-	err := a.limited(ctx, to.channel, r, post)
-	return ts, err
-}
-
-// tellAsker tells who gave a slash command that nothing can be posted there.
-func (a *Adapter) tellAsker(ctx context.Context, to place, err error) {
-	if !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
-		return
-	}
-	text := fault.Public(err)
-	if fault.Is(err, fault.Gone) {
-		text = "Cannot post in this channel: it is archived, or the bot is not a member. Invite it with /invite, then ask again."
-	}
-	if address, ok := a.replyTo.Get(makeKey(to).ID); ok {
-		if err := a.respond(ctx, address, render(text, nil)); err != nil {
-			a.log.InfoContext(ctx, "could not tell that nothing can be posted", "err", err)
-		}
-	}
-}
-
 // Edit implements platform.Editor. Progress goes into the message's stream if it
 // has one that is open and that it can go on with; else the stream is closed and
 // the message edited, not sooner than editEvery after the last time.
-func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
+func (s *sender) Edit(ctx context.Context, edit platform.Edit) error {
 	to, ts, err := parseRef(edit.Ref)
 	if err != nil {
 		return err
@@ -218,35 +168,35 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 		return err
 	}
 	id := messageID(to, ts)
-	if st := a.streams.find(id); st != nil {
-		if shown, err := a.editStream(ctx, st, edit); shown || err != nil {
+	if st := s.streams.set.find(id); st != nil {
+		if shown, err := s.streams.editStream(ctx, st, edit); shown || err != nil {
 			return err
 		}
 	}
-	_, known := a.claims.Get(id)
-	err = a.update(ctx, to, ts, edit)
+	_, known := s.claims.Get(id)
+	err = s.update(ctx, to, ts, edit)
 	if codeOf(err) == "streaming_state_conflict" {
 		// A stream of a process that is gone.
-		a.observe("stream_adopted")
-		if err = a.stopStream(ctx, to, ts, "", edit); err == nil {
-			err = a.update(ctx, to, ts, edit)
+		s.observe("stream_adopted")
+		if err = s.streams.stopStream(ctx, to, ts, "", edit); err == nil {
+			err = s.update(ctx, to, ts, edit)
 		}
 	}
 	if err == nil && !edit.Progress {
-		a.clearStatus(ctx, edit.Ref.Conversation, !known)
+		s.statuses.clearStatus(ctx, edit.Ref.Conversation, !known)
 	}
 	return err
 }
 
 // update puts another text into a message that is no open stream.
-func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform.Edit) error {
+func (s *sender) update(ctx context.Context, to place, ts string, edit platform.Edit) error {
 	id := messageID(to, ts)
 	if edit.Progress {
-		if at, ok := a.edited.Get(id); ok && time.Since(at) < editEvery {
-			a.observe("shed")
+		if at, ok := s.edited.Get(id); ok && time.Since(at) < editEvery {
+			s.observe("shed")
 			return exchange.Limited(editEvery - time.Since(at))
 		}
-		if err := a.turn(ctx, methodUpdate, id); err != nil {
+		if err := s.api.turn(ctx, methodUpdate, id); err != nil {
 			return err // before the text is rendered for nothing
 		}
 	}
@@ -254,19 +204,19 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 	if to.thread == ts && asker.MatchString(edit.Text) {
 		c = renderOpening(edit.Text) // the root of its thread; else the mention would be shown as it is written
 	}
-	err := a.change(ctx, to, ts, edit, c)
+	err := s.change(ctx, to, ts, edit, c)
 	if blocksRefused(err) && !edit.Progress {
 		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
-			a.observe("blocks_refused")
-			a.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "err", err)
-			err = a.change(ctx, to, ts, edit, c)
+			s.observe("blocks_refused")
+			s.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "err", err)
+			err = s.change(ctx, to, ts, edit, c)
 		}
 	}
 	switch {
 	case err == nil && edit.Progress:
-		a.edited.Put(id, time.Now())
+		s.edited.Put(id, time.Now())
 	case err == nil:
-		a.claims.attached(id)
+		s.claims.attached(id)
 	}
 	return err
 }
@@ -274,21 +224,21 @@ func (a *Adapter) update(ctx context.Context, to place, ts string, edit platform
 // change makes one call of chat.update. A final text claims the message for its
 // delivery if its metadata does not do so yet, as that of a stream that Slack
 // ended: nobody shall take it for one that is open (see lookup).
-func (a *Adapter) change(ctx context.Context, to place, ts string, edit platform.Edit, c content) error {
+func (s *sender) change(ctx context.Context, to place, ts string, edit platform.Edit, c content) error {
 	id := messageID(to, ts)
 	options := c.options(place{channel: to.channel})
-	if known, ok := a.claims.Get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
-		options = append(options, a.claims.metadata(id))
+	if known, ok := s.claims.Get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
+		options = append(options, s.claims.metadata(id))
 	}
 	r := request{method: methodUpdate, idempotent: true}
-	update := func(ctx context.Context) error {
-		_, _, _, err := a.web.UpdateMessageContext(ctx, to.channel, ts, options...)
+	update := func(ctx context.Context, web *slack.Client) error {
+		_, _, _, err := web.UpdateMessageContext(ctx, to.channel, ts, options...)
 		return err
 	}
 	if edit.Progress {
-		return a.admitted(ctx, r, update) // its turn was asked for
+		return s.api.admitted(ctx, r, update) // its turn was asked for
 	}
-	return a.limited(ctx, "", r, update)
+	return s.api.limited(ctx, "", r, update)
 }
 
 // parseRef returns where a message is. What cannot be edited is NotFound.
@@ -313,8 +263,8 @@ const (
 // unclaimed reports whether m can only be a stream that was opened for an answer
 // and not closed since: a message of the bot in that thread, later than what is
 // answered, that neither its metadata nor this process gives to another delivery.
-func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, m slack.Message) bool {
-	known, _ := a.claims.Get(messageID(in, m.Timestamp))
+func (s *sender) unclaimed(in place, out messages.Outbound, created time.Time, m slack.Message) bool {
+	known, _ := s.claims.Get(messageID(in, m.Timestamp))
 	after := timeOf(in.thread)
 	if isTS(string(out.ReplyTo)) {
 		after = timeOf(string(out.ReplyTo))
@@ -331,20 +281,20 @@ func (a *Adapter) unclaimed(in place, out messages.Outbound, created time.Time, 
 // it cannot be told, the error is Uncertain, as that of the attempt before was,
 // unless the bot may not read the conversation: then a stray message is the
 // lesser evil.
-func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (string, error) {
-	me, err := a.whoami(ctx) // which also tells what time it is there
+func (s *sender) lookup(ctx context.Context, in place, out messages.Outbound) (string, error) {
+	me, err := s.me.whoami(ctx) // which also tells what time it is there
 	if err != nil {
 		return "", unsure(err)
 	}
-	created, since := a.madeAt(out.Delivery)
+	created, since := s.api.madeAt(out.Delivery)
 	ts, stream := "", ""
-	err = a.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m slack.Message) bool {
+	err = s.api.read(ctx, in, window{since: since, metadata: true, pages: maxPages}, func(m slack.Message) bool {
 		ours := m.User == me.user || m.BotID != "" && m.BotID == me.bot
 		switch {
 		case !ours:
 		case m.Metadata.EventType == metadataType && m.Metadata.EventPayload[metadataDelivery] == string(out.Delivery):
 			ts = m.Timestamp
-		case a.unclaimed(in, out, created, m):
+		case s.unclaimed(in, out, created, m):
 			stream = m.Timestamp
 		}
 		return ts == ""
@@ -353,16 +303,16 @@ func (a *Adapter) lookup(ctx context.Context, in place, out messages.Outbound) (
 		ts = stream
 	}
 	if isTS(ts) {
-		a.observe("found_sent")
-		a.claims.Put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
+		s.observe("found_sent")
+		s.claims.Put(messageID(in, ts), claimed{delivery: out.Delivery, attached: ts != stream})
 		return ts, nil
 	}
-	return "", lookupError(ctx, a.log, err)
+	return "", lookupError(ctx, s.log, err)
 }
 
 // madeAt returns by Slack's clock when a delivery was made, give or take two seconds, or
 // zero if that cannot be told, and from when on its message can be there.
-func (a *Adapter) madeAt(delivery messages.DeliveryID) (created, since time.Time) {
+func (a *api) madeAt(delivery messages.DeliveryID) (created, since time.Time) {
 	id, err := uuid.Parse(string(delivery))
 	if err != nil || id.Version() != 7 {
 		return created, since
@@ -394,75 +344,84 @@ func unsure(err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Uncertain: true, RetryAfter: exchange.RetryAfter(err), Err: err}
 }
 
-// window is a part of a conversation.
-type window struct {
-	since    time.Time // zero: from its beginning
-	before   string    // ts that it ends before, or empty
-	metadata bool
-	pages    int
+// claimed says which delivery a message belongs to, and whether the message's
+// metadata says so, too.
+type claimed struct {
+	delivery messages.DeliveryID
+	attached bool
 }
 
-// read calls each for the messages of a conversation until it returns false.
-// A thread comes oldest first, a channel newest first.
-func (a *Adapter) read(ctx context.Context, in place, w window, each func(slack.Message) bool) error {
-	params := slack.GetConversationHistoryParameters{ChannelID: in.channel, Limit: pageSize, Latest: w.before, IncludeAllMetadata: w.metadata}
-	if !w.since.IsZero() {
-		params.Oldest = strconv.FormatInt(w.since.Unix(), 10) + ".000000"
-	}
-	for range w.pages {
-		page, next, err := a.page(ctx, in, params)
-		if err != nil {
-			return err
-		}
-		for _, m := range page {
-			if !each(m) {
-				return nil
-			}
-		}
-		if next == "" {
-			return nil
-		}
-		params.Cursor = next
-	}
-	return nil
+// claims remembers that of the newest messages.
+type claims struct {
+	*platform.Recent[string, claimed]
 }
 
-// page reads one page of a thread or a channel.
-func (a *Adapter) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {
-	if in.thread == "" {
-		err = a.limited(ctx, "", request{method: "conversations.history", idempotent: true}, func(ctx context.Context) error {
-			got, err := a.web.GetConversationHistoryContext(ctx, &p)
-			if err == nil {
-				page, next = got.Messages, got.ResponseMetaData.NextCursor
-			}
-			return err
-		})
-		return page, next, err
+// noDelivery is written where a message has to be claimed for a delivery that
+// only another process knew.
+const noDelivery = messages.DeliveryID("-")
+
+// metadata returns the metadata for a message.
+func (c claims) metadata(id string) slack.MsgOption {
+	known, _ := c.Get(id)
+	if known.delivery == "" {
+		known.delivery = noDelivery
 	}
-	err = a.limited(ctx, "", request{method: "conversations.replies", idempotent: true}, func(ctx context.Context) (err error) {
-		page, _, next, err = a.web.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
-			ChannelID: p.ChannelID, Timestamp: in.thread, Cursor: p.Cursor, Latest: p.Latest, Limit: p.Limit, Oldest: p.Oldest,
-			IncludeAllMetadata: p.IncludeAllMetadata,
-		})
+	return metadata(known.delivery)
+}
+
+// attached notes that a message has its metadata.
+func (c claims) attached(id string) {
+	known, _ := c.Get(id)
+	known.attached = true
+	c.Put(id, known)
+}
+
+// Delete implements platform.Deleter.
+func (s *sender) Delete(ctx context.Context, ref messages.Ref) error {
+	to, ts, err := parseRef(ref)
+	if err != nil {
+		return err
+	}
+	if st := s.streams.set.find(messageID(to, ts)); st != nil {
+		st.mu.Lock()
+		s.streams.streamOver(st)
+		st.mu.Unlock()
+	}
+	err = s.api.limited(ctx, "", request{method: "chat.delete", idempotent: true}, func(ctx context.Context, web *slack.Client) error {
+		_, _, err := web.DeleteMessageContext(ctx, to.channel, ts)
 		return err
 	})
-	return page, next, err
+	if codeOf(err) == "message_not_found" {
+		return nil
+	}
+	return err
 }
 
-// respond posts a message through the address that came with a command or a
-// press. It is a credential and works five times within half an hour.
-func (a *Adapter) respond(ctx context.Context, address string, c content) error {
-	u, err := url.Parse(address)
-	api, _ := url.Parse(a.base)
-	if err != nil || u.Host == "" || u.Host != api.Host && (u.Host != "hooks.slack.com" || u.Scheme != "https") {
-		return fault.New(fault.Invalid, "The address for answers is not one of Slack's.")
+// Open implements platform.Opener: a thread in the same channel. Its root has the
+// title, and metadata by which a repeated attempt finds it.
+func (s *sender) Open(ctx context.Context, o platform.Opening) (messages.ConversationKey, error) {
+	at, err := parseKey(o.Beside)
+	if err != nil {
+		return messages.ConversationKey{}, err
 	}
-	call := &exchange.Call{Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub}
-	err = slack.PostWebhookCustomHTTPContext(call.Context(ctx), address, a.client, &slack.WebhookMessage{
-		ResponseType: slack.ResponseTypeEphemeral, Text: c.text, Blocks: &slack.Blocks{BlockSet: c.blocks},
+	at.thread, at.opening = "", openingOf(string(o.Delivery))
+	ref, err := s.Send(ctx, messages.Outbound{Delivery: o.Delivery, Conversation: makeKey(at), Text: o.Title, Again: o.Again})
+	return ref.Conversation, err
+}
+
+// Link implements platform.Opener: the permalink of a thread's root.
+func (s *sender) Link(ctx context.Context, key messages.ConversationKey) string {
+	at, err := parseKey(key)
+	if err != nil || at.thread == "" {
+		return ""
+	}
+	link := ""
+	err = s.api.limited(ctx, "", request{method: "chat.getPermalink", idempotent: true}, func(ctx context.Context, web *slack.Client) (err error) {
+		link, err = web.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: at.channel, Ts: at.thread})
+		return err
 	})
 	if err != nil {
-		return call.Failure(ctx, "answering a command", err)
+		s.log.InfoContext(ctx, "could not find out the address of a thread", "err", err)
 	}
-	return nil
+	return link
 }

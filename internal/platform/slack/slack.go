@@ -10,17 +10,13 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/slack-go/slack"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -85,58 +81,26 @@ type Config struct {
 }
 
 // Adapter is a Slack app installed in one workspace or organization. It
-// implements platform.Adapter and the optional interfaces listed below.
+// implements platform.Adapter and the optional interfaces listed below: itself, or
+// with the exported methods of its parts.
 type Adapter struct {
-	cfg     Config
-	base    string // the API's URL with a slash at the end
-	log     *slog.Logger
-	observe func(string)
-	client  *http.Client
-	web     *slack.Client
-	scrub   *exchange.Scrubber
-	clock   exchange.Clock
-	limits  *limiter
-	linkGap time.Duration
-	open    atomic.Int32     // sockets
-	hearing platform.Hearing // over them
+	streaming  bool
+	api        *api
+	people     *people
+	streams    *streams
+	translator *translator
 
-	// self is who auth.test says that we are, once known.
-	self   *platform.Self[identity]
-	scopes atomic.Pointer[[]string]
-
-	// revoked has room for one word that the app was removed; Run looks into it.
-	revoked chan struct{}
-
-	streams   *streamSet
-	noStreams [2]atomic.Int64                     // by kindOfPlace: none are opened until then, in Unix nanoseconds
-	stops     chan messages.Inbound               // stops that Run passes on
-	askers    *platform.Recent[string, string]    // message -> user id of who wrote it
-	homes     *platform.Recent[string, string]    // user id -> team
-	claims    claims                              // message -> delivery
-	edited    *platform.Recent[string, time.Time] // message -> when it last showed progress
-
-	sessions atomic.Int32                        // what sessionState is known
-	noStatus atomic.Bool                         // the workspace has no status of assistant threads
-	left     leftovers                           // statuses to take away
-	gestures *platform.Recent[string, string]    // client_msg_id -> ts that it was first seen with
-	replyTo  *platform.Recent[string, string]    // event or new- key -> response_url
-	names    *platform.Recent[string, string]    // user id -> name
-	unnamed  chan string                         // user ids whose names Run asks for
-	statuses *platform.Recent[string, time.Time] // conversation id -> when its status was set
-	marks    *platform.Recent[string, string]    // message -> reaction that it has
-	marking  keyed                               // by message
+	installation
+	*limiter
+	webhook
+	socket
+	sender
+	asides
+	files
+	marks
+	statuses
+	history
 }
-
-// identity is the bot's own account.
-type identity struct {
-	team       string
-	enterprise string // only for an organization-wide installation
-	user       string // the bot user's id
-	bot        string // the bot's id, as in bot_id of its messages
-	name       string
-}
-
-func (me identity) account() string { return account(me.enterprise, me.team) }
 
 var (
 	_ platform.Editor          = (*Adapter)(nil)
@@ -153,6 +117,10 @@ var (
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Opener          = (*Adapter)(nil)
+	_ platform.Deleter         = (*Adapter)(nil)
+	_ platform.Extractor       = (*Adapter)(nil)
+	_ platform.Filer           = (*Adapter)(nil)
+	_ platform.Measured        = (*Adapter)(nil)
 )
 
 var (
@@ -170,44 +138,49 @@ func New(cfg Config) (*Adapter, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.defaults()
+	socketMode, log, observe := cfg.AppToken != "", cfg.Log, cfg.Observe
+	api, set, replyTo := newAPI(cfg), newStreamSet(), recent[string]()
+	askers, claims := askers{users: recent[string](), homes: recent[string]()}, claims{recent[claimed]()}
+	people := &people{api: api, log: log, names: recent[string](), unnamed: make(chan string, 256)}
+	a := &Adapter{streaming: cfg.Streaming, api: api, people: people, limiter: api.limits}
+	a.installation = installation{api: api, socketMode: socketMode, log: log, self: platform.NewSelf[identity]()}
+	a.translator = &translator{
+		me: &a.installation, people: people, askers: askers, commands: cfg.Commands, engaged: cfg.Engaged, log: log, observe: observe,
+		gestures: recent[string](), replyTo: replyTo, revoked: make(chan struct{}, 1),
 	}
-	if cfg.Observe == nil {
-		cfg.Observe = func(string) {}
+	a.webhook = webhook{translator: a.translator, secret: cfg.SigningSecret, off: socketMode, log: log, observe: observe}
+	a.socket = socket{api: api, translator: a.translator, gap: linkGap, log: log, observe: observe}
+	a.statuses = statuses{api: api, streams: set, log: log, shown: recent[time.Time]()}
+	a.asides = asides{api: api, log: log, replyTo: replyTo}
+	a.streams = &streams{
+		api: api, enabled: cfg.Streaming, people: people, askers: askers, statuses: &a.statuses, claims: claims,
+		set: set, stops: make(chan messages.Inbound, 64), log: log, observe: observe,
 	}
-	if cfg.APIURL == "" {
-		cfg.APIURL = defaultAPIURL
+	a.sender = sender{
+		api: api, me: &a.installation, askers: askers, asides: &a.asides, streams: a.streams, statuses: &a.statuses, claims: claims,
+		edited: recent[time.Time](), log: log, observe: observe,
 	}
-	a := &Adapter{
-		cfg:      cfg,
-		base:     strings.TrimRight(cfg.APIURL, "/") + "/",
-		log:      cfg.Log,
-		observe:  cfg.Observe,
-		scrub:    exchange.NewScrubber(nil, cfg.BotToken, cfg.AppToken, cfg.SigningSecret),
-		limits:   newLimiter(cfg.Limits, exchange.AccountOf(cfg.BotToken)),
-		linkGap:  linkGap,
-		revoked:  make(chan struct{}, 1),
-		self:     platform.NewSelf[identity](),
-		gestures: platform.NewRecent[string, string](4096),
-		replyTo:  platform.NewRecent[string, string](4096),
-		names:    platform.NewRecent[string, string](4096),
-		unnamed:  make(chan string, 256),
-		streams:  newStreamSet(),
-		stops:    make(chan messages.Inbound, 64),
-		askers:   platform.NewRecent[string, string](4096),
-		homes:    platform.NewRecent[string, string](4096),
-		claims:   claims{platform.NewRecent[string, claimed](4096)},
-		edited:   platform.NewRecent[string, time.Time](4096),
-		statuses: platform.NewRecent[string, time.Time](4096),
-		marks:    platform.NewRecent[string, string](4096),
-	}
-	if cfg.Transport == nil {
-		cfg.Transport = exchange.Transport(cfg.MaxConns)
-	}
-	a.client = exchange.Client(wire{cfg.Transport, cfg.BotToken})
-	a.web = slack.New(cfg.BotToken, slack.OptionAPIURL(a.base), slack.OptionAppLevelToken(cfg.AppToken), slack.OptionHTTPClient(a.client))
+	a.files = files{api: api, me: &a.installation, token: cfg.BotToken, log: log, observe: observe}
+	a.marks = marks{api: api, set: recent[string]()}
+	a.history = history{api: api, me: &a.installation, people: people}
 	return a, nil
+}
+
+// recent remembers something of the newest messages, people or conversations.
+func recent[V any]() *platform.Recent[string, V] { return platform.NewRecent[string, V](4096) }
+
+func (c *Config) defaults() {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Observe == nil {
+		c.Observe = func(string) {}
+	}
+	c.APIURL = cmp.Or(c.APIURL, defaultAPIURL)
+	if c.Transport == nil {
+		c.Transport = exchange.Transport(c.MaxConns)
+	}
 }
 
 func (c Config) check() error {
@@ -237,7 +210,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		MaxText:        maxText,
 		MaxMessages:    platform.FewMessages,
 		Measure:        measure,
-		Streaming:      a.cfg.Streaming,
+		Streaming:      a.streaming,
 		EditInterval:   streamEvery, // edits that come too early are shed
 		SilentEdits:    true,
 		IdempotentSend: true,
@@ -253,22 +226,9 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 	}
 }
 
-// CommandPrefix implements platform.Prefixer. Slack knows no slash commands in threads:
-// there the name of a command stands behind a mention of the bot.
-func (a *Adapter) CommandPrefix(key messages.ConversationKey) string {
-	to, err := parseKey(key)
-	if me := a.self.Load(); err == nil && to.thread != "" && me != nil && me.name != "" {
-		return "@" + me.name + " "
-	}
-	return slashPrefix
-}
-
-// slashPrefix stands before a command's name where there are slash commands.
-const slashPrefix = "/agent "
-
 // Run implements platform.Adapter.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
-	defer a.client.CloseIdleConnections()
+	defer a.api.client.CloseIdleConnections()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -276,23 +236,23 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	helpers.Go(func() { a.askNames(ctx) })
-	helpers.Go(func() { a.keep(ctx) })
-	helpers.Go(func() { a.tellStops(ctx, sink) })
+	helpers.Go(func() { a.people.askNames(ctx) })
+	helpers.Go(func() { a.streams.keep(ctx) })
+	helpers.Go(func() { a.streams.tellStops(ctx, sink) })
 	receiving := make(chan error, 1)
 	go func() {
-		if a.cfg.AppToken == "" {
+		if !a.socketMode {
 			<-ctx.Done()
 			receiving <- nil
 			return
 		}
-		receiving <- a.socketMode(ctx, sink)
+		receiving <- a.receive(ctx, sink)
 	}()
 	for {
 		select {
 		case err := <-receiving:
 			return err
-		case <-a.revoked:
+		case <-a.translator.revoked:
 		}
 		// An event says so, but only Slack itself is believed.
 		if _, err := a.askSelf(ctx); fault.Is(err, fault.Unauthorized) {
@@ -300,81 +260,6 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 			<-receiving //nolint:errcheck // it ends because of cancel
 			return err
 		}
-	}
-}
-
-// introduce asks who we are until Slack answers. It returns an error only for
-// refused credentials.
-func (a *Adapter) introduce(ctx context.Context) error {
-	return exchange.UntilDone(ctx, a.log, "slack does not answer", func(ctx context.Context) error {
-		_, err := a.whoami(ctx)
-		if err == nil {
-			a.warnScopes(ctx)
-		}
-		return err
-	}, fault.Unauthorized)
-}
-
-// whoami returns the account, asking Slack the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
-
-func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
-	var install struct {
-		OrgWide bool `json:"is_enterprise_install"` // which the library does not tell
-	}
-	var out *slack.AuthTestResponse
-	call, err := a.call(ctx, request{method: "auth.test", idempotent: true, more: &install}, func(ctx context.Context) (err error) {
-		out, err = a.web.AuthTestContext(ctx)
-		return err
-	})
-	switch {
-	case err != nil:
-		return identity{}, err
-	case out == nil:
-		return identity{}, fault.Wrap(errNoAnswer, fault.Unavailable, "auth.test")
-	}
-	me := identity{team: out.TeamID, user: out.UserID, bot: out.BotID, name: out.User}
-	if install.OrgWide {
-		me.enterprise = out.EnterpriseID
-	}
-	if list := call.Answered().Get("X-OAuth-Scopes"); list != "" {
-		granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-		a.scopes.Store(&granted)
-	}
-	a.self.Store(&me)
-	return me, nil
-}
-
-// Check implements platform.Checker. After it MissingScopes can tell.
-func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
-	me, err := a.askSelf(ctx)
-	if err != nil {
-		return platform.Account{}, err
-	}
-	a.warnScopes(ctx)
-	return platform.Account{ID: me.account(), Name: "@" + me.name}, nil
-}
-
-// MissingScopes returns the scopes that the app's manifest asks for and the
-// installation has not granted, sorted. It is empty before Slack was asked, and
-// if Slack did not tell.
-func (a *Adapter) MissingScopes() []string {
-	granted := a.scopes.Load()
-	if granted == nil {
-		return nil
-	}
-	var missing []string
-	for _, s := range Scopes() {
-		if !slices.Contains(*granted, s) {
-			missing = append(missing, s)
-		}
-	}
-	return missing
-}
-
-func (a *Adapter) warnScopes(ctx context.Context) {
-	if missing := a.MissingScopes(); len(missing) > 0 {
-		a.log.WarnContext(ctx, "the slack app lacks scopes; add them to the app and install it again", "missing", missing)
 	}
 }
 
@@ -387,4 +272,4 @@ func (a *Adapter) OwnerLink(account platform.Account, code string) string {
 
 // CloseIdle closes connections that are not in use, for whoever made an adapter
 // and does not run it.
-func (a *Adapter) CloseIdle() { a.client.CloseIdleConnections() }
+func (a *Adapter) CloseIdle() { a.api.client.CloseIdleConnections() }

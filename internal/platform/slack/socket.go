@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -54,17 +56,28 @@ type frame struct {
 	link *link
 }
 
-// socketMode keeps connections until ctx is done or the token is refused.
-func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
+// socket receives in Socket Mode.
+type socket struct {
+	api        *api
+	translator *translator
+	gap        time.Duration // between the first openings
+	log        *slog.Logger
+	observe    func(string)
+	open       atomic.Int32
+	hearing    platform.Hearing
+}
+
+// receive keeps connections until ctx is done or the token is refused.
+func (s *socket) receive(ctx context.Context, sink platform.Sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	arrived := make(chan frame, 4*maxBatch)
 	var open, working sync.WaitGroup
-	working.Go(func() { a.work(ctx, sink, arrived) })
+	working.Go(func() { s.work(ctx, sink, arrived) })
 	for i := range links {
 		open.Go(func() {
-			if platform.Sleep(ctx, time.Duration(i)*a.linkGap) == nil {
-				if err := a.keepLink(ctx, arrived); err != nil {
+			if platform.Sleep(ctx, time.Duration(i)*s.gap) == nil {
+				if err := s.keepLink(ctx, arrived); err != nil {
 					cancel(err)
 				}
 			}
@@ -81,24 +94,24 @@ func (a *Adapter) socketMode(ctx context.Context, sink platform.Sink) error {
 
 // keepLink opens one connection after the other. It returns an error only for a
 // refused token.
-func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
+func (s *socket) keepLink(ctx context.Context, arrived chan<- frame) error {
 	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := a.openLink(ctx, arrived)
+		err := s.openLink(ctx, arrived)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // ending is no error
 		case fault.Is(err, fault.Unauthorized):
-			a.hearing.Note(err)
+			s.hearing.Note(err)
 			return err
 		case err != nil:
-			if a.open.Load() == 0 {
-				a.hearing.Note(err)
+			if s.open.Load() == 0 {
+				s.hearing.Note(err)
 			}
-			a.log.WarnContext(ctx, "slack does not open a socket, trying again", "err", err)
+			s.log.WarnContext(ctx, "slack does not open a socket, trying again", "err", err)
 		default:
-			a.observe("socket_reconnect")
+			s.observe("socket_reconnect")
 			if time.Since(begun) > time.Minute {
 				wait = platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 				continue
@@ -111,7 +124,7 @@ func (a *Adapter) keepLink(ctx context.Context, arrived chan<- frame) error {
 
 // Receiving implements platform.Receiving. Over HTTP nothing is known: silence may be
 // that nobody says anything.
-func (a *Adapter) Receiving() error { return a.hearing.Trouble() }
+func (s *socket) Receiving() error { return s.hearing.Trouble() }
 
 // link is one connection of the library, with a client of its own: that one would
 // send an acknowledgement over whichever connection it has then.
@@ -134,12 +147,12 @@ var (
 // envelope that is on its way over it is neither stored nor acknowledged then: an
 // event comes again, and of a command or a press Slack tells the person that the
 // app did not respond.
-func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
+func (s *socket) openLink(ctx context.Context, arrived chan<- frame) error {
 	linked, cancel := context.WithCancel(ctx)
-	l := &link{ctx: linked, client: socketmode.New(a.web,
-		socketmode.OptionReadLimit(maxFrame), socketmode.OptionPingInterval(silentAfter), socketmode.OptionDialer(a.dialer()))}
+	l := &link{ctx: linked, client: socketmode.New(s.api.web,
+		socketmode.OptionReadLimit(maxFrame), socketmode.OptionPingInterval(silentAfter), socketmode.OptionDialer(dialer(s.api.base)))}
 	opened := 0
-	call := &exchange.Call{Idempotent: true, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: a.scrub, Admit: func(*http.Request) error {
+	call := &exchange.Call{Idempotent: true, Timeout: callTimeout, MaxAnswer: maxAnswer, Scrub: s.api.scrub, Admit: func(*http.Request) error {
 		if opened++; opened > 1 {
 			return errLinkOver
 		}
@@ -160,11 +173,11 @@ func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
 			}
 			if e.Type == socketmode.EventTypeConnected && !connected {
 				connected = true
-				a.open.Add(1)
-				defer a.open.Add(-1)
-				a.hearing.Note(nil)
+				s.open.Add(1)
+				defer s.open.Add(-1)
+				s.hearing.Note(nil)
 			}
-			a.take(ctx, l, e, arrived)
+			s.take(ctx, l, e, arrived)
 		case last := <-ended:
 			running = false
 			if err == nil {
@@ -176,7 +189,7 @@ func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
 	// What has arrived is stored even if the connection is gone: Slack does not send
 	// commands again.
 	for len(l.client.Events) > 0 {
-		a.take(ctx, l, <-l.client.Events, arrived)
+		s.take(ctx, l, <-l.client.Events, arrived)
 	}
 	switch {
 	case connected:
@@ -184,13 +197,13 @@ func (a *Adapter) openLink(ctx context.Context, arrived chan<- frame) error {
 	case seen.read && seen.head.OK: // the address holds a ticket and appears nowhere
 		return fault.Wrap(errors.New("the connection was refused or broke"), fault.Unavailable, "opening a socket")
 	}
-	return a.outcome(ctx, r, call, seen, err)
+	return s.api.outcome(ctx, r, call, seen, err)
 }
 
 // dialer opens connections to secure addresses only, unless Slack is a stand-in.
-func (a *Adapter) dialer() *websocket.Dialer {
+func dialer(base string) *websocket.Dialer {
 	return &websocket.Dialer{HandshakeTimeout: dialTimeout, Proxy: func(r *http.Request) (*url.URL, error) {
-		if r.URL.Scheme != "https" && a.base == defaultAPIURL {
+		if r.URL.Scheme != "https" && base == defaultAPIURL {
 			return nil, errBadSocket
 		}
 		return http.ProxyFromEnvironment(r)
@@ -198,18 +211,18 @@ func (a *Adapter) dialer() *websocket.Dialer {
 }
 
 // take passes on what an event of the library brought.
-func (a *Adapter) take(ctx context.Context, l *link, e socketmode.Event, arrived chan<- frame) {
+func (s *socket) take(ctx context.Context, l *link, e socketmode.Event, arrived chan<- frame) {
 	f := frame{link: l}
 	switch bad, refused := e.Data.(*socketmode.ErrorBadMessage); {
 	case refused: // by the library, for some field
-		if lenient(bad.Message, &f) != nil {
+		if platform.Lenient(bad.Message, &f) != nil {
 			f.Payload = bad.Message // kept as it is
 		}
 	case e.Type == socketmode.EventTypeHello:
-		a.log.InfoContext(ctx, "connected to slack", "account", a.ownAccount())
+		s.log.InfoContext(ctx, "connected to slack", "account", s.translator.me.ownAccount())
 		return
 	case e.Type == socketmode.EventTypeIncomingError:
-		a.observe("socket_error")
+		s.observe("socket_error")
 		return
 	case e.Request == nil:
 		return
@@ -224,7 +237,7 @@ func (a *Adapter) take(ctx context.Context, l *link, e socketmode.Event, arrived
 
 // work stores what has arrived, in order and many at a time, and acknowledges
 // it.
-func (a *Adapter) work(ctx context.Context, sink platform.Sink, arrived <-chan frame) {
+func (s *socket) work(ctx context.Context, sink platform.Sink, arrived <-chan frame) {
 	for f := range arrived {
 		batch := []frame{f}
 	more:
@@ -239,32 +252,32 @@ func (a *Adapter) work(ctx context.Context, sink platform.Sink, arrived <-chan f
 				break more
 			}
 		}
-		a.storeBatch(ctx, sink, batch)
+		s.storeBatch(ctx, sink, batch)
 	}
 }
 
 // pending is an envelope whose meaning is known.
 type pending struct {
 	frame
-	result
+	platform.Meaning
 }
 
 // storeBatch makes a batch durable and acknowledges it. If the batch cannot be
 // stored as one, each envelope is stored by itself, so that one which is
 // refused does not hold up the others.
-func (a *Adapter) storeBatch(ctx context.Context, sink platform.Sink, batch []frame) {
+func (s *socket) storeBatch(ctx context.Context, sink platform.Sink, batch []frame) {
 	failpoint.Hit(failpoint.Received)
 	var events []messages.Inbound
 	var together, alone []pending
 	for _, f := range batch {
-		r, err := a.translate(ctx, payloadKind(f.Type), f.Payload)
+		r, err := s.translator.translate(ctx, payloadKind(f.Type), f.Payload)
 		switch {
 		case err != nil:
 			alone = append(alone, pending{frame: f})
-		case len(r.events) > 0:
+		case len(r.Events) > 0:
 			together = append(together, pending{f, r})
-			events = append(events, r.events...)
-		case r.reason != "":
+			events = append(events, r.Events...)
+		case r.Reason != "":
 			alone = append(alone, pending{f, r})
 		default:
 			f.ack()
@@ -272,7 +285,7 @@ func (a *Adapter) storeBatch(ctx context.Context, sink platform.Sink, batch []fr
 	}
 	if len(events) > 0 {
 		if err := sink.Accept(ctx, events...); err != nil {
-			a.observe("sink_error")
+			s.observe("sink_error")
 			alone = append(together, alone...)
 		} else {
 			failpoint.Hit(failpoint.Stored)
@@ -282,32 +295,32 @@ func (a *Adapter) storeBatch(ctx context.Context, sink platform.Sink, batch []fr
 		}
 	}
 	for _, p := range alone {
-		a.storeOne(ctx, sink, p)
+		s.storeOne(ctx, sink, p)
 	}
 }
 
 // storeOne tries until the envelope is durable, for a while.
-func (a *Adapter) storeOne(ctx context.Context, sink platform.Sink, p pending) {
+func (s *socket) storeOne(ctx context.Context, sink platform.Sink, p pending) {
 	deadline := time.Now().Add(storeFor)
 	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 	for ctx.Err() == nil {
 		var err error
-		if len(p.events) == 0 && p.reason == "" {
-			p.result, err = a.translate(ctx, payloadKind(p.Type), p.Payload)
+		if len(p.Events) == 0 && p.Reason == "" {
+			p.Meaning, err = s.translator.translate(ctx, payloadKind(p.Type), p.Payload)
 		}
 		if err == nil {
-			err = a.store(ctx, sink, p.result)
+			err = s.translator.store(ctx, sink, p.Meaning)
 		}
 		if err == nil {
 			p.ack()
 			return
 		}
-		a.observe("sink_error")
+		s.observe("sink_error")
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			a.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "err", err)
+			s.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "err", err)
 			return
 		}
-		a.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "err", err)
+		s.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "err", err)
 		_ = wait.Sleep(ctx, 0)
 	}
 }

@@ -1,9 +1,12 @@
 package slack
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -145,68 +148,63 @@ func (s *streamSet) in(key messages.ConversationKey) bool {
 // messageID names a message within this adapter's account.
 func messageID(to place, ts string) string { return to.channel + " " + ts }
 
+// streams shows answers in streams.
+type streams struct {
+	api      *api
+	enabled  bool
+	people   *people
+	askers   askers
+	statuses *statuses
+	claims   claims // message -> delivery
+	set      *streamSet
+	refused  [2]atomic.Int64       // by kindOfPlace: none are opened until then, in Unix nanoseconds
+	stops    chan messages.Inbound // stops that Run passes on
+	log      *slog.Logger
+	observe  func(string)
+}
+
 // openStream opens a stream in the place of a placeholder. It reports false if
 // there is to be none: then a message is posted as ever. If it reports true, the
 // error, which is Uncertain, leaves open whether there is one.
-func (a *Adapter) openStream(ctx context.Context, to place, out messages.Outbound) (ts string, opened bool, err error) {
-	user, team, ok := a.recipient(to, out)
-	if !a.cfg.Streaming || !ok || to.thread == "" || a.streamsOff(to) || !a.streams.begin() {
+func (s *streams) openStream(ctx context.Context, to place, out messages.Outbound) (ts string, opened bool, err error) {
+	user, team, ok := s.askers.recipient(to, out)
+	if !s.enabled || !ok || to.thread == "" || s.streamsOff(to) || !s.set.begin() {
 		return "", false, nil
 	}
 	var st *stream
-	defer func() { a.streams.end(st) }()
-	if len(out.Buttons) > 0 && !a.nativeStop(ctx, to) {
+	defer func() { s.set.end(st) }()
+	if len(out.Buttons) > 0 && !s.statuses.nativeStop(ctx, to) {
 		return "", false, nil // a stream shows no buttons while it is open
 	}
 	options := []slack.MsgOption{slack.MsgOptionTS(to.thread), noPreviews}
 	if team != "" {
 		options = append(options, slack.MsgOptionRecipientUserID(user), slack.MsgOptionRecipientTeamID(team))
 	}
-	err = a.shed(ctx, to.channel+to.thread, request{method: "chat.startStream"}, func(ctx context.Context) (err error) {
-		_, ts, err = a.web.StartStreamContext(ctx, to.channel, options...)
+	err = s.api.shed(ctx, to.channel+to.thread, request{method: "chat.startStream"}, func(ctx context.Context, web *slack.Client) (err error) {
+		_, ts, err = web.StartStreamContext(ctx, to.channel, options...)
 		return err
 	})
 	switch {
 	case fault.Uncertain(err):
 		return "", true, err
 	case err != nil:
-		a.refusedStream(ctx, to, err)
+		s.refusedStream(ctx, to, err)
 		return "", false, nil
 	case !isTS(ts):
 		return "", true, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: errNoTS}
 	}
 	now := time.Now()
 	st = &stream{key: out.Conversation, to: to, ts: ts, asker: user, opened: now, touched: now}
-	a.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery})
-	a.statuses.Put(out.Conversation.ID, now) // Slack shows that the agent works
-	a.observe("stream_opened")
+	s.claims.Put(messageID(to, ts), claimed{delivery: out.Delivery})
+	s.statuses.shown.Put(out.Conversation.ID, now) // Slack shows that the agent works
+	s.observe("stream_opened")
 	return ts, true, nil
-}
-
-// recipient returns who is to see a stream grow: whoever asked, with their team
-// if Slack wants to know, which it does in a channel. It reports false if that is
-// not known.
-func (a *Adapter) recipient(to place, out messages.Outbound) (user, team string, ok bool) {
-	user = string(out.Asker.ID)
-	for _, ts := range []string{string(out.ReplyTo), to.thread} {
-		if user == "" {
-			user, _ = a.askers.Get(messageID(to, ts))
-		}
-	}
-	if strings.HasPrefix(to.channel, "D") {
-		return user, "", true
-	}
-	team, known := a.homes.Get(user)
-	if !known && !out.Asker.External {
-		team = to.account[strings.LastIndexByte(to.account, ':')+1:]
-	}
-	return user, team, isID(user) && isID(team)
 }
 
 // streamsOff reports whether Slack refused to open streams in such a place a
 // short while ago.
-func (a *Adapter) streamsOff(to place) bool {
-	return time.Now().UnixNano() < a.noStreams[kindOfPlace(to)].Load()
+func (s *streams) streamsOff(to place) bool {
+	return time.Now().UnixNano() < s.refused[kindOfPlace(to)].Load()
 }
 
 // kindOfPlace tells direct messages from channels, as Slack may allow streams in
@@ -220,18 +218,18 @@ func kindOfPlace(to place) int {
 
 // refusedStream remembers that Slack opens no streams, if that is what an error
 // says.
-func (a *Adapter) refusedStream(ctx context.Context, to place, err error) {
+func (s *streams) refusedStream(ctx context.Context, to place, err error) {
 	if !refusesAll(err) {
 		return // of this moment or this place
 	}
-	a.noStreams[kindOfPlace(to)].Store(time.Now().Add(offFor).UnixNano())
-	a.observe("stream_refused")
-	a.log.InfoContext(ctx, "slack opens no stream here; answers are edited instead", "direct", kindOfPlace(to) == 1, "err", err)
+	s.refused[kindOfPlace(to)].Store(time.Now().Add(offFor).UnixNano())
+	s.observe("stream_refused")
+	s.log.InfoContext(ctx, "slack opens no stream here; answers are edited instead", "direct", kindOfPlace(to) == 1, "err", err)
 }
 
 // editStream shows an edit in an open stream. It reports true if nothing is left
 // to do; else the stream is closed and the message can be edited.
-func (a *Adapter) editStream(ctx context.Context, st *stream, edit platform.Edit) (shown bool, err error) {
+func (s *streams) editStream(ctx context.Context, st *stream, edit platform.Edit) (shown bool, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.over {
@@ -239,9 +237,9 @@ func (a *Adapter) editStream(ctx context.Context, st *stream, edit platform.Edit
 	}
 	// An open stream shows no buttons. A person who could not stop the turn
 	// otherwise is worth more than text that flows.
-	stoppable := len(edit.Buttons) == 0 || a.nativeStop(ctx, st.to)
-	if edit.Progress && stoppable && !st.broken && a.streams.isKept() && st.extends(settled(edit.Text)) {
-		err = a.appendText(ctx, st, settled(edit.Text))
+	stoppable := len(edit.Buttons) == 0 || s.statuses.nativeStop(ctx, st.to)
+	if edit.Progress && stoppable && !st.broken && s.set.isKept() && st.extends(settled(edit.Text)) {
+		err = s.appendText(ctx, st, settled(edit.Text))
 		switch {
 		case st.over:
 			return codeOf(err) == "stopped_by_user", nil
@@ -249,7 +247,7 @@ func (a *Adapter) editStream(ctx context.Context, st *stream, edit platform.Edit
 			return true, err
 		}
 	}
-	return false, a.closeStream(ctx, st, edit)
+	return false, s.closeStream(ctx, st, edit)
 }
 
 // extends reports whether text goes on where the stream stands and has room.
@@ -280,12 +278,12 @@ func settled(text string) string {
 // appendText appends what text has more than the stream. Afterwards the stream is
 // as before if the call did nothing, broken if that is not known, or over. st.mu
 // is held.
-func (a *Adapter) appendText(ctx context.Context, st *stream, text string) error {
+func (s *streams) appendText(ctx context.Context, st *stream, text string) error {
 	more := defused(text)[len(defused(st.text)):]
 	if more == "" {
 		return nil
 	}
-	err := a.appendTo(ctx, st, more)
+	err := s.appendTo(ctx, st, more)
 	if err == nil {
 		st.text = text
 	}
@@ -295,9 +293,9 @@ func (a *Adapter) appendText(ctx context.Context, st *stream, text string) error
 // appendTo makes one call of chat.appendStream. It is not repeated if its effect
 // is in doubt: there is no key that would tell one from the other (contract
 // B4.5). st.mu is held.
-func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
-	err := a.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream"}, func(ctx context.Context) error {
-		_, _, err := a.web.AppendStreamContext(ctx, st.to.channel, st.ts, slack.MsgOptionMarkdownText(more))
+func (s *streams) appendTo(ctx context.Context, st *stream, more string) error {
+	err := s.api.shed(ctx, messageID(st.to, st.ts), request{method: "chat.appendStream"}, func(ctx context.Context, web *slack.Client) error {
+		_, _, err := web.AppendStreamContext(ctx, st.to.channel, st.ts, slack.MsgOptionMarkdownText(more))
 		return err
 	})
 	switch {
@@ -305,11 +303,11 @@ func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
 		st.length += utf8.RuneCountInString(more)
 		st.touched = time.Now()
 	case codeOf(err) == "stopped_by_user":
-		a.streamOver(st)
-		a.stoppedByPerson(st)
+		s.streamOver(st)
+		s.stoppedByPerson(st)
 	case codeOf(err) == "message_not_in_streaming_state":
-		a.observe("stream_lost")
-		a.streamOver(st)
+		s.observe("stream_lost")
+		s.streamOver(st)
 	case fault.Is(err, fault.RateLimited), fault.Passing(err) && !fault.Uncertain(err):
 	case fault.Is(err, fault.Canceled) && !fault.Uncertain(err):
 	default:
@@ -319,14 +317,14 @@ func (a *Adapter) appendTo(ctx context.Context, st *stream, more string) error {
 }
 
 // streamOver forgets a stream that takes nothing any more. st.mu is held.
-func (a *Adapter) streamOver(st *stream) {
+func (s *streams) streamOver(st *stream) {
 	st.over = true
-	a.streams.drop(messageID(st.to, st.ts))
+	s.set.drop(messageID(st.to, st.ts))
 }
 
 // closeStream ends a stream, with what edit has more than the stream as far as
 // that can still take it. st.mu is held.
-func (a *Adapter) closeStream(ctx context.Context, st *stream, edit platform.Edit) error {
+func (s *streams) closeStream(ctx context.Context, st *stream, edit platform.Edit) error {
 	rest := ""
 	if !st.broken && st.extends(edit.Text) {
 		rest = defused(edit.Text)[len(defused(st.text)):]
@@ -334,29 +332,29 @@ func (a *Adapter) closeStream(ctx context.Context, st *stream, edit platform.Edi
 	if st.length == 0 && rest == "" {
 		rest = platform.Placeholder // Slack ends no stream that is empty
 	}
-	err := a.stopStream(ctx, st.to, st.ts, rest, edit)
+	err := s.stopStream(ctx, st.to, st.ts, rest, edit)
 	if err == nil || fault.Is(err, fault.NotFound) {
-		a.streamOver(st)
+		s.streamOver(st)
 	}
 	return err
 }
 
 // stopStream ends the stream of a message, with the rest of its text and the
 // buttons of edit; one that has ended is success. It can be repeated: then it has.
-func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edit platform.Edit) error {
+func (s *streams) stopStream(ctx context.Context, to place, ts, rest string, edit platform.Edit) error {
 	id := messageID(to, ts)
 	stop := func(options ...slack.MsgOption) error {
 		r := request{method: "chat.stopStream", idempotent: true}
-		end := func(ctx context.Context) error {
-			_, _, err := a.web.StopStreamContext(ctx, to.channel, ts, options...)
+		end := func(ctx context.Context, web *slack.Client) error {
+			_, _, err := web.StopStreamContext(ctx, to.channel, ts, options...)
 			return err
 		}
 		if edit.Progress {
-			return a.shed(ctx, id, r, end)
+			return s.api.shed(ctx, id, r, end)
 		}
-		return a.limited(ctx, "", r, end)
+		return s.api.limited(ctx, "", r, end)
 	}
-	options := []slack.MsgOption{a.claims.metadata(id)}
+	options := []slack.MsgOption{s.claims.metadata(id)}
 	if rest != "" {
 		options = append(options, slack.MsgOptionMarkdownText(rest))
 	}
@@ -365,7 +363,7 @@ func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edi
 	}
 	err := stop(options...)
 	if err == nil {
-		a.claims.attached(id)
+		s.claims.attached(id)
 	}
 	if fault.Is(err, fault.Invalid) {
 		// What was to be added is refused, or the stream is empty, which is not
@@ -373,11 +371,51 @@ func (a *Adapter) stopStream(ctx context.Context, to place, ts, rest string, edi
 		err = stop(slack.MsgOptionMarkdownText(platform.Placeholder))
 	}
 	if err == nil {
-		a.statuses.Put(makeKey(to).ID, time.Time{}) // this ends the session's status, too
+		s.statuses.shown.Put(makeKey(to).ID, time.Time{}) // this ends the session's status, too
 	}
 	switch codeOf(err) {
 	case "message_not_in_streaming_state", "stopped_by_user":
 		return nil
 	}
 	return err
+}
+
+// askers remembers who wrote a message, for the stream that may answer it.
+type askers struct {
+	users *platform.Recent[string, string] // message -> user id of who wrote it
+	homes *platform.Recent[string, string] // user id -> team
+}
+
+// remember remembers who wrote a message and where they are at home, for the
+// stream that may answer it. The team of a person of another organization is only
+// known if the event tells.
+func (a askers) remember(me identity, env envelope, ev event) {
+	a.users.Put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
+	team := cmp.Or(ev.UserTeam, ev.SourceTeam, ev.Team)
+	if team == "" && !env.External {
+		team = me.team
+	}
+	if team != "" {
+		a.homes.Put(ev.User, team)
+	}
+}
+
+// recipient returns who is to see a stream grow: whoever asked, with their team
+// if Slack wants to know, which it does in a channel. It reports false if that is
+// not known.
+func (a askers) recipient(to place, out messages.Outbound) (user, team string, ok bool) {
+	user = string(out.Asker.ID)
+	for _, ts := range []string{string(out.ReplyTo), to.thread} {
+		if user == "" {
+			user, _ = a.users.Get(messageID(to, ts))
+		}
+	}
+	if strings.HasPrefix(to.channel, "D") {
+		return user, "", true
+	}
+	team, known := a.homes.Get(user)
+	if !known && !out.Asker.External {
+		team = to.account[strings.LastIndexByte(to.account, ':')+1:]
+	}
+	return user, team, isID(user) && isID(team)
 }

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"remote-agent/internal/pattern"
+	"remote-agent/internal/platform"
 )
 
 // control is what Slack writes in angle brackets: a mention, a link, a date.
@@ -104,6 +105,15 @@ func cutMention(text, mention string) (before, behind string, found bool) {
 	}
 }
 
+// begins reports whether a text begins with a mention of the user.
+func begins(text, user string) bool {
+	text = strings.TrimSpace(text)
+	return user != "" && (strings.HasPrefix(text, "<@"+user+">") || strings.HasPrefix(text, "<@"+user+"|"))
+}
+
+// vocabulary returns the names of the commands; nil if they are not known.
+type vocabulary func() []string
+
 // words are the messages that are commands although nothing stands before
 // them: Slack takes a slash at the start of a message for one of its own
 // commands, and knows none in threads.
@@ -115,20 +125,20 @@ var words = map[string]bool{
 // how people begin a sentence: "help me with this", "new tests, please".
 var brief = map[string]bool{"start": true, "reset": true, "whoami": true, "commands": true, "repos": true, "agent": true, "schedule": true}
 
-// command reports whether a name is that of a command. If the commands are not
+// has reports whether a name is that of a command. If the commands are not
 // known, the words are.
-func (a *Adapter) command(name string) bool {
-	if a.cfg.Commands == nil {
+func (v vocabulary) has(name string) bool {
+	if v == nil {
 		return words[name]
 	}
 	same := strings.ReplaceAll(name, "-", "_")
-	return slices.ContainsFunc(a.cfg.Commands(), func(c string) bool { return strings.ReplaceAll(c, "-", "_") == same })
+	return slices.ContainsFunc(v(), func(c string) bool { return strings.ReplaceAll(c, "-", "_") == same })
 }
 
 // called returns what is said to the bot alone, after its name or after /agent,
 // and whether it is a command: one that begins with a slash, or with the name of
 // a command.
-func (a *Adapter) called(said string) (text string, command bool) {
+func (v vocabulary) called(said string) (text string, command bool) {
 	name, rest := said, ""
 	if i := strings.IndexFunc(said, unicode.IsSpace); i >= 0 {
 		name, rest = said[:i], said[i:]
@@ -137,7 +147,7 @@ func (a *Adapter) called(said string) (text string, command bool) {
 	if strings.HasPrefix(name, "/") {
 		return name + rest, true // if unknown, the nearest name is the answer
 	}
-	if !a.command(name) || (words[name] || brief[name]) && len(strings.Fields(rest)) > 1 {
+	if !v.has(name) || (words[name] || brief[name]) && len(strings.Fields(rest)) > 1 {
 		return said, false
 	}
 	return "/" + name + rest, true
@@ -145,19 +155,44 @@ func (a *Adapter) called(said string) (text string, command bool) {
 
 // commanded returns what a message says to the bot. One that begins with its name
 // is for it alone; of others only a word that is the whole message is a command.
-func (a *Adapter) commanded(text string, named bool) string {
+func (v vocabulary) commanded(text string, named bool) string {
 	if named && !strings.HasPrefix(text, "/") {
-		text, _ = a.called(text)
+		text, _ = v.called(text)
 		return text
 	}
-	if w := strings.ToLower(text); words[w] && a.command(w) {
+	if w := strings.ToLower(text); words[w] && v.has(w) {
 		return "/" + w
 	}
 	return text
 }
 
-// begins reports whether a text begins with a mention of the user.
-func begins(text, user string) bool {
-	text = strings.TrimSpace(text)
-	return user != "" && (strings.HasPrefix(text, "<@"+user+">") || strings.HasPrefix(text, "<@"+user+"|"))
+// subcommand returns what stands behind /agent as a message, and whether it is
+// a command. What is nearly the name of one is meant as one: its answer is the nearest
+// name, and nobody else sees it.
+func (v vocabulary) subcommand(said string) (text string, command bool) {
+	if said == "" {
+		return "/help", true
+	}
+	if text, command = v.called(said); !command && v.mistyped(said) {
+		return "/" + said, true
+	}
+	return text, command
+}
+
+// mistyped reports whether something is one slip away from the name of a command, alone
+// or with the name of a plan or a question behind it.
+func (v vocabulary) mistyped(said string) bool {
+	fields := strings.Fields(strings.ToLower(said))
+	if v == nil || len(fields) == 0 || len(fields) > 2 || len(fields[0]) < 3 || len(fields) == 2 && !named(fields[1]) {
+		return false
+	}
+	return slices.ContainsFunc(v(), func(name string) bool {
+		return platform.OneSlip(fields[0], strings.ReplaceAll(name, "_", "-"))
+	})
+}
+
+// named reports whether a word is a name such as p-3 or a-7.
+func named(word string) bool {
+	kind, number, ok := strings.Cut(word, "-")
+	return ok && (kind == "p" || kind == "a") && isDigits(number, 9)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
@@ -13,8 +14,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"remote-agent/internal/failpoint"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
 
@@ -30,42 +29,53 @@ const (
 	pathInteractions = "/webhooks/slack/interactions"
 )
 
+// webhook receives over HTTP.
+type webhook struct {
+	translator *translator
+	secret     string
+	off        bool // in Socket Mode
+	log        *slog.Logger
+	observe    func(string)
+}
+
 // Webhook implements platform.WebhookReceiver. That a request is a retry says
 // nothing: it can be the first copy that arrives (contract B1.2).
-func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, status := a.verified(w, r)
-		if status != http.StatusOK {
-			w.WriteHeader(status)
+func (h *webhook) Webhook(sink platform.Sink) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink) })
+}
+
+func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Sink) {
+	body, status := h.verified(w, r)
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	// What has been read is stored also if the sender has gone meanwhile: the copy that
+	// it sends again is a duplicate then, and a flood ends instead of growing.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
+	defer cancel()
+	if r.URL.Path == pathEvents {
+		if challenge, ok := challengeOf(body); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			_, _ = io.WriteString(w, challenge)
 			return
 		}
-		// What has been read is stored also if the sender has gone meanwhile: the copy that
-		// it sends again is a duplicate then, and a flood ends instead of growing.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
-		defer cancel()
-		if r.URL.Path == pathEvents {
-			if challenge, ok := challengeOf(body); ok {
-				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-				w.Header().Set("X-Content-Type-Options", "nosniff")
-				_, _ = io.WriteString(w, challenge)
-				return
-			}
-		}
-		if err := a.receive(ctx, sink, kindOfPath(r.URL.Path), fromForm(r.URL.Path, body)); err != nil {
-			a.observe("sink_error")
-			a.log.ErrorContext(ctx, "an event from slack could not be stored; events come again", "path", r.URL.Path, "err", err)
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusOK)
-	})
+	}
+	if err := h.translator.receive(ctx, sink, kindOfPath(r.URL.Path), fromForm(r.URL.Path, body)); err != nil {
+		h.observe("sink_error")
+		h.log.ErrorContext(ctx, "an event from slack could not be stored; events come again", "path", r.URL.Path, "err", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
 }
 
 // verified returns the body of a request that Slack has signed, or another
 // status than OK.
-func (a *Adapter) verified(w http.ResponseWriter, r *http.Request) ([]byte, int) {
-	if a.cfg.AppToken != "" {
-		return nil, http.StatusNotFound // Socket Mode
+func (h *webhook) verified(w http.ResponseWriter, r *http.Request) ([]byte, int) {
+	if h.off {
+		return nil, http.StatusNotFound
 	}
 	want := "application/x-www-form-urlencoded"
 	switch r.URL.Path {
@@ -79,22 +89,17 @@ func (a *Adapter) verified(w http.ResponseWriter, r *http.Request) ([]byte, int)
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, http.StatusMethodNotAllowed
 	}
-	signature, err := verifierOf(r.Header, a.cfg.SigningSecret)
+	signature, err := verifierOf(r.Header, h.secret)
 	if err != nil {
-		a.observe("webhook_refused")
+		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
-	in := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+bytes.MinRead))
-	_, err = in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, http.StatusRequestEntityTooLarge
-		}
-		return nil, http.StatusBadRequest
+	body, status := platform.ReadBody(w, r, maxBody)
+	if status != http.StatusOK {
+		return nil, status
 	}
-	body := in.Bytes()
 	if _, err := signature.Write(body); err != nil || signature.Ensure() != nil {
-		a.observe("webhook_refused")
+		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != want {
@@ -122,21 +127,11 @@ func challengeOf(body []byte) (string, bool) {
 		return "", false // spares large events a reading
 	}
 	var v envelope
-	if lenient(body, &v) != nil || v.Type != "url_verification" || v.Challenge == "" || len(v.Challenge) > 1024 {
+	if platform.Lenient(body, &v) != nil || v.Type != "url_verification" || v.Challenge == "" || len(v.Challenge) > 1024 {
 		return "", false
 	}
 	return v.Challenge, true
 }
-
-// payloadKind says what a payload is, by where it came from.
-type payloadKind string
-
-// The kinds have the names that Socket Mode uses.
-const (
-	kindEvent       payloadKind = "events_api"
-	kindCommand     payloadKind = "slash_commands"
-	kindInteraction payloadKind = "interactive"
-)
 
 func kindOfPath(path string) payloadKind {
 	switch path {
@@ -168,46 +163,4 @@ func fromForm(path string, body []byte) []byte {
 		return body
 	}
 	return raw
-}
-
-// receive translates one payload and stores what it means. It returns nil once
-// that is durable, or if there is nothing to store. It may run again for the
-// same payload: what is stored has the same event id.
-func (a *Adapter) receive(ctx context.Context, sink platform.Sink, kind payloadKind, payload []byte) error {
-	failpoint.Hit(failpoint.Received)
-	r, err := a.translate(ctx, kind, payload)
-	if err != nil {
-		return err
-	}
-	return a.store(ctx, sink, r)
-}
-
-func (a *Adapter) translate(ctx context.Context, kind payloadKind, payload []byte) (result, error) {
-	switch kind {
-	case kindEvent:
-		return a.translateEvent(ctx, payload)
-	case kindCommand:
-		return a.translateCommand(payload), nil
-	case kindInteraction:
-		return a.translateInteraction(payload), nil
-	default:
-		return result{raw: payload, reason: "unknown kind of envelope"}, nil
-	}
-}
-
-func (a *Adapter) store(ctx context.Context, sink platform.Sink, r result) error {
-	kept, err := platform.Store(ctx, sink, r.events, messages.RawEvent{
-		Platform: Name, Account: a.ownAccount(), Event: r.event, Raw: r.raw, Reason: r.reason,
-	})
-	if kept {
-		a.observe("malformed")
-	}
-	return err
-}
-
-func (a *Adapter) ownAccount() string {
-	if me := a.self.Load(); me != nil {
-		return me.account()
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // The wire types hold what is read of Slack's payloads and no more. They are
-// decoded with lenient: a field of another type than expected is empty, and
+// decoded with platform.Lenient: a field of another type than expected is empty, and
 // what is essential is checked after that. Where the library has a type for the
 // same, it says why that is not used.
 
@@ -59,8 +60,7 @@ type event struct {
 	Message     json.RawMessage `json:"message"`              // of message_changed
 	Streams     json.RawMessage `json:"streaming_message_ts"` // of agent_session_stopped
 	Edited      struct {
-		TS   string `json:"ts"`
-		User string `json:"user"`
+		TS string `json:"ts"`
 	} `json:"edited"`
 	Tokens struct {
 		Bot []string `json:"bot"`
@@ -75,12 +75,7 @@ type profile struct {
 }
 
 func (p profile) name() string {
-	for _, s := range []string{p.DisplayName, p.RealName, p.Name} {
-		if s = strings.TrimSpace(s); s != "" {
-			return platform.Cut(s, 80)
-		}
-	}
-	return ""
+	return platform.Cut(cmp.Or(strings.TrimSpace(p.DisplayName), strings.TrimSpace(p.RealName), strings.TrimSpace(p.Name)), 80)
 }
 
 // file is an attachment of a message. slack.File has some eighty fields, of which one
@@ -119,7 +114,7 @@ func list[T any](raw json.RawMessage) []T {
 	var out []T
 	for _, e := range elements(raw) {
 		var v T
-		if lenient(e, &v) == nil {
+		if platform.Lenient(e, &v) == nil {
 			out = append(out, v)
 		}
 	}
@@ -129,7 +124,6 @@ func list[T any](raw json.RawMessage) []T {
 // slash is what a slash command sends, as a form over HTTP and as JSON over
 // Socket Mode. slack.SlashCommand takes a flag in JSON only as a string.
 type slash struct {
-	Command      string `json:"command"`
 	Text         string `json:"text"`
 	Trigger      string `json:"trigger_id"`
 	ResponseURL  string `json:"response_url"`
@@ -137,7 +131,6 @@ type slash struct {
 	EnterpriseID string `json:"enterprise_id"`
 	OrgWide      flag   `json:"is_enterprise_install"`
 	ChannelID    string `json:"channel_id"`
-	ChannelName  string `json:"channel_name"`
 	UserID       string `json:"user_id"`
 	UserName     string `json:"user_name"`
 }
@@ -176,10 +169,7 @@ type interaction struct {
 	} `json:"message"`
 	Actions json.RawMessage `json:"actions"`
 	View    struct {
-		ID       string          `json:"id"`
-		Callback string          `json:"callback_id"`
 		Metadata string          `json:"private_metadata"`
-		Hash     string          `json:"hash"`
 		State    json.RawMessage `json:"state"`
 	} `json:"view"`
 }
@@ -190,7 +180,6 @@ type pressed struct {
 	Type     string `json:"type"`
 	ActionID string `json:"action_id"`
 	Value    string `json:"value"`
-	TS       string `json:"action_ts"`
 }
 
 // flag is a boolean that Slack writes as a boolean or as a string.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,25 +21,39 @@ var errBadPath = errors.New("the server named a file path that is not below its 
 
 func statusError(code int) error { return fmt.Errorf("HTTP status %d", code) }
 
-// call runs one API call and classifies its error. An idempotent call is never
-// Uncertain: doing it again does no harm.
-func (a *Adapter) call(ctx context.Context, method string, idempotent bool, fn func(context.Context) error) error {
-	return a.callWithin(ctx, callTimeout, method, idempotent, fn)
+// client makes the calls of the Bot API and classifies their errors.
+type client struct {
+	api     *bot.Bot
+	base    string // Config.APIURL without a slash at the end
+	token   string
+	http    *http.Client // Run closes what it leaves idle
+	scrub   *exchange.Scrubber
+	limits  *limiter
+	observe func(string)
 }
 
-func (a *Adapter) callWithin(ctx context.Context, timeout time.Duration, method string, idempotent bool, fn func(context.Context) error) error {
-	seen := &exchange.Call{Idempotent: idempotent, Timeout: timeout, Scrub: a.scrub}
-	err := fn(seen.Context(ctx))
+// apiCall makes one call of the library with what it is given.
+type apiCall func(ctx context.Context, api *bot.Bot) error
+
+// call runs one API call and classifies its error. An idempotent call is never
+// Uncertain: doing it again does no harm.
+func (c *client) call(ctx context.Context, method string, idempotent bool, fn apiCall) error {
+	return c.callWithin(ctx, callTimeout, method, idempotent, fn)
+}
+
+func (c *client) callWithin(ctx context.Context, timeout time.Duration, method string, idempotent bool, fn apiCall) error {
+	seen := &exchange.Call{Idempotent: idempotent, Timeout: timeout, Scrub: c.scrub}
+	err := fn(seen.Context(ctx), c.api)
 	if err == nil {
 		return nil
 	}
-	return a.classify(ctx, method, err, seen)
+	return classify(ctx, method, err, seen)
 }
 
 // classify turns an error of the library into a fault, following the table
 // "Error -> action" of the platform contracts. It is the only place where
 // foreign errors of calls enter the program.
-func (a *Adapter) classify(ctx context.Context, method string, err error, seen *exchange.Call) error {
+func classify(ctx context.Context, method string, err error, seen *exchange.Call) error {
 	f := seen.Failure(ctx, method, err) // for what Telegram did not refuse in its own words
 	status := seen.Status()
 	uncertain := f.Uncertain && (status < 300 || status == http.StatusBadGateway || status == http.StatusGatewayTimeout)
@@ -113,12 +128,7 @@ func isInvalid(err error, texts ...string) bool {
 }
 
 func containsAny(s string, texts ...string) bool {
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }
 
 // scrubber returns what takes the token out of texts. The part behind its colon is

@@ -3,6 +3,9 @@ package telegram
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +14,10 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
 
 const (
@@ -31,7 +36,7 @@ const (
 
 // SendFile implements platform.Filer. A caption that is too long is cut. What a
 // bot sends as a document is not compressed or changed.
-func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
+func (s *poster) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
 	to, err := parseKey(f.Conversation)
 	if err != nil {
 		return messages.Ref{}, err
@@ -39,7 +44,7 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 	if err := uploadable(f.Data); err != nil {
 		return messages.Ref{}, err
 	}
-	caption := a.caption(f.Caption)
+	caption := s.caption(f.Caption)
 	params := bot.SendDocumentParams{
 		ChatID:          to.id,
 		MessageThreadID: to.thread,
@@ -52,34 +57,34 @@ func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, 
 		// Without this flag a deleted question would make the file fail.
 		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
 	}
-	sent, err := a.postFile(ctx, to, params, f)
+	sent, err := s.postFile(ctx, to, params, f)
 	if isThreadGone(err) && params.MessageThreadID != 0 {
 		params.MessageThreadID = 0 // a deleted topic: put it into the general one
-		sent, err = a.postFile(ctx, to, params, f)
+		sent, err = s.postFile(ctx, to, params, f)
 	}
 	if isEntityError(err) {
-		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
+		s.observe("entities_refused")
+		s.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
 		params.CaptionEntities = nil
-		sent, err = a.postFile(ctx, to, params, f)
+		sent, err = s.postFile(ctx, to, params, f)
 	}
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	a.observe("sent")
+	s.observe("sent")
 	return messages.Ref{Conversation: f.Conversation, Message: messages.MessageID(strconv.Itoa(sent.ID))}, nil
 }
 
 // postFile posts once, when the rate limits allow it.
-func (a *Adapter) postFile(ctx context.Context, to chat, params bot.SendDocumentParams, f platform.File) (*models.Message, error) {
+func (s *poster) postFile(ctx context.Context, to chat, params bot.SendDocumentParams, f platform.File) (*models.Message, error) {
 	var sent *models.Message
-	err := a.paced(ctx, to.id, func() error {
-		return a.callWithin(ctx, uploadTimeout, "sendDocument", false, func(ctx context.Context) (err error) {
+	err := s.client.paced(ctx, to.id, func() error {
+		return s.client.callWithin(ctx, uploadTimeout, "sendDocument", false, func(ctx context.Context, api *bot.Bot) (err error) {
 			// Each attempt has a reader and parameters of its own: after an early
 			// answer the library may still be reading those of the last one.
 			own := params
 			own.Document = &models.InputFileUpload{Filename: uploadName(f.Name), Data: bytes.NewReader(f.Data)}
-			sent, err = a.api.SendDocument(ctx, &own)
+			sent, err = api.SendDocument(ctx, &own)
 			return err
 		})
 	})
@@ -96,11 +101,11 @@ func uploadName(name string) string {
 }
 
 // caption renders a caption within Telegram's limit.
-func (a *Adapter) caption(markdown string) rendered {
+func (s *poster) caption(markdown string) rendered {
 	if strings.TrimSpace(markdown) == "" {
 		return rendered{}
 	}
-	return a.render.render(cutRunes(markdown, maxText)).cut(maxCaption)
+	return s.render.render(cutRunes(markdown, maxText)).cut(maxCaption)
 }
 
 // cut returns r with at most limit UTF-16 units of text, the last of which then
@@ -132,4 +137,56 @@ func (r rendered) cut(limit int) rendered {
 		out.entities = append(out.entities, e)
 	}
 	return out
+}
+
+// files reads what people attach.
+type files struct{ client *client }
+
+// maxDownload is the largest file that the Bot API hands out (getFile).
+const maxDownload = 20 << 20
+
+// Fetch implements platform.Fetcher. The download link holds the token, so it
+// is neither returned nor logged.
+func (f *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
+	if att.Source == "" {
+		return nil, fault.New(fault.Unsupported, "That kind of attachment cannot be read.")
+	}
+	if att.Size > maxDownload {
+		return nil, fault.New(fault.Invalid, "Telegram lets bots download files of at most 20 MB.")
+	}
+	var file *models.File
+	err := f.client.call(ctx, "getFile", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		file, err = api.GetFile(ctx, &bot.GetFileParams{FileID: att.Source})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if file.FilePath == "" || strings.HasPrefix(file.FilePath, "/") || strings.Contains(file.FilePath, "..") {
+		return nil, fault.Wrap(errBadPath, fault.Unsupported, "downloading a file")
+	}
+	return f.download(ctx, (&url.URL{Path: file.FilePath}).EscapedPath())
+}
+
+func (f *files) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.client.base+"/file/bot"+f.client.token+"/"+path, http.NoBody)
+	if err != nil {
+		return nil, fault.Wrap(f.client.scrub.Error(err), fault.Internal, "downloading a file")
+	}
+	resp, err := f.client.http.Do(req)
+	if err != nil {
+		return nil, (&exchange.Call{Idempotent: true, Scrub: f.client.scrub}).Failure(ctx, "downloading a file", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		kind := fault.NotFound
+		if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests {
+			kind = fault.Unavailable
+		}
+		return nil, fault.Wrap(statusError(resp.StatusCode), kind, "downloading a file")
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxDownload), resp.Body}, nil
 }

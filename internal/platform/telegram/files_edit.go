@@ -12,30 +12,21 @@ import (
 	"remote-agent/internal/platform"
 )
 
-var (
-	_ platform.FileEditor = (*Adapter)(nil)
-	_ platform.Deleter    = (*Adapter)(nil)
-)
-
 // EditFile implements platform.FileEditor: media can be added to a text message (Bot API,
 // editMessageMedia). A server that is too old for that is fault.Unsupported.
-func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.File) error {
-	to, err := parseKey(ref.Conversation)
-	if err != nil {
-		return err
-	}
-	id, err := messageID(ref)
+func (s *poster) EditFile(ctx context.Context, ref messages.Ref, f platform.File) error {
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
 	if err := uploadable(f.Data); err != nil {
 		return err
 	}
-	caption := a.caption(f.Caption)
+	caption := s.caption(f.Caption)
 	edit := func() error {
-		return a.paced(ctx, to.id, func() error {
-			return a.callWithin(ctx, uploadTimeout, "editMessageMedia", true, func(ctx context.Context) error {
-				_, err := a.api.EditMessageMedia(ctx, &bot.EditMessageMediaParams{ChatID: to.id, MessageID: id, Media: &models.InputMediaDocument{
+		return s.client.paced(ctx, to.id, func() error {
+			return s.client.callWithin(ctx, uploadTimeout, "editMessageMedia", true, func(ctx context.Context, api *bot.Bot) error {
+				_, err := api.EditMessageMedia(ctx, &bot.EditMessageMediaParams{ChatID: to.id, MessageID: id, Media: &models.InputMediaDocument{
 					Media: "attach://" + uploadName(f.Name), MediaAttachment: bytes.NewReader(f.Data),
 					Caption: caption.text, CaptionEntities: caption.entities,
 				}})
@@ -45,8 +36,8 @@ func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.Fil
 	}
 	err = edit()
 	if isEntityError(err) {
-		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
+		s.observe("entities_refused")
+		s.log.WarnContext(ctx, "telegram refused the formatting of a caption, sending it plain", "err", err)
 		caption.entities = nil
 		err = edit()
 	}
@@ -56,7 +47,7 @@ func (a *Adapter) EditFile(ctx context.Context, ref messages.Ref, f platform.Fil
 	case isInvalid(err, "there is no media in the message", "message type can't be changed"):
 		return fault.Wrap(err, fault.Unsupported, "making a message a file")
 	case err == nil:
-		a.observe("sent")
+		s.observe("sent")
 	}
 	return err
 }
@@ -72,20 +63,16 @@ func uploadable(data []byte) error {
 }
 
 // Delete implements platform.Deleter.
-func (a *Adapter) Delete(ctx context.Context, ref messages.Ref) error {
-	to, err := parseKey(ref.Conversation)
+func (s *poster) Delete(ctx context.Context, ref messages.Ref) error {
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
-	id, err := messageID(ref)
-	if err != nil {
+	if err := s.client.limits.pass(ctx, to.id); err != nil {
 		return err
 	}
-	if err := a.limits.pass(ctx, to.id); err != nil {
-		return err
-	}
-	err = a.call(ctx, "deleteMessage", true, func(ctx context.Context) error {
-		_, err := a.api.DeleteMessage(ctx, &bot.DeleteMessageParams{ChatID: to.id, MessageID: id})
+	err = s.client.call(ctx, "deleteMessage", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.DeleteMessage(ctx, &bot.DeleteMessageParams{ChatID: to.id, MessageID: id})
 		return err
 	})
 	if isInvalid(err, "message to delete not found") {

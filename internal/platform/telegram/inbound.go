@@ -25,7 +25,7 @@ const (
 // nobody's business here: of an unknown kind, a service message, of a bot, or
 // not meant for the bot. A press of a button that is ignored still has its
 // Trigger. An error means that it could not be understood.
-func (a *Adapter) translate(me identity, raw json.RawMessage) (in messages.Inbound, ok bool, err error) {
+func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbound, ok bool, err error) {
 	var u update
 	if err := json.Unmarshal(raw, &u); err != nil {
 		return in, false, fmt.Errorf("decoding the update: %w", err)
@@ -34,7 +34,7 @@ func (a *Adapter) translate(me identity, raw json.RawMessage) (in messages.Inbou
 	if !known {
 		return in, false, errNoUpdateID
 	}
-	in = messages.Inbound{Account: a.account, Event: eventID(id), Raw: raw}
+	in = messages.Inbound{Account: r.me.id, Event: eventID(id), Raw: raw}
 	switch {
 	case u.Message != nil:
 		in.Kind = messages.KindMessage

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -38,7 +39,7 @@ func newLimiter(all, chat float64, shared platform.SharedLimits, account string)
 }
 
 // Headroom implements platform.Measured.
-func (a *Adapter) Headroom() platform.Headroom { return a.limits.Headroom() }
+func (a *Adapter) Headroom() platform.Headroom { return a.client.limits.Headroom() }
 
 func every(perSecond float64) time.Duration {
 	if perSecond <= 0 {
@@ -95,4 +96,42 @@ func (l *limiter) pass(ctx context.Context, chatID int64) error {
 	}
 	who, _ := l.of(chatID)
 	return l.Wait(ctx, who, l.all)
+}
+
+// limited runs a call when the rate limits allow it and waits out a short 429.
+func (c *client) limited(ctx context.Context, chatID int64, method string, idempotent bool, fn apiCall) error {
+	return c.paced(ctx, chatID, func() error { return c.call(ctx, method, idempotent, fn) })
+}
+
+func (c *client) paced(ctx context.Context, chatID int64, call func() error) error {
+	deadline := time.Now().Add(exchange.ShortWait)
+	for {
+		if err := c.limits.wait(ctx, chatID); err != nil {
+			return err
+		}
+		err := call()
+		if !fault.Is(err, fault.RateLimited) {
+			return err
+		}
+		c.observe("rate_limited")
+		after := exchange.RetryAfter(err)
+		c.limits.block(chatID, after) //nolint:contextcheck // it is told to the others whoever gives up
+		if time.Now().Add(after).After(deadline) {
+			return err
+		}
+	}
+}
+
+// shed runs a call that is worth nothing later: at once or not at all.
+func (c *client) shed(ctx context.Context, chatID int64, method string, fn apiCall) error {
+	if err := c.limits.try(ctx, chatID); err != nil {
+		c.observe("edit_shed")
+		return err
+	}
+	err := c.call(ctx, method, true, fn)
+	if fault.Is(err, fault.RateLimited) {
+		c.observe("rate_limited")
+		c.limits.block(chatID, exchange.RetryAfter(err)) //nolint:contextcheck // as above
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
@@ -19,13 +20,21 @@ const (
 
 var commandForm = pattern.Lazy(`^[a-z0-9_]{1,32}$`)
 
+// menus shows commands.
+type menus struct {
+	client *client
+
+	// common is what SetMenu was last called with, as Telegram takes it.
+	common atomic.Pointer[[]models.BotCommand]
+}
+
 // SetMenu implements platform.Menu. Commands that Telegram would refuse are
 // left out, and descriptions cut to its limit.
-func (a *Adapter) SetMenu(ctx context.Context, commands []platform.CommandInfo) error {
+func (m *menus) SetMenu(ctx context.Context, commands []platform.CommandInfo) error {
 	list := appendCommands(nil, commands)
-	a.menu.Store(&list)
+	m.common.Store(&list)
 	for _, scope := range []models.BotCommandScope{&models.BotCommandScopeAllPrivateChats{}, &models.BotCommandScopeAllGroupChats{}} {
-		if err := a.setCommands(ctx, list, scope); err != nil {
+		if err := m.setCommands(ctx, list, scope); err != nil {
 			return err
 		}
 	}
@@ -34,26 +43,26 @@ func (a *Adapter) SetMenu(ctx context.Context, commands []platform.CommandInfo) 
 
 // SetChatMenu implements platform.ChatMenu. The topics of a chat share its menu.
 // A menu that a chat has already does not follow a later SetMenu.
-func (a *Adapter) SetChatMenu(ctx context.Context, key messages.ConversationKey, commands []platform.CommandInfo) error {
+func (m *menus) SetChatMenu(ctx context.Context, key messages.ConversationKey, commands []platform.CommandInfo) error {
 	to, err := parseKey(key)
 	if err != nil {
 		return err
 	}
-	if err := a.limits.silence(ctx, to.id); err != nil {
+	if err := m.client.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
 	var common []models.BotCommand
-	if menu := a.menu.Load(); menu != nil {
+	if menu := m.common.Load(); menu != nil {
 		common = *menu
 	}
 	// The copy keeps calls for several chats out of each other's lists.
 	list := appendCommands(append([]models.BotCommand{}, common...), commands)
 	scope := &models.BotCommandScopeChat{ChatID: to.id}
 	if len(list) > len(common) {
-		return a.setCommands(ctx, list, scope)
+		return m.setCommands(ctx, list, scope)
 	}
-	return a.call(ctx, "deleteMyCommands", true, func(ctx context.Context) error {
-		_, err := a.api.DeleteMyCommands(ctx, &bot.DeleteMyCommandsParams{Scope: scope})
+	return m.client.call(ctx, "deleteMyCommands", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.DeleteMyCommands(ctx, &bot.DeleteMyCommandsParams{Scope: scope})
 		return err
 	})
 }
@@ -74,9 +83,9 @@ func appendCommands(list []models.BotCommand, commands []platform.CommandInfo) [
 	return list
 }
 
-func (a *Adapter) setCommands(ctx context.Context, list []models.BotCommand, scope models.BotCommandScope) error {
-	return a.call(ctx, "setMyCommands", true, func(ctx context.Context) error {
-		_, err := a.api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
+func (m *menus) setCommands(ctx context.Context, list []models.BotCommand, scope models.BotCommandScope) error {
+	return m.client.call(ctx, "setMyCommands", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
 		return err
 	})
 }

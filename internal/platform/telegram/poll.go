@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -38,43 +39,55 @@ func allowedUpdates() []string {
 	return []string{"message", "edited_message", "my_chat_member", "callback_query"}
 }
 
+// receiver receives updates, by polling or over HTTP.
+type receiver struct {
+	client  *client
+	me      *account
+	hook    string // where Telegram delivers to; empty: it polls
+	secret  string // of the webhook
+	presses *presses
+	hearing platform.Hearing // of the poll
+	log     *slog.Logger
+	observe func(string)
+}
+
 // poll asks for updates until ctx is done. It returns an error only for refused
 // credentials.
 //
 // An update is confirmed by asking for the ones after it, so the next request
 // is made only when the sink has stored the batch. Doing a batch twice is safe:
 // the sink knows the events by their update id.
-func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
+func (r *receiver) poll(ctx context.Context, sink platform.Sink) error {
 	var offset int64    // the next update to ask for; 0 is the oldest there is
 	var confirmed int64 // the offset that Telegram has seen last
 	failed := platform.NewBackoff(200*time.Millisecond, 30*time.Second)
 	conflict := platform.NewBackoff(leastConflict, time.Minute)
-	a.log.InfoContext(ctx, "polling telegram for messages", "account", a.account)
+	r.log.InfoContext(ctx, "polling telegram for messages", "account", r.me.id)
 
 	var garbage garbled
 	for ctx.Err() == nil {
 		started := time.Now()
-		updates, asked, err := a.getUpdates(ctx, offset, garbage.limit(), pollTimeout)
+		updates, asked, err := r.getUpdates(ctx, offset, garbage.limit(), pollTimeout)
 		if asked {
 			confirmed = offset
 		}
 		if id, ok := garbage.seen(err); ok {
-			if a.keep(ctx, sink, garbage.body, errGarbled) == nil {
+			if r.keep(ctx, sink, garbage.body, errGarbled) == nil {
 				offset = id + 1
 				continue
 			}
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				a.hearing.Note(err)
+				r.hearing.Note(err)
 			}
 			if fault.Is(err, fault.Unauthorized) {
 				return err
 			}
-			a.pollFailed(ctx, err, failed, conflict)
+			r.pollFailed(ctx, err, failed, conflict)
 			continue
 		}
-		a.hearing.Note(nil)
+		r.hearing.Note(nil)
 		conflict.Reset()
 		if len(updates) == 0 {
 			failed.Reset()
@@ -84,7 +97,7 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			}
 			continue
 		}
-		next, ok := a.takeBatch(ctx, sink, updates, failed)
+		next, ok := r.takeBatch(ctx, sink, updates, failed)
 		switch {
 		case !ok:
 			continue
@@ -100,23 +113,23 @@ func (a *Adapter) poll(ctx context.Context, sink platform.Sink) error {
 			offset = next
 		}
 	}
-	a.hearing.Note(nil) // another process may receive from now on
-	a.confirm(ctx, offset, confirmed)
+	r.hearing.Note(nil) // another process may receive from now on
+	r.confirm(ctx, offset, confirmed)
 	return nil
 }
 
 // Receiving implements platform.Receiving.
-func (a *Adapter) Receiving() error { return a.hearing.Trouble() }
+func (r *receiver) Receiving() error { return r.hearing.Trouble() }
 
 // takeBatch is take for the poll loop: it reports failure to the log and waits.
-func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *platform.Backoff) (next int64, ok bool) {
-	next, err := a.take(ctx, sink, updates)
+func (r *receiver) takeBatch(ctx context.Context, sink platform.Sink, updates []json.RawMessage, failed *platform.Backoff) (next int64, ok bool) {
+	next, err := r.take(ctx, sink, updates)
 	if err == nil {
 		return next, true
 	}
 	if ctx.Err() == nil {
-		a.observe("sink_error")
-		a.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "err", err, "updates", len(updates))
+		r.observe("sink_error")
+		r.log.ErrorContext(ctx, "messages from telegram could not be stored; they stay there", "err", err, "updates", len(updates))
 		_ = failed.Sleep(ctx, 0)
 	}
 	return 0, false
@@ -125,47 +138,47 @@ func (a *Adapter) takeBatch(ctx context.Context, sink platform.Sink, updates []j
 // confirm tells Telegram on the way out what was stored, so that the next start
 // does not get it again. It is best effort: what is not confirmed comes again
 // and changes nothing.
-func (a *Adapter) confirm(ctx context.Context, offset, confirmed int64) {
+func (r *receiver) confirm(ctx context.Context, offset, confirmed int64) {
 	if offset == confirmed {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastConfirm)
 	defer cancel()
-	if _, _, err := a.getUpdates(ctx, offset, 1, 0); err != nil {
-		a.log.WarnContext(ctx, "the last messages could not be confirmed to telegram", "err", err)
+	if _, _, err := r.getUpdates(ctx, offset, 1, 0); err != nil {
+		r.log.WarnContext(ctx, "the last messages could not be confirmed to telegram", "err", err)
 	}
 }
 
 // pollFailed waits as long as the error demands and says what is wrong.
-func (a *Adapter) pollFailed(ctx context.Context, err error, failed, conflict *platform.Backoff) {
+func (r *receiver) pollFailed(ctx context.Context, err error, failed, conflict *platform.Backoff) {
 	switch {
 	case ctx.Err() != nil:
 	case fault.Is(err, fault.Conflict) && strings.Contains(err.Error(), "webhook"):
-		a.observe("conflict")
-		a.log.WarnContext(ctx, "a webhook is set for this bot; taking it down to poll instead")
-		if err := a.deleteWebhook(ctx); err != nil {
-			a.log.ErrorContext(ctx, "the webhook could not be taken down", "err", err)
+		r.observe("conflict")
+		r.log.WarnContext(ctx, "a webhook is set for this bot; taking it down to poll instead")
+		if err := r.deleteWebhook(ctx); err != nil {
+			r.log.ErrorContext(ctx, "the webhook could not be taken down", "err", err)
 		}
 		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.Conflict):
-		a.observe("conflict")
-		a.log.ErrorContext(ctx, "another process is polling with this TELEGRAM_BOT_TOKEN; only one can get the messages", "err", err)
+		r.observe("conflict")
+		r.log.ErrorContext(ctx, "another process is polling with this TELEGRAM_BOT_TOKEN; only one can get the messages", "err", err)
 		_ = conflict.Sleep(ctx, leastConflict)
 	case fault.Is(err, fault.RateLimited):
-		a.observe("rate_limited")
-		a.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", exchange.RetryAfter(err))
+		r.observe("rate_limited")
+		r.log.WarnContext(ctx, "telegram asks to poll less", "retry_after", exchange.RetryAfter(err))
 		_ = platform.Sleep(ctx, max(exchange.RetryAfter(err), time.Second))
 	default:
-		a.observe("poll_error")
-		a.log.WarnContext(ctx, "polling telegram failed, trying again", "err", err)
+		r.observe("poll_error")
+		r.log.WarnContext(ctx, "polling telegram failed, trying again", "err", err)
 		_ = failed.Sleep(ctx, exchange.RetryAfter(err))
 	}
 }
 
 // take makes a batch durable and returns the offset that confirms it, or 0 if
 // no update of it had an id. On error nothing may be confirmed.
-func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.RawMessage) (int64, error) {
-	me, err := a.whoami(ctx)
+func (r *receiver) take(ctx context.Context, sink platform.Sink, updates []json.RawMessage) (int64, error) {
+	me, err := r.me.whoami(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -178,9 +191,9 @@ func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.R
 		if known {
 			next = max(next, id+1)
 		}
-		in, ok, err := a.translate(me, raw)
+		in, ok, err := r.translate(me, raw)
 		if err != nil {
-			if err := a.keep(ctx, sink, raw, err); err != nil {
+			if err := r.keep(ctx, sink, raw, err); err != nil {
 				return 0, err
 			}
 			continue
@@ -191,17 +204,17 @@ func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.R
 		if ok {
 			events = append(events, in)
 		} else {
-			a.observe("ignored")
+			r.observe("ignored")
 		}
 	}
-	for range a.presses.expect(pressed) {
-		a.observe("press_unanswered")
+	for range r.presses.expect(pressed) {
+		r.observe("press_unanswered")
 	}
-	if err := a.accept(ctx, sink, events); err != nil {
-		a.presses.forget(pressed)
+	if err := r.accept(ctx, sink, events); err != nil {
+		r.presses.forget(pressed)
 		return 0, err
 	}
-	a.presses.schedule(pressed)
+	r.presses.schedule(pressed)
 	failpoint.Hit(failpoint.Stored)
 	return next, nil
 }
@@ -209,11 +222,11 @@ func (a *Adapter) take(ctx context.Context, sink platform.Sink, updates []json.R
 // accept passes a batch on. If the batch as a whole is refused as invalid, its
 // events are passed one by one and those that are to blame are kept raw: one
 // bad event must not stop the account.
-func (a *Adapter) accept(ctx context.Context, sink platform.Sink, events []messages.Inbound) error {
+func (r *receiver) accept(ctx context.Context, sink platform.Sink, events []messages.Inbound) error {
 	if len(events) == 0 {
 		return nil
 	}
-	a.observe("received")
+	r.observe("received")
 	err := sink.Accept(ctx, events...)
 	if !fault.Is(err, fault.Invalid) {
 		return err
@@ -221,7 +234,7 @@ func (a *Adapter) accept(ctx context.Context, sink platform.Sink, events []messa
 	for _, e := range events {
 		err := sink.Accept(ctx, e)
 		if fault.Is(err, fault.Invalid) {
-			err = a.keep(ctx, sink, e.Raw, err)
+			err = r.keep(ctx, sink, e.Raw, err)
 		}
 		if err != nil {
 			return err
@@ -231,13 +244,13 @@ func (a *Adapter) accept(ctx context.Context, sink platform.Sink, events []messa
 }
 
 // keep stores an update that was not understood.
-func (a *Adapter) keep(ctx context.Context, sink platform.Sink, raw []byte, cause error) error {
-	a.observe("malformed")
-	event := messages.RawEvent{Platform: Name, Account: a.account, Raw: raw, Reason: a.scrub.Text(cause.Error())}
+func (r *receiver) keep(ctx context.Context, sink platform.Sink, raw []byte, cause error) error {
+	r.observe("malformed")
+	event := messages.RawEvent{Platform: Name, Account: r.me.id, Raw: raw, Reason: r.client.scrub.Text(cause.Error())}
 	if id, ok := updateID(raw); ok {
 		event.Event = eventID(id)
 	}
-	a.log.WarnContext(ctx, "an update from telegram was not understood and is kept", "event", event.Event, "reason", event.Reason)
+	r.log.WarnContext(ctx, "an update from telegram was not understood and is kept", "event", event.Event, "reason", event.Reason)
 	return sink.Keep(ctx, event)
 }
 
@@ -302,13 +315,13 @@ type apiResponse struct {
 // so that one that cannot be decoded does not spoil the others. asked reports
 // whether the request was sent, which confirms what is before offset even if
 // the answer is not waited for.
-func (a *Adapter) getUpdates(ctx context.Context, offset int64, limit int, timeout time.Duration) (updates []json.RawMessage, asked bool, err error) {
+func (r *receiver) getUpdates(ctx context.Context, offset int64, limit int, timeout time.Duration) (updates []json.RawMessage, asked bool, err error) {
 	params := map[string]any{"timeout": int(timeout / time.Second), "limit": limit, "allowed_updates": allowedUpdates()}
 	if offset > 0 { // a negative one would make Telegram forget messages
 		params["offset"] = offset
 	}
-	seen := &exchange.Call{Idempotent: true, Timeout: timeout + pollSlack, MaxAnswer: maxBatchSize, Scrub: a.scrub}
-	status, body, err := a.post(seen.Context(ctx), "getUpdates", params)
+	seen := &exchange.Call{Idempotent: true, Timeout: timeout + pollSlack, MaxAnswer: maxBatchSize, Scrub: r.client.scrub}
+	status, body, err := r.client.post(seen.Context(ctx), "getUpdates", params)
 	if err != nil && !errors.Is(err, exchange.ErrTooLong) {
 		return nil, seen.Wrote(), seen.Failure(ctx, "getUpdates", err)
 	}
@@ -317,16 +330,16 @@ func (a *Adapter) getUpdates(ctx context.Context, offset int64, limit int, timeo
 		if status == http.StatusOK {
 			return nil, true, fault.Wrap(&garbledError{body}, fault.Unavailable, "getUpdates")
 		}
-		resp = apiResponse{ErrorCode: status, Description: "the answer is not the Bot API's: " + a.scrub.Text(err.Error())}
+		resp = apiResponse{ErrorCode: status, Description: "the answer is not the Bot API's: " + r.client.scrub.Text(err.Error())}
 	}
 	if resp.OK {
 		return resp.Result, true, nil
 	}
-	return nil, false, a.updatesError(resp.ErrorCode, resp)
+	return nil, false, r.client.updatesError(resp.ErrorCode, resp)
 }
 
-func (a *Adapter) updatesError(code int, resp apiResponse) error {
-	f := &fault.Error{Err: fmt.Errorf("getUpdates: %d %s", code, a.scrub.Text(resp.Description))}
+func (c *client) updatesError(code int, resp apiResponse) error {
+	f := &fault.Error{Err: fmt.Errorf("getUpdates: %d %s", code, c.scrub.Text(resp.Description))}
 	switch code {
 	case http.StatusUnauthorized, http.StatusNotFound:
 		f.Kind, f.Public = fault.Unauthorized, publicUnauthorized
@@ -341,17 +354,17 @@ func (a *Adapter) updatesError(code int, resp apiResponse) error {
 }
 
 // post makes one call without the library and returns the answer's body.
-func (a *Adapter) post(ctx context.Context, method string, params any) (int, []byte, error) {
+func (c *client) post(ctx context.Context, method string, params any) (int, []byte, error) {
 	body, err := json.Marshal(params)
 	if err != nil {
 		return 0, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.cfg.Token+"/"+method, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/bot"+c.token+"/"+method, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := a.client.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}

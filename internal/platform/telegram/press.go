@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,33 +117,42 @@ func press(in messages.Inbound, q *callbackQuery) (messages.Inbound, bool) {
 	return in, true
 }
 
+// answers tells people something about the buttons that they press.
+type answers struct {
+	client  *client
+	render  *renderer
+	presses *presses
+	log     *slog.Logger
+	observe func(string)
+}
+
 // Whisper implements platform.Whisperer. The person who pressed a button sees
 // text, without formatting and cut to 200 characters, for a moment; if it is
 // longer than 60, until they close it. A press takes one answer within some
 // seconds: what comes too late, or after the empty answer that this package
 // gives after two seconds, is lost without an error. fault.Unsupported is
 // returned for everything that is not a press.
-func (a *Adapter) Whisper(ctx context.Context, to messages.Inbound, text string) error {
+func (w *answers) Whisper(ctx context.Context, to messages.Inbound, text string) error {
 	if to.Conversation.Platform != Name || to.Kind != messages.KindAction || !opaqueForm.MatchString(to.Trigger) {
 		return fault.New(fault.Unsupported, "On Telegram one person can be told something only when they press a button.")
 	}
-	waiting := a.presses.claim(to.Trigger)
-	err := a.answerPress(ctx, to.Trigger, a.note(text))
+	waiting := w.presses.claim(to.Trigger)
+	err := w.answerPress(ctx, to.Trigger, w.note(text))
 	if err != nil && waiting {
 		// The client still waits for any answer at all.
-		a.presses.expect([]string{to.Trigger})
-		a.presses.schedule([]string{to.Trigger})
+		w.presses.expect([]string{to.Trigger})
+		w.presses.schedule([]string{to.Trigger})
 	}
 	return err
 }
 
 // note returns text as answerCallbackQuery takes it: plain and short. Counting
 // UTF-16 units keeps the limit in every way of counting.
-func (a *Adapter) note(text string) string {
+func (w *answers) note(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}
-	text = a.render.render(cutRunes(text, 4*maxNote)).text
+	text = w.render.render(cutRunes(text, 4*maxNote)).text
 	units, cut := 0, 0 // cut is where the text with noteCut still fits
 	for i, r := range text {
 		if units <= maxNote-1 {
@@ -158,15 +168,15 @@ func (a *Adapter) note(text string) string {
 
 // answerPress ends the client's waiting. A query that is too old, or was
 // answered before, needs nothing any more.
-func (a *Adapter) answerPress(ctx context.Context, id, note string) error {
-	err := a.call(ctx, "answerCallbackQuery", true, func(ctx context.Context) error {
-		_, err := a.api.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{
+func (w *answers) answerPress(ctx context.Context, id, note string) error {
+	err := w.client.call(ctx, "answerCallbackQuery", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{
 			CallbackQueryID: id, Text: note, ShowAlert: utf8.RuneCountInString(note) > maxToast,
 		})
 		return err
 	})
 	if isInvalid(err, "query is too old", "query id is invalid", "query_id_invalid") {
-		a.observe("press_too_late")
+		w.observe("press_too_late")
 		return nil
 	}
 	return err
@@ -174,12 +184,12 @@ func (a *Adapter) answerPress(ctx context.Context, id, note string) error {
 
 // dismiss answers a press that nobody whispered about. It is best effort: a
 // client stops waiting by itself in the end.
-func (a *Adapter) dismiss(ctx context.Context, id string) {
+func (w *answers) dismiss(ctx context.Context, id string) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	if err := a.answerPress(limited, id, ""); err != nil && ctx.Err() == nil {
-		a.observe("press_unanswered")
-		a.log.WarnContext(ctx, "a pressed button could not be answered", "err", err)
+	if err := w.answerPress(limited, id, ""); err != nil && ctx.Err() == nil {
+		w.observe("press_unanswered")
+		w.log.WarnContext(ctx, "a pressed button could not be answered", "err", err)
 	}
 }
 

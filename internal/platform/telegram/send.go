@@ -2,9 +2,9 @@ package telegram
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
@@ -47,13 +47,21 @@ func parseKey(key messages.ConversationKey) (chat, error) {
 	return c, nil
 }
 
+// poster posts messages, changes them and takes them back.
+type poster struct {
+	client  *client
+	render  *renderer
+	log     *slog.Logger
+	observe func(string)
+}
+
 // Send implements platform.Adapter.
-func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
+func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref, error) {
 	to, err := parseKey(out.Conversation)
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	text, err := a.renderWithin(out.Text)
+	text, err := s.renderWithin(out.Text)
 	if err != nil {
 		return messages.Ref{}, err
 	}
@@ -76,14 +84,14 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 	}
 	var sent *models.Message
 	post := func() error {
-		do := func(ctx context.Context) (err error) {
-			sent, err = a.api.SendMessage(ctx, params)
+		do := func(ctx context.Context, api *bot.Bot) (err error) {
+			sent, err = api.SendMessage(ctx, params)
 			return err
 		}
 		if out.Optional {
-			return a.shed(ctx, to.id, "sendMessage", do)
+			return s.client.shed(ctx, to.id, "sendMessage", do)
 		}
-		return a.limited(ctx, to.id, "sendMessage", false, do)
+		return s.client.limited(ctx, to.id, "sendMessage", false, do)
 	}
 	err = post()
 	if isThreadGone(err) && params.MessageThreadID != 0 {
@@ -91,29 +99,25 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 		err = post()
 	}
 	if isEntityError(err) {
-		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of a message, sending it plain", "err", err)
+		s.observe("entities_refused")
+		s.log.WarnContext(ctx, "telegram refused the formatting of a message, sending it plain", "err", err)
 		params.Entities = nil
 		err = post()
 	}
 	if err != nil {
 		return messages.Ref{}, err
 	}
-	a.observe("sent")
+	s.observe("sent")
 	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(strconv.Itoa(sent.ID))}, nil
 }
 
 // Edit implements platform.Editor.
-func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
-	to, err := parseKey(edit.Ref.Conversation)
+func (s *poster) Edit(ctx context.Context, edit platform.Edit) error {
+	to, id, err := parseRef(edit.Ref)
 	if err != nil {
 		return err
 	}
-	id, err := messageID(edit.Ref)
-	if err != nil {
-		return err
-	}
-	text, err := a.renderWithin(edit.Text)
+	text, err := s.renderWithin(edit.Text)
 	if err != nil {
 		return err
 	}
@@ -130,19 +134,19 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 		ReplyMarkup:        markup,
 	}
 	change := func() error {
-		do := func(ctx context.Context) error {
-			_, err := a.api.EditMessageText(ctx, params)
+		do := func(ctx context.Context, api *bot.Bot) error {
+			_, err := api.EditMessageText(ctx, params)
 			return err
 		}
 		if edit.Progress {
-			return a.shed(ctx, to.id, "editMessageText", do)
+			return s.client.shed(ctx, to.id, "editMessageText", do)
 		}
-		return a.limited(ctx, to.id, "editMessageText", true, do)
+		return s.client.limited(ctx, to.id, "editMessageText", true, do)
 	}
 	err = change()
 	if isEntityError(err) && !edit.Progress {
-		a.observe("entities_refused")
-		a.log.WarnContext(ctx, "telegram refused the formatting of an edit, sending it plain", "err", err)
+		s.observe("entities_refused")
+		s.log.WarnContext(ctx, "telegram refused the formatting of an edit, sending it plain", "err", err)
 		params.Entities = nil
 		err = change()
 	}
@@ -152,55 +156,17 @@ func (a *Adapter) Edit(ctx context.Context, edit platform.Edit) error {
 	return err
 }
 
-// limited runs a call when the rate limits allow it and waits out a short 429.
-func (a *Adapter) limited(ctx context.Context, chatID int64, method string, idempotent bool, fn func(context.Context) error) error {
-	return a.paced(ctx, chatID, func() error { return a.call(ctx, method, idempotent, fn) })
-}
-
-func (a *Adapter) paced(ctx context.Context, chatID int64, call func() error) error {
-	deadline := time.Now().Add(exchange.ShortWait)
-	for {
-		if err := a.limits.wait(ctx, chatID); err != nil {
-			return err
-		}
-		err := call()
-		if !fault.Is(err, fault.RateLimited) {
-			return err
-		}
-		a.observe("rate_limited")
-		after := exchange.RetryAfter(err)
-		a.limits.block(chatID, after) //nolint:contextcheck // it is told to the others whoever gives up
-		if time.Now().Add(after).After(deadline) {
-			return err
-		}
-	}
-}
-
-// shed runs a call that is worth nothing later: at once or not at all.
-func (a *Adapter) shed(ctx context.Context, chatID int64, method string, fn func(context.Context) error) error {
-	if err := a.limits.try(ctx, chatID); err != nil {
-		a.observe("edit_shed")
-		return err
-	}
-	err := a.call(ctx, method, true, fn)
-	if fault.Is(err, fault.RateLimited) {
-		a.observe("rate_limited")
-		a.limits.block(chatID, exchange.RetryAfter(err)) //nolint:contextcheck // as above
-	}
-	return err
-}
-
 // Typing implements platform.Typer.
-func (a *Adapter) Typing(ctx context.Context, key messages.ConversationKey) error {
+func (s *poster) Typing(ctx context.Context, key messages.ConversationKey) error {
 	to, err := parseKey(key)
 	if err != nil {
 		return err
 	}
-	if err := a.limits.silence(ctx, to.id); err != nil {
+	if err := s.client.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
-	return a.call(ctx, "sendChatAction", true, func(ctx context.Context) error {
-		_, err := a.api.SendChatAction(ctx, &bot.SendChatActionParams{
+	return s.client.call(ctx, "sendChatAction", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SendChatAction(ctx, &bot.SendChatActionParams{
 			ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
 		})
 		return err
@@ -226,37 +192,38 @@ func reaction(mark platform.Mark) []models.ReactionType {
 
 // Mark implements platform.Marker. A reaction is no message, so it does not count
 // against those of its chat, but it does against all calls together.
-func (a *Adapter) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
-	to, err := parseKey(ref.Conversation)
+func (s *poster) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark) error {
+	to, id, err := parseRef(ref)
 	if err != nil {
 		return err
 	}
-	id, err := messageID(ref)
-	if err != nil {
+	if err := s.client.limits.pass(ctx, to.id); err != nil {
 		return err
 	}
-	if err := a.limits.pass(ctx, to.id); err != nil {
-		return err
-	}
-	err = a.call(ctx, "setMessageReaction", true, func(ctx context.Context) error {
-		_, err := a.api.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
+	err = s.client.call(ctx, "setMessageReaction", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
 			ChatID: to.id, MessageID: id, Reaction: reaction(mark),
 		})
 		return err
 	})
 	if fault.Is(err, fault.RateLimited) {
-		a.observe("rate_limited")
-		a.limits.block(to.id, exchange.RetryAfter(err)) //nolint:contextcheck // as above
+		s.observe("rate_limited")
+		s.client.limits.block(to.id, exchange.RetryAfter(err)) //nolint:contextcheck // it is told to the others whoever gives up
 	}
 	return err
 }
 
-func messageID(ref messages.Ref) (int, error) {
+// parseRef returns where a message is and which it is.
+func parseRef(ref messages.Ref) (chat, int, error) {
+	to, err := parseKey(ref.Conversation)
+	if err != nil {
+		return to, 0, err
+	}
 	id, err := strconv.Atoi(string(ref.Message))
 	if err != nil || id <= 0 {
-		return 0, fault.Newf(fault.NotFound, "%q is not a Telegram message.", ref.Message)
+		return to, 0, fault.Newf(fault.NotFound, "%q is not a Telegram message.", ref.Message)
 	}
-	return id, nil
+	return to, id, nil
 }
 
 // noPreview keeps Telegram and its clients from fetching links: a preview of a
@@ -266,9 +233,9 @@ func noPreview() *models.LinkPreviewOptions {
 }
 
 // renderWithin renders markdown and checks Telegram's limit.
-func (a *Adapter) renderWithin(markdown string) (rendered, error) {
+func (s *poster) renderWithin(markdown string) (rendered, error) {
 	if len(markdown) <= maxSource {
-		if r := a.render.render(markdown); r.length <= maxText {
+		if r := s.render.render(markdown); r.length <= maxText {
 			return r, nil
 		}
 	}

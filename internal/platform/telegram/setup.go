@@ -43,7 +43,7 @@ const (
 )
 
 // Introduce implements platform.Introducer.
-func (a *Adapter) Introduce(ctx context.Context) (string, error) {
+func (a *account) Introduce(ctx context.Context) (string, error) {
 	var did []string
 	steps := []struct {
 		what string
@@ -63,38 +63,38 @@ func (a *Adapter) Introduce(ctx context.Context) (string, error) {
 	return strings.Join(did, ", "), nil
 }
 
-func (a *Adapter) describe(ctx context.Context) (bool, error) {
+func (a *account) describe(ctx context.Context) (bool, error) {
 	var now models.BotDescription
-	err := a.call(ctx, "getMyDescription", true, func(ctx context.Context) (err error) {
-		now, err = a.api.GetMyDescription(ctx, &bot.GetMyDescriptionParams{})
+	err := a.client.call(ctx, "getMyDescription", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		now, err = api.GetMyDescription(ctx, &bot.GetMyDescriptionParams{})
 		return err
 	})
 	if err != nil || now.Description != "" {
 		return false, err
 	}
-	return true, a.call(ctx, "setMyDescription", true, func(ctx context.Context) error {
-		_, err := a.api.SetMyDescription(ctx, &bot.SetMyDescriptionParams{Description: description})
+	return true, a.client.call(ctx, "setMyDescription", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetMyDescription(ctx, &bot.SetMyDescriptionParams{Description: description})
 		return err
 	})
 }
 
-func (a *Adapter) describeShortly(ctx context.Context) (bool, error) {
+func (a *account) describeShortly(ctx context.Context) (bool, error) {
 	var now models.BotShortDescription
-	err := a.call(ctx, "getMyShortDescription", true, func(ctx context.Context) (err error) {
-		now, err = a.api.GetMyShortDescription(ctx, &bot.GetMyShortDescriptionParams{})
+	err := a.client.call(ctx, "getMyShortDescription", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		now, err = api.GetMyShortDescription(ctx, &bot.GetMyShortDescriptionParams{})
 		return err
 	})
 	if err != nil || now.ShortDescription != "" {
 		return false, err
 	}
-	return true, a.call(ctx, "setMyShortDescription", true, func(ctx context.Context) error {
-		_, err := a.api.SetMyShortDescription(ctx, &bot.SetMyShortDescriptionParams{ShortDescription: shortDescription})
+	return true, a.client.call(ctx, "setMyShortDescription", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetMyShortDescription(ctx, &bot.SetMyShortDescriptionParams{ShortDescription: shortDescription})
 		return err
 	})
 }
 
 // givePicture leaves a picture that somebody has chosen.
-func (a *Adapter) givePicture(ctx context.Context) (bool, error) {
+func (a *account) givePicture(ctx context.Context) (bool, error) {
 	account, err := a.Check(ctx)
 	if err != nil {
 		return false, err
@@ -104,8 +104,8 @@ func (a *Adapter) givePicture(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var now *models.UserProfilePhotos
-	err = a.call(ctx, "getUserProfilePhotos", true, func(ctx context.Context) (err error) {
-		now, err = a.api.GetUserProfilePhotos(ctx, &bot.GetUserProfilePhotosParams{UserID: id, Limit: 1})
+	err = a.client.call(ctx, "getUserProfilePhotos", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		now, err = api.GetUserProfilePhotos(ctx, &bot.GetUserProfilePhotosParams{UserID: id, Limit: 1})
 		return err
 	})
 	if err != nil || now.TotalCount > 0 {
@@ -115,8 +115,8 @@ func (a *Adapter) givePicture(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, a.call(ctx, "setMyProfilePhoto", true, func(ctx context.Context) error {
-		_, err := a.api.SetMyProfilePhoto(ctx, &bot.SetMyProfilePhotoParams{Photo: &models.InputProfilePhotoStatic{
+	return true, a.client.call(ctx, "setMyProfilePhoto", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetMyProfilePhoto(ctx, &bot.SetMyProfilePhotoParams{Photo: &models.InputProfilePhotoStatic{
 			Photo: "attach://picture.jpg", MediaAttachment: bytes.NewReader(data),
 		}})
 		return err

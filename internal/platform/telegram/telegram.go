@@ -8,17 +8,15 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-telegram/bot"
-	"github.com/go-telegram/bot/models"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -69,34 +67,19 @@ type Config struct {
 }
 
 // Adapter is a Telegram bot account. It implements platform.Adapter and all
-// optional interfaces of that package but platform.Dialoger.
+// optional interfaces of that package but platform.Dialoger, itself or with the
+// exported methods of its parts.
 type Adapter struct {
-	cfg     Config
-	base    string // Config.APIURL without a slash at the end
-	account string // the bot's user id
-	botID   int64
-	log     *slog.Logger
-	observe func(string)
+	client    *client
+	render    *renderer
+	streaming bool
 
-	client *http.Client // Run closes what it leaves idle
-	scrub  *exchange.Scrubber
-	api    *bot.Bot
-	render *renderer
-	limits *limiter
-
-	presses *presses
-	hearing platform.Hearing // of the poll
-
-	// menu is what SetMenu was last called with, as Telegram takes it.
-	menu atomic.Pointer[[]models.BotCommand]
-
-	// self is who getMe says that we are, once known.
-	self *platform.Self[identity]
-}
-
-type identity struct {
-	id       int64
-	username string
+	account
+	receiver
+	poster
+	answers
+	menus
+	files
 }
 
 var (
@@ -114,6 +97,10 @@ var (
 	_ platform.Filer           = (*Adapter)(nil)
 	_ platform.ChatMenu        = (*Adapter)(nil)
 	_ platform.Opener          = (*Adapter)(nil)
+	_ platform.FileEditor      = (*Adapter)(nil)
+	_ platform.Deleter         = (*Adapter)(nil)
+	_ platform.Introducer      = (*Adapter)(nil)
+	_ platform.Measured        = (*Adapter)(nil)
 )
 
 var (
@@ -133,30 +120,34 @@ func New(cfg Config) (*Adapter, error) {
 	if cfg.Observe == nil {
 		cfg.Observe = func(string) {}
 	}
-	a := &Adapter{
-		cfg:     cfg,
-		base:    strings.TrimRight(cfg.APIURL, "/"),
-		log:     cfg.Log,
-		observe: cfg.Observe,
-		client:  exchange.Client(exchange.Transport(cfg.MaxConns)),
+	c := &client{
+		base:    cmp.Or(strings.TrimRight(cfg.APIURL, "/"), defaultAPIURL),
+		token:   cfg.Token,
+		http:    exchange.Client(exchange.Transport(cfg.MaxConns)),
 		scrub:   cfg.scrubber(),
-		render:  newRenderer(),
 		limits:  newLimiter(cfg.SendRate, cfg.ChatSendRate, cfg.Limits, exchange.AccountOf(cfg.Token)),
-		presses: newPresses(),
-		self:    platform.NewSelf[identity](),
+		observe: cfg.Observe,
 	}
-	a.client.CheckRedirect = noRedirect
-	if a.base == "" {
-		a.base = defaultAPIURL
-	}
-	a.account, _, _ = strings.Cut(cfg.Token, ":")
-	api, err := bot.New(cfg.Token, bot.WithSkipGetMe(), bot.WithServerURL(a.base),
-		bot.WithHTTPClient(callTimeout, a.client),
+	c.http.CheckRedirect = noRedirect
+	api, err := bot.New(cfg.Token, bot.WithSkipGetMe(), bot.WithServerURL(c.base),
+		bot.WithHTTPClient(callTimeout, c.http),
 		bot.WithErrorsHandler(func(error) {}), bot.WithDebugHandler(func(string, ...any) {}))
 	if err != nil {
-		return nil, fault.Wrap(a.scrub.Error(err), fault.Internal, "preparing the Telegram client")
+		return nil, fault.Wrap(c.scrub.Error(err), fault.Internal, "preparing the Telegram client")
 	}
-	a.api, a.botID = api, api.ID()
+	c.api = api
+	id, _, _ := strings.Cut(cfg.Token, ":")
+	hook := ""
+	if cfg.Webhook {
+		hook = strings.TrimRight(cfg.PublicURL, "/") + webhookPath
+	}
+	render, presses := newRenderer(), newPresses()
+	a := &Adapter{client: c, render: render, streaming: cfg.Streaming}
+	a.account = account{client: c, id: id, botID: api.ID(), hook: hook, log: cfg.Log, self: platform.NewSelf[identity]()}
+	a.receiver = receiver{client: c, me: &a.account, hook: hook, secret: cfg.WebhookSecret, presses: presses, log: cfg.Log, observe: cfg.Observe}
+	a.poster = poster{client: c, render: render, log: cfg.Log, observe: cfg.Observe}
+	a.answers = answers{client: c, render: render, presses: presses, log: cfg.Log, observe: cfg.Observe}
+	a.menus.client, a.files.client = c, c
 	return a, nil
 }
 
@@ -200,7 +191,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		MaxText:       maxText,
 		MaxMessages:   platform.FewMessages,
 		Measure:       a.render.measure,
-		Streaming:     a.cfg.Streaming,
+		Streaming:     a.streaming,
 		EditInterval:  time.Second,
 		SilentEdits:   true,
 		Buttons:       true,
@@ -214,50 +205,15 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 // whispers about within two seconds are answered with nothing, so that clients
 // do not show them as waiting.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
-	defer a.client.CloseIdleConnections()
-	defer a.presses.start(ctx, a.dismiss)()
+	defer a.client.http.CloseIdleConnections()
+	defer a.answers.presses.start(ctx, a.dismiss)()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if a.cfg.Webhook {
+	if a.receiver.hook != "" {
 		return a.runWebhook(ctx)
 	}
 	return a.poll(ctx, sink)
-}
-
-// introduce asks who we are until Telegram answers. It returns an error only
-// for refused credentials.
-func (a *Adapter) introduce(ctx context.Context) error {
-	return exchange.UntilDone(ctx, a.log, "telegram is not responding", func(ctx context.Context) error {
-		_, err := a.whoami(ctx)
-		return err
-	}, fault.Unauthorized)
-}
-
-// whoami returns the account, asking Telegram the first time.
-func (a *Adapter) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
-
-func (a *Adapter) askSelf(ctx context.Context) (identity, error) {
-	var user *models.User
-	err := a.call(ctx, "getMe", true, func(ctx context.Context) (err error) {
-		user, err = a.api.GetMe(ctx)
-		return err
-	})
-	if err != nil {
-		return identity{}, err
-	}
-	me := identity{id: a.botID, username: user.Username}
-	a.self.Store(&me)
-	return me, nil
-}
-
-// Check implements platform.Checker.
-func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
-	me, err := a.askSelf(ctx)
-	if err != nil {
-		return platform.Account{}, err
-	}
-	return platform.Account{ID: a.account, Name: "@" + me.username}, nil
 }
 
 // OwnerLink implements platform.OwnerLinker. An account whose name is not known
@@ -268,53 +224,4 @@ func (a *Adapter) OwnerLink(account platform.Account, code string) string {
 		return "send the bot: /start " + code
 	}
 	return "https://t.me/" + url.PathEscape(name) + "?start=" + url.QueryEscape(code)
-}
-
-// maxDownload is the largest file that the Bot API hands out (getFile).
-const maxDownload = 20 << 20
-
-// Fetch implements platform.Fetcher. The download link holds the token, so it
-// is neither returned nor logged.
-func (a *Adapter) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
-	if att.Source == "" {
-		return nil, fault.New(fault.Unsupported, "That kind of attachment cannot be read.")
-	}
-	if att.Size > maxDownload {
-		return nil, fault.New(fault.Invalid, "Telegram lets bots download files of at most 20 MB.")
-	}
-	var file *models.File
-	err := a.call(ctx, "getFile", true, func(ctx context.Context) (err error) {
-		file, err = a.api.GetFile(ctx, &bot.GetFileParams{FileID: att.Source})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if file.FilePath == "" || strings.HasPrefix(file.FilePath, "/") || strings.Contains(file.FilePath, "..") {
-		return nil, fault.Wrap(errBadPath, fault.Unsupported, "downloading a file")
-	}
-	return a.download(ctx, (&url.URL{Path: file.FilePath}).EscapedPath())
-}
-
-func (a *Adapter) download(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.cfg.Token+"/"+path, http.NoBody)
-	if err != nil {
-		return nil, fault.Wrap(a.scrub.Error(err), fault.Internal, "downloading a file")
-	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, (&exchange.Call{Idempotent: true, Scrub: a.scrub}).Failure(ctx, "downloading a file", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close()
-		kind := fault.NotFound
-		if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests {
-			kind = fault.Unavailable
-		}
-		return nil, fault.Wrap(statusError(resp.StatusCode), kind, "downloading a file")
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, maxDownload), resp.Body}, nil
 }

@@ -24,14 +24,14 @@ const firstSupergroup = -1_000_000_000_000
 // Open implements platform.Opener: a topic in the same chat. Telegram tells nobody
 // which topics there are, so that an attempt that may have worked, or a crash behind
 // it, can leave an empty one behind.
-func (a *Adapter) Open(ctx context.Context, o platform.Opening) (messages.ConversationKey, error) {
+func (s *poster) Open(ctx context.Context, o platform.Opening) (messages.ConversationKey, error) {
 	at, err := parseKey(o.Beside)
 	if err != nil {
 		return messages.ConversationKey{}, err
 	}
 	var topic *models.ForumTopic
-	err = a.limited(ctx, at.id, "createForumTopic", false, func(ctx context.Context) (err error) {
-		topic, err = a.api.CreateForumTopic(ctx, &bot.CreateForumTopicParams{ChatID: at.id, Name: cutRunes(o.Title, maxTopic)})
+	err = s.client.limited(ctx, at.id, "createForumTopic", false, func(ctx context.Context, api *bot.Bot) (err error) {
+		topic, err = api.CreateForumTopic(ctx, &bot.CreateForumTopicParams{ChatID: at.id, Name: cutRunes(o.Title, maxTopic)})
 		return err
 	})
 	switch {
@@ -46,12 +46,12 @@ func (a *Adapter) Open(ctx context.Context, o platform.Opening) (messages.Conver
 	case topic.MessageThreadID <= 0:
 		return messages.ConversationKey{}, &fault.Error{Kind: fault.Unavailable, Uncertain: true, Err: fmt.Errorf("createForumTopic: no topic in the answer")}
 	}
-	a.observe("topic_opened")
+	s.observe("topic_opened")
 	return makeKey(at.id, topic.MessageThreadID), nil
 }
 
 // Link implements platform.Opener. Only topics of supergroups have an address.
-func (*Adapter) Link(_ context.Context, key messages.ConversationKey) string {
+func (*poster) Link(_ context.Context, key messages.ConversationKey) string {
 	at, err := parseKey(key)
 	if err != nil || at.thread == 0 || at.id >= firstSupergroup {
 		return ""

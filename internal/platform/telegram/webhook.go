@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -29,93 +27,89 @@ const (
 )
 
 // runWebhook tells Telegram where to deliver and waits for ctx.
-func (a *Adapter) runWebhook(ctx context.Context) error {
-	err := exchange.UntilDone(ctx, a.log, "the webhook could not be set", a.setWebhook, fault.Unauthorized, fault.Invalid)
+func (r *receiver) runWebhook(ctx context.Context) error {
+	err := exchange.UntilDone(ctx, r.log, "the webhook could not be set", r.setWebhook, fault.Unauthorized, fault.Invalid)
 	switch {
 	case fault.Is(err, fault.Invalid):
 		return &fault.Error{Kind: fault.Invalid, Public: "Telegram does not accept PUBLIC_URL as a webhook address.", Err: err}
 	case err != nil:
 		return err
 	case ctx.Err() == nil:
-		a.log.InfoContext(ctx, "telegram delivers to the webhook", "account", a.account)
+		r.log.InfoContext(ctx, "telegram delivers to the webhook", "account", r.me.id)
 		<-ctx.Done()
 	}
 	return nil
 }
 
 // setWebhook leaves undelivered updates in place.
-func (a *Adapter) setWebhook(ctx context.Context) error {
-	return a.call(ctx, "setWebhook", true, func(ctx context.Context) error {
-		_, err := a.api.SetWebhook(ctx, &bot.SetWebhookParams{
-			URL:            a.webhookURL(),
-			SecretToken:    a.cfg.WebhookSecret,
+func (r *receiver) setWebhook(ctx context.Context) error {
+	return r.client.call(ctx, "setWebhook", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.SetWebhook(ctx, &bot.SetWebhookParams{
+			URL:            r.hook,
+			SecretToken:    r.secret,
 			AllowedUpdates: allowedUpdates(),
 		})
 		return err
 	})
 }
 
-func (a *Adapter) webhookURL() string { return strings.TrimRight(a.cfg.PublicURL, "/") + webhookPath }
-
 // deleteWebhook leaves undelivered updates in place.
-func (a *Adapter) deleteWebhook(ctx context.Context) error {
-	return a.call(ctx, "deleteWebhook", true, func(ctx context.Context) error {
-		_, err := a.api.DeleteWebhook(ctx, &bot.DeleteWebhookParams{})
+func (r *receiver) deleteWebhook(ctx context.Context) error {
+	return r.client.call(ctx, "deleteWebhook", true, func(ctx context.Context, api *bot.Bot) error {
+		_, err := api.DeleteWebhook(ctx, &bot.DeleteWebhookParams{})
 		return err
 	})
 }
 
 // Webhook implements platform.WebhookReceiver. Every answer has an empty body:
 // Telegram would execute a body that names a method.
-func (a *Adapter) Webhook(sink platform.Sink) http.Handler {
-	want := sha256.Sum256([]byte(a.cfg.WebhookSecret))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !a.cfg.Webhook || r.URL.Path != webhookPath {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		given := r.Header.Values(secretHeader)
-		got := sha256.Sum256([]byte(strings.Join(given, "\n")))
-		if len(given) != 1 || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			a.observe("webhook_refused")
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if err != nil || kind != "application/json" || len(r.Header.Values("Content-Type")) != 1 {
-			w.WriteHeader(http.StatusUnsupportedMediaType)
-			return
-		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
-		if err != nil {
-			status := http.StatusBadRequest
-			if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-				status = http.StatusRequestEntityTooLarge
-			}
-			w.WriteHeader(status)
-			return
-		}
-		// What has been read is stored also if the sender has gone meanwhile: the copy that
-		// it sends again is a duplicate then, and a flood ends instead of growing.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
-		defer cancel()
-		w.WriteHeader(a.receive(ctx, sink, body))
-	})
+func (r *receiver) Webhook(sink platform.Sink) http.Handler {
+	want := sha256.Sum256([]byte(r.secret))
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.serve(w, req, sink, want[:]) })
+}
+
+func (r *receiver) serve(w http.ResponseWriter, req *http.Request, sink platform.Sink, want []byte) {
+	if r.hook == "" || req.URL.Path != webhookPath {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	given := req.Header.Values(secretHeader)
+	got := sha256.Sum256([]byte(strings.Join(given, "\n")))
+	if len(given) != 1 || subtle.ConstantTimeCompare(got[:], want) != 1 {
+		r.observe("webhook_refused")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || len(req.Header.Values("Content-Type")) != 1 {
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
+	body, status := platform.ReadBody(w, req, maxWebhookBody)
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	// What has been read is stored also if the sender has gone meanwhile: the copy that
+	// it sends again is a duplicate then, and a flood ends instead of growing.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), ackTimeout)
+	defer cancel()
+	w.WriteHeader(r.receive(ctx, sink, body))
 }
 
 // receive stores one delivered update and returns the HTTP status: 200 when it
 // is durable, 503 when Telegram has to deliver it again. Something malformed is
 // durable once it is kept; refusing it would block the chat behind it.
-func (a *Adapter) receive(ctx context.Context, sink platform.Sink, body []byte) int {
-	_, err := a.take(ctx, sink, []json.RawMessage{body})
+func (r *receiver) receive(ctx context.Context, sink platform.Sink, body []byte) int {
+	_, err := r.take(ctx, sink, []json.RawMessage{body})
 	if err != nil {
-		a.observe("sink_error")
-		a.log.ErrorContext(ctx, "an update from telegram could not be stored; it will come again", "err", err)
+		r.observe("sink_error")
+		r.log.ErrorContext(ctx, "an update from telegram could not be stored; it will come again", "err", err)
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK

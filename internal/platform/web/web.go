@@ -214,16 +214,15 @@ func (a *Adapter) pass(ctx context.Context, chat string) error {
 
 // take has the engine take one message.
 func (a *Adapter) take(ctx context.Context, sink platform.Sink, u untaken) error {
-	raw := messages.RawEvent{Platform: Name, Event: messages.EventID(u.id), Raw: u.event}
+	m := platform.Meaning{Event: messages.EventID(u.id), Raw: u.event}
 	var in messages.Inbound
-	var events []messages.Inbound
 	if wrong := json.Unmarshal(u.event, &in); wrong != nil || in.Event == "" || in.Conversation.ID != u.chat {
-		raw.Reason = "not a message of this platform"
+		m.Reason = "not a message of this platform"
 	} else {
 		in.Raw = u.event
-		events = []messages.Inbound{in}
+		m.Events = []messages.Inbound{in}
 	}
-	if _, err := platform.Store(ctx, sink, events, raw); err != nil {
+	if _, err := platform.Store(ctx, sink, Name, "", m); err != nil {
 		return err
 	}
 	return a.board.Took(ctx, u.id)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -11,7 +12,62 @@ import (
 	"github.com/go-telegram/bot/models"
 
 	"remote-agent/internal/doctor"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 )
+
+type identity struct {
+	id       int64
+	username string
+}
+
+// account is the bot's account.
+type account struct {
+	client *client
+	id     string // the bot's user id
+	botID  int64
+	hook   string // where Telegram delivers to; empty where the bot polls
+	log    *slog.Logger
+
+	// self is who getMe says that we are, once known.
+	self *platform.Self[identity]
+}
+
+// introduce asks who we are until Telegram answers. It returns an error only
+// for refused credentials.
+func (a *account) introduce(ctx context.Context) error {
+	return exchange.UntilDone(ctx, a.log, "telegram is not responding", func(ctx context.Context) error {
+		_, err := a.whoami(ctx)
+		return err
+	}, fault.Unauthorized)
+}
+
+// whoami returns the account, asking Telegram the first time.
+func (a *account) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
+
+func (a *account) askSelf(ctx context.Context) (identity, error) {
+	var user *models.User
+	err := a.client.call(ctx, "getMe", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		user, err = api.GetMe(ctx)
+		return err
+	})
+	if err != nil {
+		return identity{}, err
+	}
+	me := identity{id: a.botID, username: user.Username}
+	a.self.Store(&me)
+	return me, nil
+}
+
+// Check implements platform.Checker.
+func (a *account) Check(ctx context.Context) (platform.Account, error) {
+	me, err := a.askSelf(ctx)
+	if err != nil {
+		return platform.Account{}, err
+	}
+	return platform.Account{ID: a.id, Name: "@" + me.username}, nil
+}
 
 // recently is how long a failed delivery is worth telling.
 const recently = time.Hour
@@ -19,15 +75,15 @@ const recently = time.Hour
 const tokenFix = "get a new token from @BotFather and set TELEGRAM_BOT_TOKEN" //nolint:gosec // a hint, no token
 
 // Examine implements platform.Examiner.
-func (a *Adapter) Examine(ctx context.Context) []doctor.Finding {
+func (a *account) Examine(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{a.examinePrivacy(ctx), a.examineWebhook(ctx), a.examineCommands(ctx)}
 }
 
 // examineCommands looks for the menu of commands that private chats have.
-func (a *Adapter) examineCommands(ctx context.Context) doctor.Finding {
+func (a *account) examineCommands(ctx context.Context) doctor.Finding {
 	var list []models.BotCommand
-	err := a.call(ctx, "getMyCommands", true, func(ctx context.Context) (err error) {
-		list, err = a.api.GetMyCommands(ctx, &bot.GetMyCommandsParams{Scope: &models.BotCommandScopeAllPrivateChats{}})
+	err := a.client.call(ctx, "getMyCommands", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		list, err = api.GetMyCommands(ctx, &bot.GetMyCommandsParams{Scope: &models.BotCommandScopeAllPrivateChats{}})
 		return err
 	})
 	switch {
@@ -39,10 +95,10 @@ func (a *Adapter) examineCommands(ctx context.Context) doctor.Finding {
 	return doctor.Found("commands", doctor.OK, fmt.Sprintf("the menu of private chats has %d", len(list)), "")
 }
 
-func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {
+func (a *account) examinePrivacy(ctx context.Context) doctor.Finding {
 	var user *models.User
-	err := a.call(ctx, "getMe", true, func(ctx context.Context) (err error) {
-		user, err = a.api.GetMe(ctx)
+	err := a.client.call(ctx, "getMe", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		user, err = api.GetMe(ctx)
 		return err
 	})
 	switch {
@@ -55,10 +111,10 @@ func (a *Adapter) examinePrivacy(ctx context.Context) doctor.Finding {
 	return doctor.Found("privacy", doctor.OK, "privacy mode is on: in groups the bot sees commands, mentions and replies only", "")
 }
 
-func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
+func (a *account) examineWebhook(ctx context.Context) doctor.Finding {
 	var info *models.WebhookInfo
-	err := a.call(ctx, "getWebhookInfo", true, func(ctx context.Context) (err error) {
-		info, err = a.api.GetWebhookInfo(ctx)
+	err := a.client.call(ctx, "getWebhookInfo", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		info, err = api.GetWebhookInfo(ctx)
 		return err
 	})
 	if err != nil {
@@ -72,14 +128,14 @@ func (a *Adapter) examineWebhook(ctx context.Context) doctor.Finding {
 		return cmp.Or(u.Host, "another address")
 	}
 	switch {
-	case !a.cfg.Webhook && info.URL == "":
+	case a.hook == "" && info.URL == "":
 		return doctor.Found("webhook", doctor.OK, "polling, and no webhook is in the way", "")
-	case !a.cfg.Webhook:
+	case a.hook == "":
 		return doctor.Found("webhook", doctor.Fail, "another program set a webhook at "+host(info.URL)+", so polling gets nothing",
 			"stop that program; the bot removes the webhook when it starts")
 	case info.URL == "":
 		return doctor.Found("webhook", doctor.Warn, "no webhook is set yet; the bot sets it when it starts", "bot serve")
-	case info.URL != a.webhookURL():
+	case info.URL != a.hook:
 		return doctor.Found("webhook", doctor.Fail, "Telegram sends to "+host(info.URL)+" and not to PUBLIC_URL", "restart the bot with the right PUBLIC_URL")
 	case info.LastErrorMessage != "" && time.Since(time.Unix(int64(info.LastErrorDate), 0)) < recently:
 		return doctor.Found("webhook", doctor.Warn, "Telegram's last delivery failed: "+info.LastErrorMessage,
