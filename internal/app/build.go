@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/assistant/anthropic"
 	"remote-agent/internal/assistant/demo"
 	"remote-agent/internal/assistant/loop"
-	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	webchat "remote-agent/internal/platform/web"
@@ -51,33 +50,33 @@ func names(all map[assistant.Name]assistant.Assistant) map[string]bool {
 	return out
 }
 
+// modelsOf returns the model APIs of a configuration.
+func modelsOf(cfg config.Config) []assistant.Kind { return sectionsOf[assistant.Kind](cfg) }
+
+// modelOf returns the model API that is the assistant of new conversations; false if
+// something else is.
+func modelOf(cfg config.Config) (assistant.Kind, bool) {
+	all := modelsOf(cfg)
+	i := slices.IndexFunc(all, func(k assistant.Kind) bool { return k.Assistant() == cfg.Assistant })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], true
+}
+
 // buildModels builds the assistants that ask a model API and run our tools.
 func (d *daemon) buildModels() error {
-	if c := d.config.Anthropic; c.Configured() {
-		model, err := anthropic.New(anthropic.Config{
-			APIKey: c.APIKey.Reveal(), BaseURL: c.BaseURL, Model: c.Model,
-			MaxTokens: c.MaxTokens, ThinkingBudget: c.ThinkingTokens, Effort: c.Effort, Log: d.log,
-		})
+	for _, k := range modelsOf(d.config) {
+		if !k.Configured() {
+			continue
+		}
+		model, err := k.New(d.log)
 		if err != nil {
 			return err
 		}
 		d.models[model.Name()] = model
 		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	}
-	if !d.config.OpenAI.Configured() {
-		return nil
-	}
-	model, err := openai.New(openai.Config{
-		APIKey:  d.config.OpenAI.APIKey.Reveal(),
-		BaseURL: d.config.OpenAI.BaseURL,
-		Model:   d.config.OpenAI.Model,
-		Log:     d.log,
-	})
-	if err != nil {
-		return err
-	}
-	d.models[model.Name()] = model
-	d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -133,11 +132,10 @@ func (d *daemon) examineClock(ctx context.Context) []doctor.Finding {
 
 // clockServer is the address of a model API; empty if there is none.
 func (d *daemon) clockServer() string {
-	switch {
-	case d.config.OpenAI.Configured():
-		return cmp.Or(d.config.OpenAI.BaseURL, "https://api.openai.com/v1")
-	case d.config.Anthropic.Configured():
-		return cmp.Or(d.config.Anthropic.BaseURL, "https://api.anthropic.com")
+	for _, k := range modelsOf(d.config) {
+		if k.Configured() {
+			return k.Address()
+		}
 	}
 	return ""
 }

@@ -19,12 +19,8 @@ import (
 // gives, lowers what does not fit, and warns.
 func (d *daemon) planResources(ctx context.Context) {
 	limits := resource.Read(os.DirFS("/"))
-	want := resource.Want{Conversations: d.config.MaxConversations}
-	switch d.config.Assistant {
-	case config.AssistantOpenAI, config.AssistantAnthropic, config.AssistantDemo:
-	default:
-		want.Agents = true
-	}
+	_, asks := modelOf(d.config)
+	want := resource.Want{Conversations: d.config.MaxConversations, Agents: !asks && d.config.Assistant != config.AssistantDemo}
 	for _, k := range kindsOf(d.config) {
 		if k.On() {
 			want.Platforms++

@@ -10,37 +10,12 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/option"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/store"
 )
 
-// Platforms returns the platforms that there are, besides the console, as parts of a
-// configuration that is to be read. A new one is a line here.
-func Platforms() []option.Section {
-	return []option.Section{
-		telegram.Kind(),
-		slack.Kind(),
-		github.Kind(),
-	}
-}
-
-// LoadConfig reads the configuration with the options of all platforms; see config.Load.
-func LoadConfig(src config.Source) (config.Config, error) { return config.Load(src, Platforms()...) }
-
 // kindsOf returns the platforms of a configuration.
-func kindsOf(cfg config.Config) []platform.Kind {
-	var kinds []platform.Kind
-	for _, s := range cfg.Sections {
-		if k, ok := s.(platform.Kind); ok {
-			kinds = append(kinds, k)
-		}
-	}
-	return kinds
-}
+func kindsOf(cfg config.Config) []platform.Kind { return sectionsOf[platform.Kind](cfg) }
 
 // addPlatforms makes the adapters of the platforms that are on.
 func (d *daemon) addPlatforms() error {

@@ -71,9 +71,9 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 		}
 	}
 	d.live.Store(&now)
-	for name, model := range map[assistant.Name]string{config.AssistantOpenAI: now.OpenAI.Model, config.AssistantAnthropic: now.Anthropic.Model} {
-		if m, ok := d.models[name].(interface{ SetModel(name string) }); ok && model != "" {
-			m.SetModel(model)
+	for _, k := range modelsOf(now) {
+		if m, ok := d.models[assistant.Name(k.Assistant())].(assistant.Switcher); ok && k.Model() != "" {
+			m.SetModel(k.Model())
 		}
 	}
 	d.people.Reload(peoplePlatforms(now))

@@ -53,7 +53,7 @@ func (s *Setup) read() error {
 func (s *Setup) with(text []byte) (config.Config, config.Problems) {
 	src := s.source
 	src.EnvText = &text
-	return config.Inspect(src, Platforms()...)
+	return config.Inspect(src, Sections()...)
 }
 
 func (s *Setup) now() (config.Config, config.Problems) {
@@ -111,7 +111,7 @@ func (s *Setup) candidate(values map[string]string) (text []byte, c config.Confi
 	defer s.mu.Unlock()
 	set := maps.Clone(values)
 	maps.DeleteFunc(set, func(name, value string) bool { return s.config.Pinned(name) })
-	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	text, err := config.Edit(s.file.Text, set, Sections()...)
 	if err != nil {
 		return nil, c, config.Problems{err.Error()}
 	}
@@ -229,7 +229,7 @@ func (s *Setup) PutAside(w setup.Way, values map[string]string) (path string, er
 	defer s.mu.Unlock()
 	set := wanted(w, values)
 	maps.DeleteFunc(set, func(name, _ string) bool { return s.config.Pinned(name) })
-	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	text, err := config.Edit(s.file.Text, set, Sections()...)
 	if err == nil {
 		path, err = s.file.PutAside(text)
 	}
