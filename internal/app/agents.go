@@ -27,16 +27,16 @@ type knownAgent struct {
 }
 
 // knownAgents are the presets, and those of the operator.
-func (d *daemon) knownAgents() (all []knownAgent, err error) {
-	claude, err := acp.Claude(d.config.Agents.Claude)
+func (ps *programs) knownAgents() (all []knownAgent, err error) {
+	claude, err := acp.Claude(ps.config.Agents.Claude)
 	if err != nil {
 		return nil, err
 	}
-	codex, err := acp.Codex(d.config.Agents.Codex)
+	codex, err := acp.Codex(ps.config.Agents.Codex)
 	if err != nil {
 		return nil, err
 	}
-	others, err := acp.ParseAgents(d.config.Agents.Others)
+	others, err := acp.ParseAgents(ps.config.Agents.Others)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (d *daemon) knownAgents() (all []knownAgent, err error) {
 		agent  acp.Config
 		option string
 	}{{claude, "CLAUDE_COMMAND"}, {codex, "CODEX_COMMAND"}} {
-		asked := d.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(d.config.Origin(preset.option), "default")
+		asked := ps.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(ps.config.Origin(preset.option), "default")
 		all = append(all, knownAgent{config: preset.agent, asked: asked})
 	}
 	for _, c := range others {
@@ -55,11 +55,11 @@ func (d *daemon) knownAgents() (all []knownAgent, err error) {
 	}
 	for i := range all {
 		a := &all[i]
-		if a.home, err = filepath.Abs(filepath.Join(d.config.Agents.Home, string(a.config.Name))); err != nil {
+		if a.home, err = filepath.Abs(filepath.Join(ps.config.Agents.Home, string(a.config.Name))); err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "AGENT_HOME")
 		}
-		a.config.Log = d.log
-		a.config.Env = append(d.agentEnv(a.config.Name, a.home), a.config.Env...)
+		a.config.Log = ps.log
+		a.config.Env = append(ps.agentEnv(a.config.Name, a.home), a.config.Env...)
 		if a.config.Name == acp.CodexName && slices.ContainsFunc(a.config.Env, isCodexKey) {
 			a.config.Env = append(a.config.Env, codexUsesKey)
 		}
@@ -79,7 +79,7 @@ func isCodexKey(variable string) bool {
 // is not installed is left out, unless it was asked for: then it is unavailable
 // until it is installed.
 func (d *daemon) buildAgents() error {
-	all, err := d.knownAgents()
+	all, err := d.programs.knownAgents()
 	for i := 0; i < len(all) && err == nil; i++ {
 		err = d.addAgent(all[i])
 	}
@@ -94,9 +94,9 @@ func (d *daemon) addAgent(known knownAgent) error {
 	}
 	c.Scratch, c.IdleTimeout = scratch, d.config.Agents.Idle
 	c.MaxProcesses = d.plan.Conversations
-	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, known.home) })
+	modes := sync.OnceValue(func() map[string]string { return d.programs.modesOf(c.Name, known.home) })
 	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
-	start := d.startAgent(c.Name, known.home)
+	start := d.programs.startAgent(c.Name, known.home)
 	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		_ = modes() // what it configures is there before the agent reads it
 		return start(ctx, spec)
@@ -144,10 +144,10 @@ var agentModes = map[assistant.Name]map[string]string{
 
 // agentEnv is the environment of an agent: a home of its own, and the variables
 // that the operator names for it.
-func (d *daemon) agentEnv(agent assistant.Name, home string) []string {
+func (ps *programs) agentEnv(agent assistant.Name, home string) []string {
 	env := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
-	for _, name := range append([]string{"PATH", "TZ"}, agentVariables(agent, d.config.Agents.Env)...) {
-		if value, ok := d.lookup(name); ok && value != "" {
+	for _, name := range append([]string{"PATH", "TZ"}, agentVariables(agent, ps.config.Agents.Env)...) {
+		if value, ok := ps.lookup(name); ok && value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -155,26 +155,26 @@ func (d *daemon) agentEnv(agent assistant.Name, home string) []string {
 }
 
 // lookup finds a variable of the environment, or of what the options say.
-func (d *daemon) lookup(name string) (string, bool) {
-	if d.env.Lookup != nil {
-		if value, ok := d.env.Lookup(name); ok {
+func (ps *programs) lookup(name string) (string, bool) {
+	if ps.env.Lookup != nil {
+		if value, ok := ps.env.Lookup(name); ok {
 			return value, true
 		}
 	}
-	return d.config.Text(name)
+	return ps.config.Text(name)
 }
 
 // startAgent starts the process of an agent in the sandbox: the worktree and its
 // home to change, its own program to read, and its provider to talk to.
-func (d *daemon) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+func (ps *programs) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
 		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
 		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
-		if err := d.outside.connect(&program, d.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
+		if err := ps.outside.connect(&program, ps.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
 			return nil, err
 		}
-		p, err := d.runner.Command(context.WithoutCancel(ctx), program)
+		p, err := ps.runner.Command(context.WithoutCancel(ctx), program)
 		if err != nil {
 			return nil, err
 		}

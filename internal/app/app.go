@@ -39,7 +39,6 @@ import (
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/resource"
-	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/terminal"
 	"remote-agent/internal/transcribe"
@@ -156,8 +155,7 @@ type daemon struct {
 	links       links                     // to the platforms, as the pages show them
 	chores      background.Group          // what the pages have done beside their requests
 	missing     map[assistant.Name]string // agents that are not installed, and how to
-	runner      *sandbox.Runner
-	outside     *outside
+	programs    *programs
 	tools       *toolSets
 	console     *console.Adapter
 	screen      atomic.Pointer[terminal.Terminal] // set while the console has the terminal
@@ -210,13 +208,15 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.metrics = metrics.New(d.env.Version)
+	d.programs = newPrograms(d.config, d.env)
+	d.programs.observe = d.metrics.Egress
 	d.planResources(ctx)
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
 	// The schema, git's version and what the sandbox can do here are found out at the
 	// same time: none needs another, and two of them wait for other programs.
-	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.openSandbox); err != nil {
+	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.programs.open); err != nil {
 		return err
 	}
 	if err := d.buildAssistants(); err != nil {
@@ -292,11 +292,8 @@ func (d *daemon) close() error {
 	if d.tools != nil {
 		errs = append(errs, d.tools.close())
 	}
-	if d.runner != nil {
-		errs = append(errs, d.runner.Close())
-	}
-	if d.outside != nil {
-		errs = append(errs, d.outside.proxy.Close())
+	if d.programs != nil {
+		errs = append(errs, d.programs.close())
 	}
 	if d.space != nil {
 		errs = append(errs, d.space.Close())

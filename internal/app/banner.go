@@ -43,8 +43,8 @@ func (d *daemon) banner(ctx context.Context) {
 		d.say("  agent     %s\n", line)
 	}
 	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
-	if !d.outside.confined() {
-		d.say("  network   %s\n", d.outside.line())
+	if !d.programs.outside.confined() {
+		d.say("  network   %s\n", d.programs.outside.line())
 	}
 	if d.memory != nil && d.vectors.Todo != "" {
 		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
@@ -59,10 +59,10 @@ func (d *daemon) banner(ctx context.Context) {
 
 // sandboxLine says how far programs are confined; /status says by what.
 func (d *daemon) sandboxLine() string {
-	if d.runner.Level().Full() {
+	if d.programs.runner.Level().Full() {
 		return "full"
 	}
-	return d.runner.Level().String()
+	return d.programs.runner.Level().String()
 }
 
 // modelLine says what answers new conversations, and what else there is.

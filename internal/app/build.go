@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,11 +27,14 @@ import (
 // conversations that began with it; it answers no other.
 func (d *daemon) buildAssistants() error {
 	d.assistants = make(map[assistant.Name]assistant.Assistant)
-	d.models = make(map[assistant.Name]assistant.Model)
 	scripted := demo.New(demo.Config{})
 	d.assistants[scripted.Name()] = scripted
-	if err := d.buildModels(); err != nil {
+	var err error
+	if d.models, err = buildModels(d.config, d.log); err != nil {
 		return err
+	}
+	for name, model := range d.models {
+		d.assistants[name] = loop.New(model, loop.Config{Log: d.log})
 	}
 	if err := d.buildAgents(); err != nil {
 		return err
@@ -64,20 +68,20 @@ func modelOf(cfg config.Config) (assistant.Kind, bool) {
 	return all[i], true
 }
 
-// buildModels builds the assistants that ask a model API and run our tools.
-func (d *daemon) buildModels() error {
-	for _, k := range modelsOf(d.config) {
+// buildModels builds the model APIs that are configured.
+func buildModels(cfg config.Config, log *slog.Logger) (map[assistant.Name]assistant.Model, error) {
+	models := make(map[assistant.Name]assistant.Model)
+	for _, k := range modelsOf(cfg) {
 		if !k.Configured() {
 			continue
 		}
-		model, err := k.New(d.log)
+		model, err := k.New(log)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d.models[model.Name()] = model
-		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
+		models[model.Name()] = model
 	}
-	return nil
+	return models, nil
 }
 
 func (d *daemon) buildAdapters() error {

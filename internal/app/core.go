@@ -106,7 +106,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Tools:          d.tools,
 		Mode:           modeOf(d.config),
 		Pairing:        d.config.Pairing,
-		Confined:       d.runner.Level().Files,
+		Confined:       d.programs.runner.Level().Files,
 		SecondApprover: d.config.Tools.SecondApprover,
 		MaxRounds:      d.config.Tools.MaxRounds,
 		Budget:         spend.Budget(d.config.Budget),

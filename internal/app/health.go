@@ -62,7 +62,7 @@ func (d *daemon) ready(ctx context.Context) []web.Check {
 		)
 	}
 	checks = append(checks,
-		web.Check{Name: "disk", Err: d.diskCheck()},
+		web.Check{Name: "disk", Err: diskCheck(d.config)},
 		web.Check{Name: "descriptors", Err: resource.CheckDescriptors()},
 		web.Check{Name: "workers", Err: d.core.Ready()},
 	)
@@ -79,11 +79,11 @@ func (d *daemon) pingCheck(ctx context.Context) web.Check {
 }
 
 // diskCheck looks where the database is, on SQLite, and where everything else is.
-func (d *daemon) diskCheck() error {
-	if err := resource.CheckDisk(d.config.DataDir); err != nil || d.config.Database.Driver != config.DriverSQLite {
+func diskCheck(cfg config.Config) error {
+	if err := resource.CheckDisk(cfg.DataDir); err != nil || cfg.Database.Driver != config.DriverSQLite {
 		return err
 	}
-	return resource.CheckDisk(filepath.Dir(d.config.Database.Path))
+	return resource.CheckDisk(filepath.Dir(cfg.Database.Path))
 }
 
 // explainDamage adds to a fault.Damaged of the database what an operator can do: put

@@ -84,7 +84,7 @@ func (d *daemon) openMCP() (m *mcpServers, home string, err error) {
 	if home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
 		return nil, "", fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	return newMCPServers(d.outside, home, servers, d.log), home, nil
+	return newMCPServers(d.programs.outside, home, servers, d.log), home, nil
 }
 
 // startable returns servers in the form that starts them, by name.

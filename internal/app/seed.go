@@ -192,9 +192,9 @@ func configuredAssistants(cfg config.Config, env Env) ([]string, error) {
 	if err := errors.Join(claudeErr, codexErr, err); err != nil {
 		return nil, err
 	}
-	d := &daemon{config: cfg, env: env, log: env.Log}
+	ps := newPrograms(cfg, env)
 	for _, agent := range append([]acp.Config{claude, codex}, others...) {
-		agent.Env = append(d.agentEnv(agent.Name, ""), agent.Env...)
+		agent.Env = append(ps.agentEnv(agent.Name, ""), agent.Env...)
 		if acp.Installed(agent) {
 			names = append(names, string(agent.Name))
 		}

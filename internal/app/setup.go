@@ -262,12 +262,12 @@ func (s *Setup) introduces(step setup.Step) bool {
 func (s *Setup) introduce(ctx context.Context, c config.Config, name messages.Platform) []string {
 	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
 	defer cancel()
-	d := newExamination(c, s.env)
+	e := newExamination(c, s.env)
 	for _, k := range kindsOf(c) {
 		if k.Platform() != name {
 			continue
 		}
-		a, err := d.adapterFor(k)
+		a, err := e.adapterFor(k)
 		if err != nil {
 			return nil // the checks have told
 		}

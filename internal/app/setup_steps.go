@@ -65,7 +65,7 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 	)
 	proof := func(name string) setup.Proof { return setup.Proof{Areas: []string{"models"}, Only: name} }
 	logins := make(map[string]string)
-	if agents, err := newExamination(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
+	if agents, err := newPrograms(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
 		for _, a := range agents {
 			logins[string(a.config.Name)] = loginCommand(a)
 		}
