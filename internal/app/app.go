@@ -27,20 +27,16 @@ import (
 	"remote-agent/internal/learn"
 	"remote-agent/internal/live"
 	"remote-agent/internal/memory/embed"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/people"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
-	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/resource"
 	"remote-agent/internal/store"
-	"remote-agent/internal/terminal"
 	"remote-agent/internal/transcribe"
 	"remote-agent/internal/web"
 	"remote-agent/internal/work"
@@ -147,19 +143,15 @@ type daemon struct {
 	queue   queue.Queue
 	metrics *metrics.Metrics
 
-	adapters    []platform.Adapter
-	accounts    map[messages.Platform]platform.Account // what Check told
-	troubles    map[messages.Platform]error            // why Check failed, if it may pass
+	platforms   platforms
 	assistants  map[assistant.Name]assistant.Assistant
 	redact      *redact.Redactor
-	links       links                     // to the platforms, as the pages show them
 	chores      background.Group          // what the pages have done beside their requests
 	missing     map[assistant.Name]string // agents that are not installed, and how to
 	programs    *programs
 	tools       *toolSets
-	console     *console.Adapter
-	screen      atomic.Pointer[terminal.Terminal] // set while the console has the terminal
-	space       *codebase.Workspace               // nil without git
+	notices     notices
+	space       *codebase.Workspace // nil without git
 	work        *work.Service
 	people      *people.Service
 	models      map[assistant.Name]assistant.Model // the model APIs
@@ -173,11 +165,11 @@ type daemon struct {
 	transcriber *transcribe.Client // nil without a transcription API
 	chat        *chat.Handler
 	core        *orchestrator.Orchestrator
+	leases      leases
 	web         *web.Server
-	talk        *webchat.Adapter // conversations in the browser
-	changes     *live.Hub        // what tells open pages of changes
-	relay       *live.Relay      // tells other replicas of them
-	plan        resource.Plan    // what of the configuration fits into this machine
+	changes     *live.Hub     // what tells open pages of changes
+	relay       *live.Relay   // tells other replicas of them
+	plan        resource.Plan // what of the configuration fits into this machine
 
 	retakes    chan retakeRequest
 	restarting atomic.Bool
@@ -188,8 +180,7 @@ type daemon struct {
 // of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
-	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
-		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
+	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log},
 		missing: make(map[assistant.Name]string), retakes: make(chan retakeRequest)}
 	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
@@ -210,7 +201,7 @@ func (d *daemon) open(ctx context.Context) error {
 	d.metrics = metrics.New(d.env.Version)
 	d.programs = newPrograms(d.config, d.env)
 	d.programs.observe = d.metrics.Egress
-	d.planResources(ctx)
+	d.plan = planResources(ctx, d.config, d.log)
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
@@ -225,14 +216,14 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.buildAdapters(); err != nil {
 		return err
 	}
-	if err := d.checkAdapters(ctx); err != nil {
+	if err := d.platforms.check(ctx); err != nil {
 		return err
 	}
 	if err := d.buildCore(ctx); err != nil {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Pages: d.pages(), Log: d.log,
+		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core), API: d.api(), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,
 	})
 	if err := d.web.Listen(ctx); err != nil {

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -17,10 +15,9 @@ import (
 	"remote-agent/internal/assistant/loop"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	webchat "remote-agent/internal/platform/web"
-	"remote-agent/internal/terminal"
-	"remote-agent/internal/wording"
 )
 
 // buildAssistants builds what is configured. The demo is always there, for
@@ -85,16 +82,18 @@ func buildModels(cfg config.Config, log *slog.Logger) (map[assistant.Name]assist
 }
 
 func (d *daemon) buildAdapters() error {
-	d.addConsole()
-	d.talk = webchat.New(d.store, d.log)
-	d.adapters = append(d.adapters, d.talk)
+	d.platforms = platforms{
+		config: d.config, store: d.store, log: d.log, console: d.newConsole(), talk: webchat.New(d.store, d.log),
+		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
+	}
+	d.platforms.adapters = []platform.Adapter{d.platforms.console, d.platforms.talk}
 	return d.addPlatforms()
 }
 
-// checkAdapters asks each platform who the bot is. Refused credentials stop the
+// check asks each platform who the bot is. Refused credentials stop the
 // start; a platform that does not answer is retried while running.
-func (d *daemon) checkAdapters(ctx context.Context) error {
-	for _, a := range d.adapters {
+func (pl *platforms) check(ctx context.Context) error {
+	for _, a := range pl.adapters {
 		checker, ok := a.(platform.Checker)
 		if !ok {
 			continue
@@ -104,20 +103,20 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			d.accounts[a.Platform()] = account
-			d.warnScopes(ctx, a)
+			pl.accounts[a.Platform()] = account
+			pl.warnScopes(ctx, a)
 		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
 			return err
 		default:
-			d.troubles[a.Platform()] = err
-			d.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
+			pl.troubles[a.Platform()] = err
+			pl.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
 		}
 	}
 	return nil
 }
 
 // warnScopes names what a platform would have to grant for everything to work.
-func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
+func (pl *platforms) warnScopes(ctx context.Context, a platform.Adapter) {
 	var missing []string
 	switch scoped := a.(type) {
 	case interface{ MissingScopes() []string }:
@@ -126,17 +125,17 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 		missing = scoped.MissingPermissions()
 	}
 	if len(missing) > 0 {
-		d.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
+		pl.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.
-func (d *daemon) webhooks() map[string]http.Handler {
+func (pl *platforms) webhooks(to platform.Sink) map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
-	for _, a := range d.adapters {
-		if hook, ok := a.(platform.WebhookReceiver); ok && d.intakeOf(a) == platform.OverHTTP {
-			handlers[string(a.Platform())] = d.links.watch(a.Platform(), hook.Webhook(d.core))
+	for _, a := range pl.adapters {
+		if hook, ok := a.(platform.WebhookReceiver); ok && pl.intakeOf(a) == platform.OverHTTP {
+			handlers[string(a.Platform())] = pl.links.watch(a.Platform(), hook.Webhook(to))
 		}
 	}
 	return handlers
@@ -145,11 +144,11 @@ func (d *daemon) webhooks() map[string]http.Handler {
 // offerOwnership prints a one-time owner link for each platform that nobody may
 // use yet, and sets the platforms' menus.
 func (d *daemon) offerOwnership(ctx context.Context) {
-	for _, a := range d.adapters {
-		if menu, ok := a.(platform.Menu); ok && d.troubles[a.Platform()] == nil {
+	for _, a := range d.platforms.adapters {
+		if menu, ok := a.(platform.Menu); ok && d.platforms.troubles[a.Platform()] == nil {
 			go d.setMenu(ctx, menu)
 		}
-		if a == platform.Adapter(d.console) || a == platform.Adapter(d.talk) {
+		if a == platform.Adapter(d.platforms.console) || a == platform.Adapter(d.platforms.talk) {
 			continue
 		}
 		code := rand.Text()
@@ -157,12 +156,12 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		if err != nil {
 			d.log.ErrorContext(ctx, "could not make an owner link", "platform", a.Platform(), "err", err)
 		}
-		if offered && d.logsOnly() {
+		if offered && d.notices.logsOnly() {
 			d.log.WarnContext(ctx, "nobody may talk to the bot here yet: become its owner within 15 minutes",
-				"platform", a.Platform(), "link", ownerLink(a, d.accounts[a.Platform()], code))
+				"platform", a.Platform(), "link", ownerLink(a, d.platforms.accounts[a.Platform()], code))
 		} else if offered {
-			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
-				a.Platform(), ownerLink(a, d.accounts[a.Platform()], code))
+			d.notices.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
+				a.Platform(), ownerLink(a, d.platforms.accounts[a.Platform()], code))
 		}
 	}
 }
@@ -182,31 +181,4 @@ func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	if err := menu.SetMenu(ctx, d.chat.Menu(menu.Capabilities())); err != nil && ctx.Err() == nil {
 		d.log.WarnContext(ctx, "could not set the menu of commands", "platform", menu.Platform(), "err", err)
 	}
-}
-
-// logsOnly reports whether nothing but the log may be written.
-func (d *daemon) logsOnly() bool { return d.env.LogOnly && !d.env.Terminal }
-
-// bannerIndent is where the lines of the banner say something, in columns.
-const bannerIndent = 12
-
-// say writes to the person who started the program. The start must not depend
-// on somebody reading it.
-func (d *daemon) say(format string, args ...any) {
-	if d.env.Quiet {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if d.logsOnly() {
-		for line := range strings.Lines(text) {
-			if line = wording.OneLine(line); line != "" {
-				d.log.Info(line, "component", "start") //nolint:sloglint // what is said on a screen elsewhere
-			}
-		}
-		return
-	}
-	if d.env.Terminal {
-		text = terminal.Fold(terminalOf(d.env), text, bannerIndent)
-	}
-	_, _ = io.WriteString(d.notices(), text) // a closed terminal
 }

@@ -17,9 +17,9 @@ import (
 
 // modelTiers returns the model tiers: those of the database (seed 004's
 // models_config), with what the options say written over them.
-func (d *daemon) modelTiers(ctx context.Context, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
+func modelTiers(ctx context.Context, s *store.Store, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
 	var tiers map[string]spend.Tier
-	err := d.store.InTx(ctx, func(tx *store.Tx) error {
+	err := s.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		if tiers, err = tx.Tiers(ctx); err != nil || len(wanted) == 0 {
 			return err
@@ -55,7 +55,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		return err
 	}
 	d.tools = tools
-	tiers, err := d.modelTiers(ctx, d.config.Tiers)
+	tiers, err := modelTiers(ctx, d.store, d.config.Tiers)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 	d.chat, err = chat.New(chat.Config{
 		Storage:     d.store,
-		Adapters:    d.adapters,
+		Adapters:    d.platforms.adapters,
 		Redact:      d.redact,
 		Assistants:  d.assistants,
 		Missing:     d.missing,
@@ -122,7 +122,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Learner:        d.learnerPort(),
 		Files:          d.intake,
 		Queue:          d.queue,
-		Adapters:       d.adapters,
+		Adapters:       d.platforms.adapters,
 		Assistants:     d.assistants,
 		Default:        assistant.Name(d.config.Assistant),
 		Placeholder:    placeholders,
@@ -144,5 +144,6 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 	}
 	d.chat.Bind(core)
 	d.core = core
+	d.leases = leases{d.store, d.log, core.Owner()}
 	return nil
 }

@@ -19,10 +19,10 @@ import (
 const vectorsEvery = time.Hour
 
 // keepVectors keeps what pgvector has in step, until ctx ends.
-func (d *daemon) keepVectors(ctx context.Context) {
+func (c caretaker) keepVectors(ctx context.Context) {
 	for {
-		if err := d.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
+		if err := c.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
 		}
 		if !sleep(ctx, vectorsEvery) {
 			return

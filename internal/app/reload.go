@@ -58,13 +58,13 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 	before := d.current()
 	live, restart := before.Changes(next)
 	now := before.WithLive(next)
-	tiers, err := d.modelTiers(ctx, now.Tiers)
+	tiers, err := modelTiers(ctx, d.store, now.Tiers)
 	if err != nil {
 		return err
 	}
 	for i, k := range kindsOf(now) {
 		r, ok := k.(platform.Reloader)
-		if a := d.adapterOf(k.Platform()); ok && a != nil {
+		if a := d.platforms.adapterOf(k.Platform()); ok && a != nil {
 			if err := r.Reload(ctx, kindsOf(before)[i], a); err != nil {
 				return err
 			}
