@@ -75,28 +75,28 @@ func isCodexKey(variable string) bool {
 	return strings.HasPrefix(variable, "CODEX_API_KEY=") || strings.HasPrefix(variable, "OPENAI_API_KEY=")
 }
 
-// buildAgents builds the external agents that are there. A preset whose program
+// addAgents builds the external agents that are there. A preset whose program
 // is not installed is left out, unless it was asked for: then it is unavailable
 // until it is installed.
-func (d *daemon) buildAgents() error {
-	all, err := d.programs.knownAgents()
+func (r *roster) addAgents(conversations int) error {
+	all, err := r.programs.knownAgents()
 	for i := 0; i < len(all) && err == nil; i++ {
-		err = d.addAgent(all[i])
+		err = r.addAgent(all[i], conversations)
 	}
 	return err
 }
 
-func (d *daemon) addAgent(known knownAgent) error {
+func (r *roster) addAgent(known knownAgent, conversations int) error {
 	c := known.config
-	scratch, err := filepath.Abs(filepath.Join(d.config.DataDir, "scratch", string(c.Name)))
+	scratch, err := filepath.Abs(filepath.Join(r.programs.config.DataDir, "scratch", string(c.Name)))
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	c.Scratch, c.IdleTimeout = scratch, d.config.Agents.Idle
-	c.MaxProcesses = d.plan.Conversations
-	modes := sync.OnceValue(func() map[string]string { return d.programs.modesOf(c.Name, known.home) })
+	c.Scratch, c.IdleTimeout = scratch, r.programs.config.Agents.Idle
+	c.MaxProcesses = conversations
+	modes := sync.OnceValue(func() map[string]string { return r.programs.modesOf(c.Name, known.home) })
 	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
-	start := d.programs.startAgent(c.Name, known.home)
+	start := r.programs.startAgent(c.Name, known.home)
 	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		_ = modes() // what it configures is there before the agent reads it
 		return start(ctx, spec)
@@ -107,26 +107,26 @@ func (d *daemon) addAgent(known knownAgent) error {
 	}
 	if err := a.Check(); err != nil {
 		if !known.asked {
-			d.missing[c.Name] = fault.Public(err)
+			r.missing[c.Name] = fault.Public(err)
 			return nil
 		}
 		// It is there and says what is missing whenever somebody wants it, until the
 		// program is installed: the rest of the service does not need it.
-		d.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
+		r.programs.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
 	}
 	for _, dir := range []string{known.home, scratch} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fault.Wrap(err, fault.Invalid, "make a folder for agents (AGENT_HOME, DATA_DIR)")
 		}
 	}
-	d.assistants[c.Name] = a
+	r.all[c.Name] = a
 	return nil
 }
 
-// agentTroubles says which agents cannot answer now, and why.
-func (d *daemon) agentTroubles() (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(d.assistants)) {
-		if c, ok := d.assistants[name].(assistant.Checker); ok {
+// troubles says which agents cannot answer now, and why.
+func (r *roster) troubles() (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.all)) {
+		if c, ok := r.all[name].(assistant.Checker); ok {
 			if err := c.Check(); err != nil {
 				lines = append(lines, fault.Public(err))
 			}
@@ -278,10 +278,10 @@ func modeOf(c config.Config) approval.Mode {
 	return approval.ModeEdit
 }
 
-// closeAgents ends all processes of agents.
-func (d *daemon) closeAgents() error {
+// close ends all processes of agents.
+func (r *roster) close() error {
 	var first error
-	for _, a := range d.assistants {
+	for _, a := range r.all {
 		if agent, is := a.(assistant.Agent); is {
 			if err := agent.Close(); err != nil && first == nil {
 				first = err

@@ -17,23 +17,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/chat"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
-	"remote-agent/internal/learn"
 	"remote-agent/internal/live"
-	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/queue"
-	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/resource"
 	"remote-agent/internal/store"
@@ -144,22 +140,16 @@ type daemon struct {
 	metrics *metrics.Metrics
 
 	platforms   platforms
-	assistants  map[assistant.Name]assistant.Assistant
+	roster      *roster
 	redact      *redact.Redactor
-	chores      background.Group          // what the pages have done beside their requests
-	missing     map[assistant.Name]string // agents that are not installed, and how to
+	chores      background.Group // what the pages have done beside their requests
 	programs    *programs
 	tools       *toolSets
 	notices     notices
 	space       *codebase.Workspace // nil without git
 	work        *work.Service
 	people      *people.Service
-	models      map[assistant.Name]assistant.Model // the model APIs
-	memory      *recollect.Service                 // nil with MEMORY=off
-	learner     *learn.Learner                     // nil if nothing is learned
-	judge       *learn.Judge                       // nil without a cheap model
-	embedder    *embed.Client                      // nil without an embeddings API
-	vectors     store.VectorState                  // as it was at the start
+	memory      remembering
 	files       *files.Store
 	intake      *files.Intake
 	transcriber *transcribe.Client // nil without a transcription API
@@ -181,7 +171,7 @@ type daemon struct {
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log},
-		missing: make(map[assistant.Name]string), retakes: make(chan retakeRequest)}
+		retakes: make(chan retakeRequest)}
 	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
@@ -210,7 +200,8 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.programs.open); err != nil {
 		return err
 	}
-	if err := d.buildAssistants(); err != nil {
+	var err error
+	if d.roster, err = newRoster(d.programs, d.plan.Conversations); err != nil {
 		return err
 	}
 	if err := d.buildAdapters(); err != nil {
@@ -275,8 +266,10 @@ func makeDataDir(dir string) error {
 // close closes what open opened, the database last.
 func (d *daemon) close() error {
 	var errs []error
-	errs = append(errs, d.closeAgents())
-	d.closeMemory()
+	if d.roster != nil {
+		errs = append(errs, d.roster.close())
+	}
+	d.memory.close()
 	if d.transcriber != nil {
 		d.transcriber.Close()
 	}

@@ -24,17 +24,17 @@ func (d *daemon) banner(ctx context.Context) {
 	if c.Assistant == config.AssistantDemo {
 		d.notices.say("  model     DEMO: scripted replies, not an AI. Run `bot setup model`, or set OPENAI_API_KEY.\n")
 	} else {
-		d.notices.say("  model     %s\n", d.modelLine())
+		d.notices.say("  model     %s\n", d.roster.line())
 	}
-	for _, line := range d.agentTroubles() {
+	for _, line := range d.roster.troubles() {
 		d.notices.say("  agent     %s\n", line)
 	}
-	d.notices.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
+	d.notices.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.programs.sandboxLine())
 	if !d.programs.outside.confined() {
 		d.notices.say("  network   %s\n", d.programs.outside.line())
 	}
-	if d.memory != nil && d.vectors.Todo != "" {
-		d.notices.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
+	if d.memory.service != nil && d.memory.vectors.Todo != "" {
+		d.notices.say("  memory    pgvector is not used: %s\n", d.memory.vectors.Todo)
 	}
 	d.sayPlatforms()
 	if d.env.Terminal {
@@ -45,22 +45,22 @@ func (d *daemon) banner(ctx context.Context) {
 }
 
 // sandboxLine says how far programs are confined; /status says by what.
-func (d *daemon) sandboxLine() string {
-	if d.programs.runner.Level().Full() {
+func (ps *programs) sandboxLine() string {
+	if ps.runner.Level().Full() {
 		return "full"
 	}
-	return d.programs.runner.Level().String()
+	return ps.runner.Level().String()
 }
 
-// modelLine says what answers new conversations, and what else there is.
-func (d *daemon) modelLine() string {
-	text := d.config.Assistant
-	if a := d.assistants[assistant.Name(text)]; a != nil && a.Model() != "" {
+// line says what answers new conversations, and what else there is.
+func (r *roster) line() string {
+	text := r.programs.config.Assistant
+	if a := r.all[assistant.Name(text)]; a != nil && a.Model() != "" {
 		text += ", " + a.Model()
 	}
 	var others []string
-	for name := range d.assistants {
-		if string(name) != d.config.Assistant && name != config.AssistantDemo {
+	for name := range r.all {
+		if string(name) != r.programs.config.Assistant && name != config.AssistantDemo {
 			others = append(others, string(name))
 		}
 	}

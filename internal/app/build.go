@@ -20,27 +20,36 @@ import (
 	webchat "remote-agent/internal/platform/web"
 )
 
-// buildAssistants builds what is configured. The demo is always there, for
-// conversations that began with it; it answers no other.
-func (d *daemon) buildAssistants() error {
-	d.assistants = make(map[assistant.Name]assistant.Assistant)
+// roster is the assistants that there are.
+type roster struct {
+	programs *programs
+	all      map[assistant.Name]assistant.Assistant
+	models   map[assistant.Name]assistant.Model // the model APIs among them
+	missing  map[assistant.Name]string          // agents that are not installed, and how to
+}
+
+// newRoster builds what is configured. The demo is always there, for conversations that
+// began with it; it answers no other. An agent has as many processes as conversations.
+// What an error leaves is to be closed, too.
+func newRoster(ps *programs, conversations int) (*roster, error) {
+	models, err := buildModels(ps.config, ps.log)
+	if err != nil {
+		return nil, err
+	}
+	r := &roster{programs: ps, all: make(map[assistant.Name]assistant.Assistant), models: models, missing: make(map[assistant.Name]string)}
 	scripted := demo.New(demo.Config{})
-	d.assistants[scripted.Name()] = scripted
-	var err error
-	if d.models, err = buildModels(d.config, d.log); err != nil {
-		return err
+	r.all[scripted.Name()] = scripted
+	for name, model := range models {
+		r.all[name] = loop.New(model, loop.Config{Log: ps.log})
 	}
-	for name, model := range d.models {
-		d.assistants[name] = loop.New(model, loop.Config{Log: d.log})
+	if err := r.addAgents(conversations); err != nil {
+		return r, err
 	}
-	if err := d.buildAgents(); err != nil {
-		return err
+	if _, ok := r.all[assistant.Name(ps.config.Assistant)]; !ok {
+		return r, fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
+			ps.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(r.all))), ", "))
 	}
-	if _, ok := d.assistants[assistant.Name(d.config.Assistant)]; !ok {
-		return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
-			d.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(d.assistants))), ", "))
-	}
-	return nil
+	return r, nil
 }
 
 func names(all map[assistant.Name]assistant.Assistant) map[string]bool {

@@ -44,7 +44,11 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.space != nil {
 		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
 	}
-	if err := d.buildMemory(ctx); err != nil {
+	d.memory = remembering{
+		config: d.config.Memory, store: d.store, redact: d.redact, now: d.env.Now, log: d.log, roster: d.roster, budget: d.budget,
+		halted: func() bool { return d.core.Halted().Halted() },
+	}
+	if err := d.memory.build(ctx); err != nil {
 		return err
 	}
 	if err := d.buildFiles(); err != nil {
@@ -59,7 +63,7 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.buildLearner(ctx, tiers)
+	d.memory.buildLearner(ctx, tiers)
 	placeholders := map[assistant.Name]bool{config.AssistantDemo: true}
 	if err := d.buildChat(placeholders); err != nil {
 		return err
@@ -73,13 +77,13 @@ func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 		Storage:     d.store,
 		Adapters:    d.platforms.adapters,
 		Redact:      d.redact,
-		Assistants:  d.assistants,
-		Missing:     d.missing,
+		Assistants:  d.roster.all,
+		Missing:     d.roster.missing,
 		Placeholder: placeholders,
 		Mode:        modeOf(d.config),
 		Tools:       d.tools,
 		People:      d.people,
-		Memory:      d.memory,
+		Memory:      d.memory.service,
 		Work:        d.work,
 		Workspace:   d.space,
 		Link:        d.signInLink,
@@ -118,12 +122,12 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Storage:        storage{d.store},
 		Commands:       d.chat,
 		Worktrees:      worktrees,
-		Memory:         d.memoryPort(),
-		Learner:        d.learnerPort(),
+		Memory:         d.memory.port(),
+		Learner:        d.memory.learnerPort(),
 		Files:          d.intake,
 		Queue:          d.queue,
 		Adapters:       d.platforms.adapters,
-		Assistants:     d.assistants,
+		Assistants:     d.roster.all,
 		Default:        assistant.Name(d.config.Assistant),
 		Placeholder:    placeholders,
 		Access:         accessRules(d.config),

@@ -72,7 +72,7 @@ func (d *daemon) ready(ctx context.Context) []web.Check {
 	if checks[0].Err == nil {
 		checks = append(checks, haltCheck(ctx, d.store))
 	}
-	return append(checks, d.memorySearch()...)
+	return append(checks, d.memory.check()...)
 }
 
 func pingCheck(ctx context.Context, s *store.Store) web.Check {

@@ -174,7 +174,7 @@ func (d *daemon) about() pages.About {
 			return transcript.Write(ctx, d.store, out, id, options)
 		},
 		People:   directory{d.people},
-		Memories: d.memoriesOf(),
+		Memories: d.memory.forPages(),
 		AuditSound: func(ctx context.Context) (string, error) {
 			said, err := auditSound(ctx, d.store, d.current().BackupDir)
 			return strings.Join(said, "; "), err

@@ -72,7 +72,7 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 	}
 	d.live.Store(&now)
 	for _, k := range modelsOf(now) {
-		if m, ok := d.models[assistant.Name(k.Assistant())].(assistant.Switcher); ok && k.Model() != "" {
+		if m, ok := d.roster.models[assistant.Name(k.Assistant())].(assistant.Switcher); ok && k.Model() != "" {
 			m.SetModel(k.Model())
 		}
 	}

@@ -114,12 +114,12 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	care := caretaker{d.store, d.files, d.work, d.tools, d.leases, d.config.Retention, d.log}
 	helper(d.space != nil, care.sweepWorktrees)
 	helper(d.space != nil, care.maintainRepositories)
-	if d.memory != nil {
-		helper(true, d.memory.Run)
+	if d.memory.service != nil {
+		helper(true, d.memory.service.Run)
+		helper(true, care.keepVectors)
 	}
-	helper(d.memory != nil, care.keepVectors)
-	if d.learner != nil {
-		helper(true, d.learner.Run)
+	if d.memory.learner != nil {
+		helper(true, d.memory.learner.Run)
 	}
 	helper(true, care.tidyFiles)
 	helper(true, d.relay.Run)

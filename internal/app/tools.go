@@ -63,7 +63,7 @@ type project struct {
 var _ orchestrator.Tools = (*toolSets)(nil)
 
 func (d *daemon) newToolSets() (*toolSets, error) {
-	t := &toolSets{config: d.config, agentTroubles: d.agentTroubles, runner: d.programs.runner, outside: d.programs.outside, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
+	t := &toolSets{config: d.config, agentTroubles: d.roster.troubles, runner: d.programs.runner, outside: d.programs.outside, memory: d.memory.service, store: d.store, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
