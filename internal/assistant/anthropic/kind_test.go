@@ -3,6 +3,7 @@ package anthropic
 import (
 	"testing"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/option"
 )
 
@@ -26,7 +27,7 @@ func TestKindMakesTheModelThatItsOptionsSay(t *testing.T) {
 		return k
 	}
 	plain := read(nil)
-	if want := (kind{model: "claude-sonnet-4-6", maxTokens: 16_000}); *plain != want || plain.Configured() || plain.Address() != defaultBaseURL {
+	if want := (kind{API: assistant.API{Name: Name, Official: defaultBaseURL, Asked: "claude-sonnet-4-6"}, maxTokens: 16_000}); *plain != want || plain.Configured() || plain.Address() != defaultBaseURL {
 		t.Errorf("without options: %+v", *plain)
 	}
 	k := read(map[string]string{
@@ -41,7 +42,7 @@ func TestKindMakesTheModelThatItsOptionsSay(t *testing.T) {
 	if !k.Configured() || m.key != "sk-ant" || m.address != "http://127.0.0.1:1/v1/messages" || m.Model() != "m" || m.maxTokens != 4097 || m.thinking != 4096 || m.effort != "xhigh" {
 		t.Errorf("made %+v", m)
 	}
-	if now := plain.WithLive(k).(*kind); now.model != "m" || now.Configured() {
+	if now := plain.WithLive(k).(*kind); now.Asked != "m" || now.Configured() {
 		t.Errorf("while it runs, it took %+v", now)
 	}
 	c := option.Check{Assistant: "anthropic", Sound: func(...string) bool { return true }}

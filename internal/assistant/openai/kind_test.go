@@ -3,6 +3,7 @@ package openai
 import (
 	"testing"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/option"
 )
 
@@ -26,7 +27,7 @@ func TestKindMakesTheModelThatItsOptionsSay(t *testing.T) {
 		return k
 	}
 	plain := read(nil)
-	if want := (kind{model: "gpt-5-mini"}); *plain != want || plain.Configured() || plain.Address() != defaultBaseURL {
+	if want := (kind{API: assistant.API{Name: Name, Official: defaultBaseURL, Asked: "gpt-5-mini"}}); *plain != want || plain.Configured() || plain.Address() != defaultBaseURL {
 		t.Errorf("without options: %+v", *plain)
 	}
 	k := read(map[string]string{"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/", "OPENAI_MODEL": "m"})
@@ -38,7 +39,7 @@ func TestKindMakesTheModelThatItsOptionsSay(t *testing.T) {
 	if !k.Configured() || m.key != "sk-other" || k.Address() != "http://127.0.0.1:1/v1" || m.public || m.Model() != "m" {
 		t.Errorf("made %+v", m)
 	}
-	if now := plain.WithLive(k).(*kind); now.model != "m" || now.Configured() {
+	if now := plain.WithLive(k).(*kind); now.Asked != "m" || now.Configured() {
 		t.Errorf("while it runs, it took %+v", now)
 	}
 	c := option.Check{Assistant: "openai", Sound: func(...string) bool { return true }}
