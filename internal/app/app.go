@@ -161,7 +161,7 @@ type daemon struct {
 	relay       *live.Relay   // tells other replicas of them
 	plan        resource.Plan // what of the configuration fits into this machine
 
-	retakes    chan retakeRequest
+	retakes    retakes
 	restarting atomic.Bool
 }
 
@@ -170,8 +170,10 @@ type daemon struct {
 // of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
-	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log},
-		retakes: make(chan retakeRequest)}
+	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log}}
+	if env.Reload != nil {
+		d.retakes = make(retakes)
+	}
 	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
@@ -214,7 +216,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core), API: d.api(), Pages: d.pages(), Log: d.log,
+		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,
 	})
 	if err := d.web.Listen(ctx); err != nil {

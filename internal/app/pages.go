@@ -37,7 +37,10 @@ func (d *daemon) pages() http.Handler {
 		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
-		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes, Talk: d.hear,
+		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
+		Talk: func(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
+			return d.platforms.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
+		},
 		Setup: d.setUp, Identity: identityOf(d.config.SignIn), Log: d.log.With("component", "pages"),
 	})
 }
@@ -222,11 +225,6 @@ func (pl *platforms) lights(cfg config.Config) (list []pages.Light) {
 		list = append(list, l)
 	}
 	return list
-}
-
-// hear takes what somebody says in the browser.
-func (d *daemon) hear(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
-	return d.platforms.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
 }
 
 // removeForSomebody deletes something of what was said, for a person in the browser.

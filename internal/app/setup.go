@@ -347,6 +347,6 @@ func (s *Setup) retake(ctx context.Context, c config.Config, made change) (t tak
 		return tellDaemon(ctx, c, made)
 	}
 	err = fault.New(fault.Unavailable, "It is stopping.")
-	s.env.daemon.askRetake(ctx, made, func(done taken, failed error) { t, err = done, failed })
+	s.env.daemon.retakes.ask(ctx, made, func(done taken, failed error) { t, err = done, failed })
 	return t, true, err
 }

@@ -41,7 +41,7 @@ func (d *daemon) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/console/", console.Handler(d.platforms.console))
 	mux.HandleFunc("POST /calls/{name}", d.serveCall)
-	mux.HandleFunc("POST /configuration", d.serveRetake)
+	mux.HandleFunc("POST /configuration", d.retakes.serve)
 	return mux
 }
 

@@ -80,7 +80,7 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 	t.ripgrep = lookPath("rg", d.env.Lookup)
 	var err error
 	var home string
-	if t.mcp, home, err = d.openMCP(); err != nil {
+	if t.mcp, home, err = openMCP(d.config, d.programs.outside, d.log); err != nil {
 		return nil, err
 	}
 	t.agents = &profileServers{outside: d.programs.outside, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
