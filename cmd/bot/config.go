@@ -26,5 +26,5 @@ type configExampleCommand struct{}
 
 // Run implements the command.
 func (configExampleCommand) Run(p *program) error {
-	return config.WriteExample(p.stdout, app.Platforms()...)
+	return config.WriteExample(p.stdout, app.Sections()...)
 }

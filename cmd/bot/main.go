@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string, proc process) int {
 	p.root.SetErr(proc.stderr)
 	p.root.SetArgs(args)
 	p.root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c) })
-	for _, f := range config.Flags(app.Platforms()...) {
+	for _, f := range config.Flags(app.Sections()...) {
 		commandline.AddOption(p.root, f.Name, f.Help, f.Group, f.Placeholder, func(text string) error { given[f.Name] = text; return nil })
 	}
 	p.root.PersistentPreRun = func(*cobra.Command, []string) {
@@ -160,6 +160,6 @@ func forOperator(err error) bool {
 		return false
 	default:
 		public := fault.Public(err)
-		return slices.ContainsFunc(config.Options(app.Platforms()...), func(o config.Option) bool { return strings.Contains(public, o.Name) })
+		return slices.ContainsFunc(config.Options(app.Sections()...), func(o config.Option) bool { return strings.Contains(public, o.Name) })
 	}
 }

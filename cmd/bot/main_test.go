@@ -89,7 +89,7 @@ func TestHelpOfServeListsTheOptions(t *testing.T) {
 	if r.code != exitOK || !strings.Contains(r.stdout, "--no-console") {
 		t.Errorf("code %d, or no flag of its own", r.code)
 	}
-	for _, o := range config.Options(app.Platforms()...) {
+	for _, o := range config.Options(app.Sections()...) {
 		if !strings.Contains(r.stdout, "--"+o.Flag()+" ") || !strings.Contains(r.stdout, "$"+o.Name) {
 			t.Errorf("no flag or variable for %s", o.Name)
 		}

@@ -23,7 +23,7 @@ func (setupCommand) Help() string {
 
 // Run implements the command.
 func (c setupCommand) Run(p *program) error {
-	cfg, _ := config.Inspect(p.source, app.Platforms()...) // what is wrong is for the steps to mend
+	cfg, _ := config.Inspect(p.source, app.Sections()...) // what is wrong is for the steps to mend
 	p.secrets = secrets(cfg, p.environ)
 	log, closeLog, err := p.newLogger(cfg, false)
 	if err != nil {

@@ -27,16 +27,16 @@ type knownAgent struct {
 }
 
 // knownAgents are the presets, and those of the operator.
-func (d *daemon) knownAgents() (all []knownAgent, err error) {
-	claude, err := acp.Claude(d.config.Agents.Claude)
+func (ps *programs) knownAgents() (all []knownAgent, err error) {
+	claude, err := acp.Claude(ps.config.Agents.Claude)
 	if err != nil {
 		return nil, err
 	}
-	codex, err := acp.Codex(d.config.Agents.Codex)
+	codex, err := acp.Codex(ps.config.Agents.Codex)
 	if err != nil {
 		return nil, err
 	}
-	others, err := acp.ParseAgents(d.config.Agents.Others)
+	others, err := acp.ParseAgents(ps.config.Agents.Others)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (d *daemon) knownAgents() (all []knownAgent, err error) {
 		agent  acp.Config
 		option string
 	}{{claude, "CLAUDE_COMMAND"}, {codex, "CODEX_COMMAND"}} {
-		asked := d.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(d.config.Origin(preset.option), "default")
+		asked := ps.config.Assistant == string(preset.agent.Name) || !strings.HasPrefix(ps.config.Origin(preset.option), "default")
 		all = append(all, knownAgent{config: preset.agent, asked: asked})
 	}
 	for _, c := range others {
@@ -55,11 +55,11 @@ func (d *daemon) knownAgents() (all []knownAgent, err error) {
 	}
 	for i := range all {
 		a := &all[i]
-		if a.home, err = filepath.Abs(filepath.Join(d.config.Agents.Home, string(a.config.Name))); err != nil {
+		if a.home, err = filepath.Abs(filepath.Join(ps.config.Agents.Home, string(a.config.Name))); err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "AGENT_HOME")
 		}
-		a.config.Log = d.log
-		a.config.Env = append(d.agentEnv(a.config.Name, a.home), a.config.Env...)
+		a.config.Log = ps.log
+		a.config.Env = append(ps.agentEnv(a.config.Name, a.home), a.config.Env...)
 		if a.config.Name == acp.CodexName && slices.ContainsFunc(a.config.Env, isCodexKey) {
 			a.config.Env = append(a.config.Env, codexUsesKey)
 		}
@@ -75,28 +75,28 @@ func isCodexKey(variable string) bool {
 	return strings.HasPrefix(variable, "CODEX_API_KEY=") || strings.HasPrefix(variable, "OPENAI_API_KEY=")
 }
 
-// buildAgents builds the external agents that are there. A preset whose program
+// addAgents builds the external agents that are there. A preset whose program
 // is not installed is left out, unless it was asked for: then it is unavailable
 // until it is installed.
-func (d *daemon) buildAgents() error {
-	all, err := d.knownAgents()
+func (r *roster) addAgents(conversations int) error {
+	all, err := r.programs.knownAgents()
 	for i := 0; i < len(all) && err == nil; i++ {
-		err = d.addAgent(all[i])
+		err = r.addAgent(all[i], conversations)
 	}
 	return err
 }
 
-func (d *daemon) addAgent(known knownAgent) error {
+func (r *roster) addAgent(known knownAgent, conversations int) error {
 	c := known.config
-	scratch, err := filepath.Abs(filepath.Join(d.config.DataDir, "scratch", string(c.Name)))
+	scratch, err := filepath.Abs(filepath.Join(r.programs.config.DataDir, "scratch", string(c.Name)))
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	c.Scratch, c.IdleTimeout = scratch, d.config.Agents.Idle
-	c.MaxProcesses = d.plan.Conversations
-	modes := sync.OnceValue(func() map[string]string { return d.modesOf(c.Name, known.home) })
+	c.Scratch, c.IdleTimeout = scratch, r.programs.config.Agents.Idle
+	c.MaxProcesses = conversations
+	modes := sync.OnceValue(func() map[string]string { return r.programs.modesOf(c.Name, known.home) })
 	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
-	start := d.startAgent(c.Name, known.home)
+	start := r.programs.startAgent(c.Name, known.home)
 	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		_ = modes() // what it configures is there before the agent reads it
 		return start(ctx, spec)
@@ -107,26 +107,26 @@ func (d *daemon) addAgent(known knownAgent) error {
 	}
 	if err := a.Check(); err != nil {
 		if !known.asked {
-			d.missing[c.Name] = fault.Public(err)
+			r.missing[c.Name] = fault.Public(err)
 			return nil
 		}
 		// It is there and says what is missing whenever somebody wants it, until the
 		// program is installed: the rest of the service does not need it.
-		d.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
+		r.programs.log.Warn("an agent is not available", "assistant", c.Name, "err", err)
 	}
 	for _, dir := range []string{known.home, scratch} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fault.Wrap(err, fault.Invalid, "make a folder for agents (AGENT_HOME, DATA_DIR)")
 		}
 	}
-	d.assistants[c.Name] = a
+	r.all[c.Name] = a
 	return nil
 }
 
-// agentTroubles says which agents cannot answer now, and why.
-func (d *daemon) agentTroubles() (lines []string) {
-	for _, name := range slices.Sorted(maps.Keys(d.assistants)) {
-		if c, ok := d.assistants[name].(assistant.Checker); ok {
+// troubles says which agents cannot answer now, and why.
+func (r *roster) troubles() (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.all)) {
+		if c, ok := r.all[name].(assistant.Checker); ok {
 			if err := c.Check(); err != nil {
 				lines = append(lines, fault.Public(err))
 			}
@@ -144,10 +144,10 @@ var agentModes = map[assistant.Name]map[string]string{
 
 // agentEnv is the environment of an agent: a home of its own, and the variables
 // that the operator names for it.
-func (d *daemon) agentEnv(agent assistant.Name, home string) []string {
+func (ps *programs) agentEnv(agent assistant.Name, home string) []string {
 	env := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
-	for _, name := range append([]string{"PATH", "TZ"}, agentVariables(agent, d.config.Agents.Env)...) {
-		if value, ok := d.lookup(name); ok && value != "" {
+	for _, name := range append([]string{"PATH", "TZ"}, agentVariables(agent, ps.config.Agents.Env)...) {
+		if value, ok := ps.lookup(name); ok && value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -155,26 +155,26 @@ func (d *daemon) agentEnv(agent assistant.Name, home string) []string {
 }
 
 // lookup finds a variable of the environment, or of what the options say.
-func (d *daemon) lookup(name string) (string, bool) {
-	if d.env.Lookup != nil {
-		if value, ok := d.env.Lookup(name); ok {
+func (ps *programs) lookup(name string) (string, bool) {
+	if ps.env.Lookup != nil {
+		if value, ok := ps.env.Lookup(name); ok {
 			return value, true
 		}
 	}
-	return d.config.Text(name)
+	return ps.config.Text(name)
 }
 
 // startAgent starts the process of an agent in the sandbox: the worktree and its
 // home to change, its own program to read, and its provider to talk to.
-func (d *daemon) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+func (ps *programs) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
 		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
 		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
-		if err := d.outside.connect(&program, d.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
+		if err := ps.outside.connect(&program, ps.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
 			return nil, err
 		}
-		p, err := d.runner.Command(context.WithoutCancel(ctx), program)
+		p, err := ps.runner.Command(context.WithoutCancel(ctx), program)
 		if err != nil {
 			return nil, err
 		}
@@ -278,10 +278,10 @@ func modeOf(c config.Config) approval.Mode {
 	return approval.ModeEdit
 }
 
-// closeAgents ends all processes of agents.
-func (d *daemon) closeAgents() error {
+// close ends all processes of agents.
+func (r *roster) close() error {
 	var first error
-	for _, a := range d.assistants {
+	for _, a := range r.all {
 		if agent, is := a.(assistant.Agent); is {
 			if err := agent.Close(); err != nil && first == nil {
 				first = err

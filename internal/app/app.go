@@ -17,31 +17,22 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/chat"
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/config"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
-	"remote-agent/internal/learn"
 	"remote-agent/internal/live"
-	"remote-agent/internal/memory/embed"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/people"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
-	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/queue"
-	"remote-agent/internal/recollect"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/resource"
-	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
-	"remote-agent/internal/terminal"
 	"remote-agent/internal/transcribe"
 	"remote-agent/internal/web"
 	"remote-agent/internal/work"
@@ -151,40 +142,29 @@ type daemon struct {
 	queue   queue.Queue
 	metrics *metrics.Metrics
 
-	adapters    []platform.Adapter
-	accounts    map[messages.Platform]platform.Account // what Check told
-	troubles    map[messages.Platform]error            // why Check failed, if it may pass
-	assistants  map[assistant.Name]assistant.Assistant
+	platforms   platforms
+	roster      *roster
 	redact      *redact.Redactor
-	links       links                     // to the platforms, as the pages show them
-	chores      background.Group          // what the pages have done beside their requests
-	missing     map[assistant.Name]string // agents that are not installed, and how to
-	runner      *sandbox.Runner
-	outside     *outside
+	chores      background.Group // what the pages have done beside their requests
+	programs    *programs
 	tools       *toolSets
-	console     *console.Adapter
-	screen      atomic.Pointer[terminal.Terminal] // set while the console has the terminal
-	space       *codebase.Workspace               // nil without git
+	notices     notices
+	space       *codebase.Workspace // nil without git
 	work        *work.Service
 	people      *people.Service
-	models      map[assistant.Name]assistant.Model // the model APIs
-	memory      *recollect.Service                 // nil with MEMORY=off
-	learner     *learn.Learner                     // nil if nothing is learned
-	judge       *learn.Judge                       // nil without a cheap model
-	embedder    *embed.Client                      // nil without an embeddings API
-	vectors     store.VectorState                  // as it was at the start
+	memory      remembering
 	files       *files.Store
 	intake      *files.Intake
 	transcriber *transcribe.Client // nil without a transcription API
 	chat        *chat.Handler
 	core        *orchestrator.Orchestrator
+	leases      leases
 	web         *web.Server
-	talk        *webchat.Adapter // conversations in the browser
-	changes     *live.Hub        // what tells open pages of changes
-	relay       *live.Relay      // tells other replicas of them
-	plan        resource.Plan    // what of the configuration fits into this machine
+	changes     *live.Hub     // what tells open pages of changes
+	relay       *live.Relay   // tells other replicas of them
+	plan        resource.Plan // what of the configuration fits into this machine
 
-	retakes    chan retakeRequest
+	retakes    retakes
 	restarting atomic.Bool
 }
 
@@ -193,9 +173,10 @@ type daemon struct {
 // of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
 // the operator to mend: its public text names the variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
-	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
-		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
-		missing: make(map[assistant.Name]string), retakes: make(chan retakeRequest)}
+	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log}}
+	if env.Reload != nil {
+		d.retakes = make(retakes)
+	}
 	d.live.Store(&cfg)
 	if err := d.open(ctx); err != nil {
 		return errors.Join(err, d.close())
@@ -213,29 +194,32 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.metrics = metrics.New(d.env.Version)
-	d.planResources(ctx)
+	d.programs = newPrograms(d.config, d.env)
+	d.programs.observe = d.metrics.Egress
+	d.plan = planResources(ctx, d.config, d.log)
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
 	// The schema, git's version and what the sandbox can do here are found out at the
 	// same time: none needs another, and two of them wait for other programs.
-	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.openSandbox); err != nil {
+	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.programs.open); err != nil {
 		return err
 	}
-	if err := d.buildAssistants(); err != nil {
+	var err error
+	if d.roster, err = newRoster(d.programs, d.plan.Conversations); err != nil {
 		return err
 	}
 	if err := d.buildAdapters(); err != nil {
 		return err
 	}
-	if err := d.checkAdapters(ctx); err != nil {
+	if err := d.platforms.check(ctx); err != nil {
 		return err
 	}
 	if err := d.buildCore(ctx); err != nil {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.webhooks(), API: d.api(), Pages: d.pages(), Log: d.log,
+		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,
 	})
 	if err := d.web.Listen(ctx); err != nil {
@@ -287,19 +271,18 @@ func makeDataDir(dir string) error {
 // close closes what open opened, the database last.
 func (d *daemon) close() error {
 	var errs []error
-	errs = append(errs, d.closeAgents())
-	d.closeMemory()
+	if d.roster != nil {
+		errs = append(errs, d.roster.close())
+	}
+	d.memory.close()
 	if d.transcriber != nil {
 		d.transcriber.Close()
 	}
 	if d.tools != nil {
 		errs = append(errs, d.tools.close())
 	}
-	if d.runner != nil {
-		errs = append(errs, d.runner.Close())
-	}
-	if d.outside != nil {
-		errs = append(errs, d.outside.proxy.Close())
+	if d.programs != nil {
+		errs = append(errs, d.programs.close())
 	}
 	if d.space != nil {
 		errs = append(errs, d.space.Close())

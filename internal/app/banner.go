@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,69 +10,57 @@ import (
 	"remote-agent/internal/config"
 )
 
-// notices is where the program tells what it does: the console's screen where
-// there is one, else stderr, so that a pipe gets answers only.
-func (d *daemon) notices() io.Writer {
-	if screen := d.screen.Load(); screen != nil {
-		return screen
-	}
-	if d.env.Terminal {
-		return d.env.Stdout
-	}
-	return d.env.Stderr
-}
-
 // banner says what is on, what is off, and how to turn it on.
 func (d *daemon) banner(ctx context.Context) {
 	c := d.config
-	d.say("Remote Agent %s\n\n", d.env.Version)
+	d.notices.say("Remote Agent %s\n\n", d.env.Version)
 	if c.Database.Driver == config.DriverSQLite {
-		d.say("  data      %s (SQLite)\n", c.Database.Path)
+		d.notices.say("  data      %s (SQLite)\n", c.Database.Path)
 	} else {
-		d.say("  data      PostgreSQL; files in %s\n", c.DataDir)
+		d.notices.say("  data      PostgreSQL; files in %s\n", c.DataDir)
 	}
-	d.say("  http      http://%s  /healthz /readyz /metrics\n", d.web.Addr())
+	d.notices.say("  http      http://%s  /healthz /readyz /metrics\n", d.web.Addr())
 	d.sayPages(ctx)
 	if c.Assistant == config.AssistantDemo {
-		d.say("  model     DEMO: scripted replies, not an AI. Run `bot setup model`, or set OPENAI_API_KEY.\n")
+		d.notices.say("  model     DEMO: scripted replies, not an AI. Run `bot setup model`, or set OPENAI_API_KEY.\n")
 	} else {
-		d.say("  model     %s\n", d.modelLine())
+		d.notices.say("  model     %s\n", d.roster.line())
 	}
-	for _, line := range d.agentTroubles() {
-		d.say("  agent     %s\n", line)
+	for _, line := range d.roster.troubles() {
+		d.notices.say("  agent     %s\n", line)
 	}
-	d.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.sandboxLine())
-	if !d.outside.confined() {
-		d.say("  network   %s\n", d.outside.line())
+	d.notices.say("  tools     mode %s; sandbox %s\n", c.Tools.Mode, d.programs.sandboxLine())
+	if !d.programs.outside.confined() {
+		d.notices.say("  network   %s\n", d.programs.outside.line())
 	}
-	if d.memory != nil && d.vectors.Todo != "" {
-		d.say("  memory    pgvector is not used: %s\n", d.vectors.Todo)
+	if d.memory.service != nil && d.memory.vectors.Todo != "" {
+		d.notices.say("  memory    pgvector is not used: %s\n", d.memory.vectors.Todo)
 	}
 	d.sayPlatforms()
 	if d.env.Terminal {
-		d.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
-		d.say("\nType a message, or /help. Ctrl-C stops an answer; press it twice to quit.\n")
+		d.notices.say("  log       %s\n", filepath.Join(c.DataDir, "log", "bot.log"))
+		d.notices.say("\nType a message, or /help. Ctrl-C stops an answer; press it twice to quit.\n")
 	}
-	d.say("\n")
+	d.notices.say("\n")
 }
 
 // sandboxLine says how far programs are confined; /status says by what.
-func (d *daemon) sandboxLine() string {
-	if d.runner.Level().Full() {
+func (ps *programs) sandboxLine() string {
+	if ps.runner.Level().Full() {
 		return "full"
 	}
-	return d.runner.Level().String()
+	return ps.runner.Level().String()
 }
 
-// modelLine says what answers new conversations, and what else there is.
-func (d *daemon) modelLine() string {
-	text := d.config.Assistant
-	if a := d.assistants[assistant.Name(text)]; a != nil && a.Model() != "" {
+// line says what answers new conversations, and what else there is.
+func (r *roster) line() string {
+	text := r.programs.config.Assistant
+	if a := r.all[assistant.Name(text)]; a != nil && a.Model() != "" {
 		text += ", " + a.Model()
 	}
 	var others []string
-	for name := range d.assistants {
-		if string(name) != d.config.Assistant && name != config.AssistantDemo {
+	for name := range r.all {
+		if string(name) != r.programs.config.Assistant && name != config.AssistantDemo {
 			others = append(others, string(name))
 		}
 	}

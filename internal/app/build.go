@@ -3,8 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
-	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,35 +11,45 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/assistant/anthropic"
 	"remote-agent/internal/assistant/demo"
 	"remote-agent/internal/assistant/loop"
-	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	webchat "remote-agent/internal/platform/web"
-	"remote-agent/internal/terminal"
-	"remote-agent/internal/wording"
 )
 
-// buildAssistants builds what is configured. The demo is always there, for
-// conversations that began with it; it answers no other.
-func (d *daemon) buildAssistants() error {
-	d.assistants = make(map[assistant.Name]assistant.Assistant)
-	d.models = make(map[assistant.Name]assistant.Model)
+// roster is the assistants that there are.
+type roster struct {
+	programs *programs
+	all      map[assistant.Name]assistant.Assistant
+	models   map[assistant.Name]assistant.Model // the model APIs among them
+	missing  map[assistant.Name]string          // agents that are not installed, and how to
+}
+
+// newRoster builds what is configured. The demo is always there, for conversations that
+// began with it; it answers no other. An agent has as many processes as conversations.
+// What an error leaves is to be closed, too.
+func newRoster(ps *programs, conversations int) (*roster, error) {
+	models, err := buildModels(ps.config, ps.log)
+	if err != nil {
+		return nil, err
+	}
+	r := &roster{programs: ps, all: make(map[assistant.Name]assistant.Assistant), models: models, missing: make(map[assistant.Name]string)}
 	scripted := demo.New(demo.Config{})
-	d.assistants[scripted.Name()] = scripted
-	if err := d.buildModels(); err != nil {
-		return err
+	r.all[scripted.Name()] = scripted
+	for name, model := range models {
+		r.all[name] = loop.New(model, loop.Config{Log: ps.log})
 	}
-	if err := d.buildAgents(); err != nil {
-		return err
+	if err := r.addAgents(conversations); err != nil {
+		return r, err
 	}
-	if _, ok := d.assistants[assistant.Name(d.config.Assistant)]; !ok {
-		return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
-			d.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(d.assistants))), ", "))
+	if _, ok := r.all[assistant.Name(ps.config.Assistant)]; !ok {
+		return r, fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
+			ps.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(r.all))), ", "))
 	}
-	return nil
+	return r, nil
 }
 
 func names(all map[assistant.Name]assistant.Assistant) map[string]bool {
@@ -51,47 +60,49 @@ func names(all map[assistant.Name]assistant.Assistant) map[string]bool {
 	return out
 }
 
-// buildModels builds the assistants that ask a model API and run our tools.
-func (d *daemon) buildModels() error {
-	if c := d.config.Anthropic; c.Configured() {
-		model, err := anthropic.New(anthropic.Config{
-			APIKey: c.APIKey.Reveal(), BaseURL: c.BaseURL, Model: c.Model,
-			MaxTokens: c.MaxTokens, ThinkingBudget: c.ThinkingTokens, Effort: c.Effort, Log: d.log,
-		})
-		if err != nil {
-			return err
+// modelsOf returns the model APIs of a configuration.
+func modelsOf(cfg config.Config) []assistant.Kind { return sectionsOf[assistant.Kind](cfg) }
+
+// modelOf returns the model API that is the assistant of new conversations; false if
+// something else is.
+func modelOf(cfg config.Config) (assistant.Kind, bool) {
+	all := modelsOf(cfg)
+	i := slices.IndexFunc(all, func(k assistant.Kind) bool { return k.Assistant() == cfg.Assistant })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], true
+}
+
+// buildModels builds the model APIs that are configured.
+func buildModels(cfg config.Config, log *slog.Logger) (map[assistant.Name]assistant.Model, error) {
+	models := make(map[assistant.Name]assistant.Model)
+	for _, k := range modelsOf(cfg) {
+		if !k.Configured() {
+			continue
 		}
-		d.models[model.Name()] = model
-		d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
+		model, err := k.New(log)
+		if err != nil {
+			return nil, err
+		}
+		models[model.Name()] = model
 	}
-	if !d.config.OpenAI.Configured() {
-		return nil
-	}
-	model, err := openai.New(openai.Config{
-		APIKey:  d.config.OpenAI.APIKey.Reveal(),
-		BaseURL: d.config.OpenAI.BaseURL,
-		Model:   d.config.OpenAI.Model,
-		Log:     d.log,
-	})
-	if err != nil {
-		return err
-	}
-	d.models[model.Name()] = model
-	d.assistants[model.Name()] = loop.New(model, loop.Config{Log: d.log})
-	return nil
+	return models, nil
 }
 
 func (d *daemon) buildAdapters() error {
-	d.addConsole()
-	d.talk = webchat.New(d.store, d.log)
-	d.adapters = append(d.adapters, d.talk)
+	d.platforms = platforms{
+		config: d.config, store: d.store, log: d.log, console: d.newConsole(), talk: webchat.New(d.store, d.log),
+		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
+	}
+	d.platforms.adapters = []platform.Adapter{d.platforms.console, d.platforms.talk}
 	return d.addPlatforms()
 }
 
-// checkAdapters asks each platform who the bot is. Refused credentials stop the
+// check asks each platform who the bot is. Refused credentials stop the
 // start; a platform that does not answer is retried while running.
-func (d *daemon) checkAdapters(ctx context.Context) error {
-	for _, a := range d.adapters {
+func (pl *platforms) check(ctx context.Context) error {
+	for _, a := range pl.adapters {
 		checker, ok := a.(platform.Checker)
 		if !ok {
 			continue
@@ -101,20 +112,20 @@ func (d *daemon) checkAdapters(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			d.accounts[a.Platform()] = account
-			d.warnScopes(ctx, a)
+			pl.accounts[a.Platform()] = account
+			pl.warnScopes(ctx, a)
 		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
 			return err
 		default:
-			d.troubles[a.Platform()] = err
-			d.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
+			pl.troubles[a.Platform()] = err
+			pl.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
 		}
 	}
 	return nil
 }
 
 // warnScopes names what a platform would have to grant for everything to work.
-func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
+func (pl *platforms) warnScopes(ctx context.Context, a platform.Adapter) {
 	var missing []string
 	switch scoped := a.(type) {
 	case interface{ MissingScopes() []string }:
@@ -123,17 +134,17 @@ func (d *daemon) warnScopes(ctx context.Context, a platform.Adapter) {
 		missing = scoped.MissingPermissions()
 	}
 	if len(missing) > 0 {
-		d.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
+		pl.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
 			"platform", a.Platform(), "missing", strings.Join(missing, " "))
 	}
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.
-func (d *daemon) webhooks() map[string]http.Handler {
+func (pl *platforms) webhooks(to platform.Sink) map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
-	for _, a := range d.adapters {
-		if hook, ok := a.(platform.WebhookReceiver); ok && d.intakeOf(a) == platform.OverHTTP {
-			handlers[string(a.Platform())] = d.links.watch(a.Platform(), hook.Webhook(d.core))
+	for _, a := range pl.adapters {
+		if hook, ok := a.(platform.WebhookReceiver); ok && pl.intakeOf(a) == platform.OverHTTP {
+			handlers[string(a.Platform())] = pl.links.watch(a.Platform(), hook.Webhook(to))
 		}
 	}
 	return handlers
@@ -142,11 +153,11 @@ func (d *daemon) webhooks() map[string]http.Handler {
 // offerOwnership prints a one-time owner link for each platform that nobody may
 // use yet, and sets the platforms' menus.
 func (d *daemon) offerOwnership(ctx context.Context) {
-	for _, a := range d.adapters {
-		if menu, ok := a.(platform.Menu); ok && d.troubles[a.Platform()] == nil {
+	for _, a := range d.platforms.adapters {
+		if menu, ok := a.(platform.Menu); ok && d.platforms.troubles[a.Platform()] == nil {
 			go d.setMenu(ctx, menu)
 		}
-		if a == platform.Adapter(d.console) || a == platform.Adapter(d.talk) {
+		if a == platform.Adapter(d.platforms.console) || a == platform.Adapter(d.platforms.talk) {
 			continue
 		}
 		code := rand.Text()
@@ -154,12 +165,12 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 		if err != nil {
 			d.log.ErrorContext(ctx, "could not make an owner link", "platform", a.Platform(), "err", err)
 		}
-		if offered && d.logsOnly() {
+		if offered && d.notices.logsOnly() {
 			d.log.WarnContext(ctx, "nobody may talk to the bot here yet: become its owner within 15 minutes",
-				"platform", a.Platform(), "link", ownerLink(a, d.accounts[a.Platform()], code))
+				"platform", a.Platform(), "link", ownerLink(a, d.platforms.accounts[a.Platform()], code))
 		} else if offered {
-			d.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
-				a.Platform(), ownerLink(a, d.accounts[a.Platform()], code))
+			d.notices.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
+				a.Platform(), ownerLink(a, d.platforms.accounts[a.Platform()], code))
 		}
 	}
 }
@@ -179,31 +190,4 @@ func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
 	if err := menu.SetMenu(ctx, d.chat.Menu(menu.Capabilities())); err != nil && ctx.Err() == nil {
 		d.log.WarnContext(ctx, "could not set the menu of commands", "platform", menu.Platform(), "err", err)
 	}
-}
-
-// logsOnly reports whether nothing but the log may be written.
-func (d *daemon) logsOnly() bool { return d.env.LogOnly && !d.env.Terminal }
-
-// bannerIndent is where the lines of the banner say something, in columns.
-const bannerIndent = 12
-
-// say writes to the person who started the program. The start must not depend
-// on somebody reading it.
-func (d *daemon) say(format string, args ...any) {
-	if d.env.Quiet {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if d.logsOnly() {
-		for line := range strings.Lines(text) {
-			if line = wording.OneLine(line); line != "" {
-				d.log.Info(line, "component", "start") //nolint:sloglint // what is said on a screen elsewhere
-			}
-		}
-		return
-	}
-	if d.env.Terminal {
-		text = terminal.Fold(terminalOf(d.env), text, bannerIndent)
-	}
-	_, _ = io.WriteString(d.notices(), text) // a closed terminal
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
+	"remote-agent/internal/work"
 )
 
 const (
@@ -27,11 +29,22 @@ const (
 	pruneLease = "care/retention"       // whoever has it removes, of several replicas
 )
 
+// caretaker does now and then what nobody waits for.
+type caretaker struct {
+	store     *store.Store
+	files     *files.Store
+	work      *work.Service // nil without git
+	tools     *toolSets
+	leases    leases
+	retention config.Retention
+	log       *slog.Logger
+}
+
 // sweepRetention removes what is older than RETENTION_* allows, now and then. Of
 // several replicas one does it at a time: what it leaves is soon done for the others.
-func (d *daemon) sweepRetention(ctx context.Context) {
+func (c caretaker) sweepRetention(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		d.pruneAlone(ctx, d.core.Owner()) // whose leases are void when this process dies
+		c.pruneAlone(ctx)
 		if !sleep(ctx, pruneEvery) {
 			return
 		}
@@ -39,21 +52,21 @@ func (d *daemon) sweepRetention(ctx context.Context) {
 }
 
 // pruneAlone removes what is past its retention, unless another replica does.
-func (d *daemon) pruneAlone(ctx context.Context, owner string) {
-	if !d.acquireNamed(ctx, pruneLease, owner) {
+func (c caretaker) pruneAlone(ctx context.Context) {
+	if !c.leases.acquire(ctx, pruneLease) {
 		return
 	}
-	defer d.releaseNamed(ctx, pruneLease, owner)
+	defer c.leases.release(ctx, pruneLease)
 	var done pruned
-	err := d.whileHeld(ctx, pruneLease, owner, func(ctx context.Context) (err error) {
-		done, err = prune(ctx, d.store, d.files, d.config.Retention)
+	err := c.leases.whileHeld(ctx, pruneLease, func(ctx context.Context) (err error) {
+		done, err = prune(ctx, c.store, c.files, c.retention)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "could not remove all data that is past its retention", "err", err)
+		c.log.WarnContext(ctx, "could not remove all data that is past its retention", "err", err)
 	}
 	if done != (pruned{}) {
-		d.log.InfoContext(ctx, "removed data that is past its retention",
+		c.log.InfoContext(ctx, "removed data that is past its retention",
 			"bodies", done.expired[store.ExpiringBodies], "deliveries", done.expired[store.ExpiringDeliveries],
 			"checkpoints", done.expired[store.ExpiringCheckpoints], "buttons", done.expired[store.ExpiringButtons],
 			"sessions", done.Sessions, "messages", done.Messages, "files", done.files)

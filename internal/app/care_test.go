@@ -51,16 +51,17 @@ func TestOneReplicaPrunesAtATime(t *testing.T) {
 		})
 		return n
 	}
-	d := &daemon{store: s, log: slog.New(slog.DiscardHandler), config: config.Config{Retention: config.Retention{Raw: month}}}
+	log := slog.New(slog.DiscardHandler)
+	care := caretaker{store: s, leases: leases{s, log, "me"}, retention: config.Retention{Raw: month}, log: log}
 	in(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.AcquireNamed(ctx, pruneLease, "another", time.Minute)
 		return err
 	})
-	if d.pruneAlone(t.Context(), "me"); left() != events {
+	if care.pruneAlone(t.Context()); left() != events {
 		t.Errorf("%d of %d bodies are left although another replica has the lease", left(), events)
 	}
 	in(func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseNamed(ctx, pruneLease, "another") })
-	if d.pruneAlone(t.Context(), "me"); left() != 0 {
+	if care.pruneAlone(t.Context()); left() != 0 {
 		t.Errorf("%d bodies are left", left())
 	}
 	in(func(ctx context.Context, tx *store.Tx) error {

@@ -29,19 +29,19 @@ var (
 )
 
 // modesOf are the modes of an agent for our own.
-func (d *daemon) modesOf(name assistant.Name, home string) map[string]string {
-	if name != acp.CodexName || !d.runner.Level().Files {
+func (ps *programs) modesOf(name assistant.Name, home string) map[string]string {
+	if name != acp.CodexName || !ps.runner.Level().Files {
 		return agentModes[name]
 	}
-	if elsewhere, ok := d.lookup("CODEX_HOME"); ok && elsewhere != "" && filepath.Clean(elsewhere) != filepath.Join(home, ".codex") {
+	if elsewhere, ok := ps.lookup("CODEX_HOME"); ok && elsewhere != "" && filepath.Clean(elsewhere) != filepath.Join(home, ".codex") {
 		return agentModes[name] // it is the operator's
 	}
 	ours, err := addCodexProfile(home)
 	switch {
 	case err != nil:
-		d.log.Warn("could not configure Codex for the sandbox; its commands will ask or fail", "err", err)
+		ps.log.Warn("could not configure Codex for the sandbox; its commands will ask or fail", "err", err)
 	case !ours:
-		d.log.Warn("the configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
+		ps.log.Warn("the configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
 	default:
 		mode := "permission-profile:" + codexProfile
 		return map[string]string{"ask": "read-only", "plan": "read-only", "edit": mode, "auto": mode}

@@ -79,9 +79,9 @@ func TestCodexHomeIsNotLeft(t *testing.T) {
 func TestCodexUsesTheKeyThatItIsGiven(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"CODEX_API_KEY": true, "OPENAI_API_KEY": true, "ANTHROPIC_API_KEY": false} {
-		c, _ := config.Inspect(config.Source{Environ: []string{"DATA_DIR=" + t.TempDir()}}, Platforms()...)
-		d := newExamination(c, Env{Log: slog.New(slog.DiscardHandler), Lookup: func(asked string) (string, bool) { return "sk-0123456789", asked == name }})
-		agents, err := d.knownAgents()
+		c, _ := config.Inspect(config.Source{Environ: []string{"DATA_DIR=" + t.TempDir()}}, Sections()...)
+		ps := newPrograms(c, Env{Log: slog.New(slog.DiscardHandler), Lookup: func(asked string) (string, bool) { return "sk-0123456789", asked == name }})
+		agents, err := ps.knownAgents()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,16 +12,15 @@ import (
 	"remote-agent/internal/terminal"
 )
 
-// addConsole makes the adapter of the console.
-func (d *daemon) addConsole() {
-	d.console = console.New(console.Config{
+// newConsole makes the adapter of the console.
+func (d *daemon) newConsole() *console.Adapter {
+	return console.New(console.Config{
 		State: func(ctx context.Context, key messages.ConversationKey) (idle bool, questions []string, err error) {
 			return d.core.Idle(ctx, key)
 		},
 		Commands: func() []string { return d.chat.Names() },
 		Chat:     d.consoleChat(),
 	})
-	d.adapters = append(d.adapters, d.console)
 }
 
 // consoleChat returns what happens at this process's own console; nil if it has none.
@@ -34,7 +33,7 @@ func (d *daemon) consoleChat() func(ctx context.Context, b console.Backend) erro
 	case d.env.Terminal:
 		chat := TerminalChat(d.config, d.env)
 		chat.Opened = func(t *terminal.Terminal) {
-			d.screen.Store(t)
+			d.notices.screen.Store(t)
 			if d.env.Screen != nil {
 				d.env.Screen(t)
 			}

@@ -17,9 +17,9 @@ import (
 
 // modelTiers returns the model tiers: those of the database (seed 004's
 // models_config), with what the options say written over them.
-func (d *daemon) modelTiers(ctx context.Context, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
+func modelTiers(ctx context.Context, s *store.Store, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
 	var tiers map[string]spend.Tier
-	err := d.store.InTx(ctx, func(tx *store.Tx) error {
+	err := s.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		if tiers, err = tx.Tiers(ctx); err != nil || len(wanted) == 0 {
 			return err
@@ -44,7 +44,11 @@ func (d *daemon) buildCore(ctx context.Context) error {
 	if d.space != nil {
 		d.work = work.New(work.Config{Store: d.store, Workspace: d.space, Log: d.log})
 	}
-	if err := d.buildMemory(ctx); err != nil {
+	d.memory = remembering{
+		config: d.config.Memory, store: d.store, redact: d.redact, now: d.env.Now, log: d.log, roster: d.roster, budget: d.budget,
+		halted: func() bool { return d.core.Halted().Halted() },
+	}
+	if err := d.memory.build(ctx); err != nil {
 		return err
 	}
 	if err := d.buildFiles(); err != nil {
@@ -55,11 +59,11 @@ func (d *daemon) buildCore(ctx context.Context) error {
 		return err
 	}
 	d.tools = tools
-	tiers, err := d.modelTiers(ctx, d.config.Tiers)
+	tiers, err := modelTiers(ctx, d.store, d.config.Tiers)
 	if err != nil {
 		return err
 	}
-	d.buildLearner(ctx, tiers)
+	d.memory.buildLearner(ctx, tiers)
 	placeholders := map[assistant.Name]bool{config.AssistantDemo: true}
 	if err := d.buildChat(placeholders); err != nil {
 		return err
@@ -71,15 +75,15 @@ func (d *daemon) buildCore(ctx context.Context) error {
 func (d *daemon) buildChat(placeholders map[assistant.Name]bool) (err error) {
 	d.chat, err = chat.New(chat.Config{
 		Storage:     d.store,
-		Adapters:    d.adapters,
+		Adapters:    d.platforms.adapters,
 		Redact:      d.redact,
-		Assistants:  d.assistants,
-		Missing:     d.missing,
+		Assistants:  d.roster.all,
+		Missing:     d.roster.missing,
 		Placeholder: placeholders,
 		Mode:        modeOf(d.config),
 		Tools:       d.tools,
 		People:      d.people,
-		Memory:      d.memory,
+		Memory:      d.memory.service,
 		Work:        d.work,
 		Workspace:   d.space,
 		Link:        d.signInLink,
@@ -106,7 +110,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Tools:          d.tools,
 		Mode:           modeOf(d.config),
 		Pairing:        d.config.Pairing,
-		Confined:       d.runner.Level().Files,
+		Confined:       d.programs.runner.Level().Files,
 		SecondApprover: d.config.Tools.SecondApprover,
 		MaxRounds:      d.config.Tools.MaxRounds,
 		Budget:         spend.Budget(d.config.Budget),
@@ -118,12 +122,12 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Storage:        storage{d.store},
 		Commands:       d.chat,
 		Worktrees:      worktrees,
-		Memory:         d.memoryPort(),
-		Learner:        d.learnerPort(),
+		Memory:         d.memory.port(),
+		Learner:        d.memory.learnerPort(),
 		Files:          d.intake,
 		Queue:          d.queue,
-		Adapters:       d.adapters,
-		Assistants:     d.assistants,
+		Adapters:       d.platforms.adapters,
+		Assistants:     d.roster.all,
 		Default:        assistant.Name(d.config.Assistant),
 		Placeholder:    placeholders,
 		Access:         accessRules(d.config),
@@ -144,5 +148,6 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 	}
 	d.chat.Bind(core)
 	d.core = core
+	d.leases = leases{d.store, d.log, core.Owner()}
 	return nil
 }

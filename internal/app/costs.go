@@ -28,10 +28,10 @@ const (
 
 // sumUsage sums up what was used on days that are over, now and then, so that sums of
 // years are there at once. Two replicas that do it at a time do the same.
-func (d *daemon) sumUsage(ctx context.Context) {
+func (c caretaker) sumUsage(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		if err := sumUsage(ctx, d.store, time.Now()); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not sum up what was used; sums of costs take longer until that is done", "err", err)
+		if err := sumUsage(ctx, c.store, time.Now()); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "could not sum up what was used; sums of costs take longer until that is done", "err", err)
 		}
 		if !sleep(ctx, sumUsageEvery) {
 			return

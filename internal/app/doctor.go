@@ -1,23 +1,22 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/metrics"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/resource"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -27,52 +26,55 @@ import (
 // Doctor examines the installation that cfg describes, and changes nothing: the daemon
 // may run or not. Offline, nothing is asked over the network.
 func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) doctor.Report {
-	d := newExamination(cfg, env)
-	return doctor.Run(ctx, d.checks(offline), offline, d.redact.String)
+	e := newExamination(cfg, env)
+	return doctor.Run(ctx, e.checks(offline), offline, e.redact.String)
 }
 
 // examine runs the checks of some areas only.
 func examine(ctx context.Context, cfg config.Config, env Env, areas ...string) doctor.Report {
-	d := newExamination(cfg, env)
-	checks := slices.DeleteFunc(d.checks(false), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
-	return doctor.Run(ctx, checks, false, d.redact.String)
+	e := newExamination(cfg, env)
+	checks := slices.DeleteFunc(e.checks(false), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
+	return doctor.Run(ctx, checks, false, e.redact.String)
 }
 
-// newExamination returns a daemon that never runs.
-func newExamination(cfg config.Config, env Env) *daemon {
-	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env),
-		accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error),
-		missing: make(map[assistant.Name]string), metrics: metrics.New(env.Version)}
-	d.live.Store(&cfg)
-	return d
+// examination is one look at an installation.
+type examination struct {
+	config config.Config
+	env    Env
+	log    *slog.Logger
+	redact *redact.Redactor
+}
+
+func newExamination(cfg config.Config, env Env) *examination {
+	return &examination{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env)}
 }
 
 // checks returns all checks, in the order of the report. Offline, those of programs keep
 // them from the network.
-func (d *daemon) checks(offline bool) []doctor.Check {
+func (e *examination) checks(offline bool) []doctor.Check {
 	checks := []doctor.Check{
-		{Area: "system", Run: d.examineFolder},
-		{Area: "system", Run: d.examineClock, Online: true},
-		{Area: "system", Run: d.examineGit},
-		{Area: "system", Run: d.examineSandbox},
-		{Area: "database", Run: d.examineDatabase},
-		{Area: "database", Run: func(context.Context) []doctor.Finding { return []doctor.Finding{d.examineBackup(time.Now())} }},
+		{Area: "system", Run: e.examineFolder},
+		{Area: "system", Run: e.examineClock, Online: true},
+		{Area: "system", Run: e.examineGit},
+		{Area: "system", Run: e.examineSandbox},
+		{Area: "database", Run: e.examineDatabase},
+		{Area: "database", Run: func(context.Context) []doctor.Finding { return []doctor.Finding{e.examineBackup(time.Now())} }},
 	}
-	checks = append(checks, d.modelChecks()...)
-	checks = append(checks, d.platformChecks()...)
+	checks = append(checks, e.modelChecks()...)
+	checks = append(checks, e.platformChecks()...)
 	return append(checks,
-		doctor.Check{Area: "agents", Run: func(ctx context.Context) []doctor.Finding { return d.examineAgents(ctx, offline) }},
-		doctor.Check{Area: "tools", Run: func(ctx context.Context) []doctor.Finding { return d.examineMCP(ctx, offline) }},
-		doctor.Check{Area: "web", Run: d.examineAddress, Online: true},
-		doctor.Check{Area: "access", Run: d.examineAccess},
+		doctor.Check{Area: "agents", Run: func(ctx context.Context) []doctor.Finding { return e.examineAgents(ctx, offline) }},
+		doctor.Check{Area: "tools", Run: func(ctx context.Context) []doctor.Finding { return e.examineMCP(ctx, offline) }},
+		doctor.Check{Area: "web", Run: e.examineAddress, Online: true},
+		doctor.Check{Area: "access", Run: e.examineAccess},
 	)
 }
 
 func one(f doctor.Finding) []doctor.Finding { return []doctor.Finding{f} }
 
 // examineFolder proves that DATA_DIR can be written to, with a file that it removes.
-func (d *daemon) examineFolder(context.Context) []doctor.Finding {
-	dir := d.config.DataDir
+func (e *examination) examineFolder(context.Context) []doctor.Finding {
+	dir := e.config.DataDir
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return one(doctor.Found("folder", doctor.Skip, dir+" does not exist yet; the first start creates it", ""))
 	}
@@ -83,7 +85,7 @@ func (d *daemon) examineFolder(context.Context) []doctor.Finding {
 	_ = f.Close()
 	_ = os.Remove(f.Name())
 	found := one(doctor.Found("folder", doctor.OK, dir+" is writable", ""))
-	if err := d.diskCheck(); err != nil {
+	if err := diskCheck(e.config); err != nil {
 		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
 	}
 	if free, ok := resource.DiskFree(dir); ok {
@@ -100,8 +102,8 @@ const (
 )
 
 // examineClock compares the clock with the one of a server that is used anyway.
-func (d *daemon) examineClock(ctx context.Context) []doctor.Finding {
-	base := d.clockServer()
+func (e *examination) examineClock(ctx context.Context) []doctor.Finding {
+	base := e.clockServer()
 	if base == "" {
 		return one(doctor.Found("clock", doctor.Skip, "no server to compare with is configured", ""))
 	}
@@ -132,25 +134,24 @@ func (d *daemon) examineClock(ctx context.Context) []doctor.Finding {
 }
 
 // clockServer is the address of a model API; empty if there is none.
-func (d *daemon) clockServer() string {
-	switch {
-	case d.config.OpenAI.Configured():
-		return cmp.Or(d.config.OpenAI.BaseURL, "https://api.openai.com/v1")
-	case d.config.Anthropic.Configured():
-		return cmp.Or(d.config.Anthropic.BaseURL, "https://api.anthropic.com")
+func (e *examination) clockServer() string {
+	for _, k := range modelsOf(e.config) {
+		if k.Configured() {
+			return k.Address()
+		}
 	}
 	return ""
 }
 
-func (d *daemon) examineGit(ctx context.Context) []doctor.Finding {
+func (e *examination) examineGit(ctx context.Context) []doctor.Finding {
 	root, err := os.MkdirTemp("", "doctor-*") // nothing is made in WORKSPACE_PATH
 	if err != nil {
 		return one(doctor.Found("git", doctor.Skip, "cannot create a temporary folder", ""))
 	}
 	defer os.RemoveAll(root) //nolint:errcheck // it is temporary
-	cfg := d.config
+	cfg := e.config
 	cfg.WorkspacePath = root
-	w, err := newWorkspace(ctx, cfg, d.log, nil)
+	w, err := newWorkspace(ctx, cfg, e.log, nil)
 	if err != nil {
 		return one(doctor.Failed("git", err, "install git 2.31 or newer"))
 	}
@@ -160,13 +161,13 @@ func (d *daemon) examineGit(ctx context.Context) []doctor.Finding {
 
 // examineSandbox works in a folder of its own: that of the daemon holds the files of
 // programs that run.
-func (d *daemon) examineSandbox(context.Context) []doctor.Finding {
+func (e *examination) examineSandbox(context.Context) []doctor.Finding {
 	const fix = "see \"Sandbox\" in docs/operations.md"
-	places, err := placesOf(d.config)
+	places, err := placesOf(e.config)
 	if err != nil {
 		return one(doctor.Failed("sandbox", err, fix))
 	}
-	runner, err := d.newRunner(places, "") //nolint:contextcheck // what it tries is bounded by itself
+	runner, err := newPrograms(e.config, e.env).newRunner(places, "") //nolint:contextcheck // what it tries is bounded by itself
 	if err != nil {
 		return one(doctor.Failed("sandbox", err, fix))
 	}
@@ -177,14 +178,14 @@ func (d *daemon) examineSandbox(context.Context) []doctor.Finding {
 	return one(doctor.Found("sandbox", doctor.OK, "assistants' programs are fully confined", ""))
 }
 
-func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
-	db := d.config.Database
+func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
+	db := e.config.Database
 	if db.Driver == config.DriverSQLite {
 		if _, err := os.Stat(db.Path); os.IsNotExist(err) {
 			return one(doctor.Found("database", doctor.Skip, "none yet; the first start creates it", ""))
 		}
 	}
-	s, err := openStore(ctx, d.config, d.env, false)
+	s, err := openStore(ctx, e.config, e.env, false)
 	if err != nil {
 		return one(doctor.Failed("database", err, "see \"Backup and restore\" in docs/operations.md"))
 	}
@@ -195,20 +196,20 @@ func (d *daemon) examineDatabase(ctx context.Context) []doctor.Finding {
 	} else {
 		found = append(found, doctor.Found("schema", doctor.OK, "up to date", ""))
 	}
-	if err := explainDamage(d.config, s.CheckIntegrity(ctx)); err != nil {
+	if err := explainDamage(e.config, s.CheckIntegrity(ctx)); err != nil {
 		return append(found, doctor.Failed("integrity", err, "bot backup restore, or bot salvage"))
 	}
 	return append(found, doctor.Found("integrity", doctor.OK, "no damage found", ""))
 }
 
 // examineBackup looks for a backup that is new enough.
-func (d *daemon) examineBackup(now time.Time) doctor.Finding {
-	if _, err := os.Stat(d.config.Database.Path); d.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
+func (e *examination) examineBackup(now time.Time) doctor.Finding {
+	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
 		return doctor.Found("backup", doctor.Skip, "nothing to back up yet", "")
 	}
-	newest, ok := newestBackup(d.config.BackupDir)
+	newest, ok := newestBackup(e.config.BackupDir)
 	if !ok {
-		return doctor.Found("backup", doctor.Warn, "no backup in "+d.config.BackupDir, "bot backup create")
+		return doctor.Found("backup", doctor.Warn, "no backup in "+e.config.BackupDir, "bot backup create")
 	}
 	age := now.Sub(newest.Manifest.CreatedAt).Round(time.Minute)
 	if age > oldBackup {
@@ -218,9 +219,9 @@ func (d *daemon) examineBackup(now time.Time) doctor.Finding {
 }
 
 // platformChecks prove the credentials of the platforms that are on, and more.
-func (d *daemon) platformChecks() []doctor.Check {
+func (e *examination) platformChecks() []doctor.Check {
 	var checks []doctor.Check
-	for _, k := range kindsOf(d.config) {
+	for _, k := range kindsOf(e.config) {
 		area := string(k.Platform())
 		if !k.On() {
 			checks = append(checks, doctor.Check{Area: area, Run: func(context.Context) []doctor.Finding {
@@ -228,13 +229,13 @@ func (d *daemon) platformChecks() []doctor.Check {
 			}})
 			continue
 		}
-		checks = append(checks, doctor.Check{Area: area, Online: true, Run: func(ctx context.Context) []doctor.Finding { return d.examinePlatform(ctx, k) }})
+		checks = append(checks, doctor.Check{Area: area, Online: true, Run: func(ctx context.Context) []doctor.Finding { return e.examinePlatform(ctx, k) }})
 	}
 	return checks
 }
 
-func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.Finding {
-	a, err := d.adapterFor(k)
+func (e *examination) examinePlatform(ctx context.Context, k platform.Kind) []doctor.Finding {
+	a, err := e.adapterFor(k)
 	if err != nil {
 		return one(doctor.Failed("options", err, "bot config show"))
 	}
@@ -253,16 +254,16 @@ func (d *daemon) examinePlatform(ctx context.Context, k platform.Kind) []doctor.
 		return one(doctor.Found("account", doctor.Warn, fault.Public(err), "try again: bot doctor"))
 	}
 	found := one(doctor.Found("account", doctor.OK, account.Name+" answers", ""))
-	if e, ok := a.(platform.Examiner); ok {
-		found = append(found, e.Examine(ctx)...)
+	if examiner, ok := a.(platform.Examiner); ok {
+		found = append(found, examiner.Examine(ctx)...)
 	}
 	return found
 }
 
 // adapterFor makes an adapter that asks the platform, and receives nothing.
-func (d *daemon) adapterFor(k platform.Kind) (platform.Adapter, error) {
+func (e *examination) adapterFor(k platform.Kind) (platform.Adapter, error) {
 	return k.New(platform.Surroundings{
-		PublicURL: d.config.PublicURL, GitToken: d.config.Git.Token.Reveal(), Log: d.log, Observe: func(string) {},
+		PublicURL: e.config.PublicURL, GitToken: e.config.Git.Token.Reveal(), Log: e.log, Observe: func(string) {},
 		Commands: func() []string { return nil },
 		Engaged:  func(context.Context, messages.ConversationKey) (bool, error) { return false, nil },
 		Cursor:   noCursor{},
@@ -276,10 +277,10 @@ func (noCursor) Load(context.Context, string) (string, error) { return "", nil }
 func (noCursor) Save(context.Context, string, string) error   { return nil }
 
 // examineAccess says who may get in.
-func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
+func (e *examination) examineAccess(ctx context.Context) []doctor.Finding {
 	var found []doctor.Finding
 	owners, on := 0, 0
-	for _, k := range kindsOf(d.config) {
+	for _, k := range kindsOf(e.config) {
 		if !k.On() {
 			continue
 		}
@@ -297,7 +298,7 @@ func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
 		found = one(doctor.Found("strangers", doctor.OK, "strangers are refused", ""))
 	}
 	if owners == 0 {
-		n, err := d.countOwners(ctx)
+		n, err := e.countOwners(ctx)
 		if err != nil {
 			return append(found, doctor.Found("owners", doctor.Skip, "cannot count them: "+fault.Public(err), ""))
 		}
@@ -310,12 +311,12 @@ func (d *daemon) examineAccess(ctx context.Context) []doctor.Finding {
 	return append(found, doctor.Found("owners", doctor.OK, wording.Count(owners, "owner", "owners"), ""))
 }
 
-func (d *daemon) countOwners(ctx context.Context) (n int, err error) {
-	if _, err := os.Stat(filepath.Clean(d.config.Database.Path)); d.config.Database.Driver == config.DriverSQLite && err != nil {
+func (e *examination) countOwners(ctx context.Context) (n int, err error) {
+	if _, err := os.Stat(filepath.Clean(e.config.Database.Path)); e.config.Database.Driver == config.DriverSQLite && err != nil {
 		return 0, nil //nolint:nilerr // there is no database, and so no owner
 	}
-	err = withStore(ctx, d.config, d.env, false, func(s *store.Store) error {
-		list, err := newPeople(d.config, s, nil, nil).List(ctx)
+	err = withStore(ctx, e.config, e.env, false, func(s *store.Store) error {
+		list, err := newPeople(e.config, s, nil, nil).List(ctx)
 		for _, person := range list {
 			if person.Role == sessions.Owner && person.Account.Platform != console.Name {
 				n++

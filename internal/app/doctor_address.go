@@ -12,12 +12,12 @@ import (
 )
 
 // examineAddress asks the daemon under the address that the internet knows it by.
-func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
-	if d.config.PublicURL == "" {
+func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
+	if e.config.PublicURL == "" {
 		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
 	}
 	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+"/healthz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.config.PublicURL+"/healthz", http.NoBody)
 	if err != nil {
 		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is not a valid address", fix))
 	}
@@ -32,14 +32,14 @@ func (d *daemon) examineAddress(ctx context.Context) []doctor.Finding {
 		return one(doctor.Found("PUBLIC_URL", doctor.Fail, fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode), fix))
 	}
 	found := one(doctor.Found("PUBLIC_URL", doctor.OK, req.URL.Host+" reaches the daemon", ""))
-	return append(found, d.examineStream(ctx, client))
+	return append(found, examineStream(ctx, client, e.config.PublicURL))
 }
 
 // examineStream finds out whether what stands in front of the daemon holds back what pages
 // that are open wait for: the answer comes in two parts with a pause between.
-func (d *daemon) examineStream(ctx context.Context, client *http.Client) doctor.Finding {
+func examineStream(ctx context.Context, client *http.Client, publicURL string) doctor.Finding {
 	unknown := func(why string) doctor.Finding { return doctor.Found("stream", doctor.Skip, why, "") }
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.config.PublicURL+web.StreamPath, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, publicURL+web.StreamPath, http.NoBody)
 	if err != nil {
 		return unknown("is not a valid address")
 	}

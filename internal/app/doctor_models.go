@@ -19,17 +19,17 @@ import (
 )
 
 // modelChecks ask each model API once.
-func (d *daemon) modelChecks() []doctor.Check {
-	d.assistants, d.models = make(map[assistant.Name]assistant.Assistant), make(map[assistant.Name]assistant.Model)
-	if err := d.buildModels(); err != nil {
+func (e *examination) modelChecks() []doctor.Check {
+	models, err := buildModels(e.config, e.log)
+	if err != nil {
 		return []doctor.Check{{Area: "models", Run: func(context.Context) []doctor.Finding { return one(doctor.Failed("options", err, "bot config show")) }}}
 	}
 	var checks []doctor.Check
-	for _, name := range slices.Sorted(maps.Keys(d.models)) {
-		m := d.models[name]
-		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, d.config.ContextTokens) }})
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		m := models[name]
+		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, e.config.ContextTokens) }})
 	}
-	if len(checks) == 0 && d.config.Assistant == config.AssistantDemo {
+	if len(checks) == 0 && e.config.Assistant == config.AssistantDemo {
 		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
 			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
 		}})

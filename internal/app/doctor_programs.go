@@ -27,25 +27,25 @@ import (
 // with the same environment, and in the homes that they have. What has no home yet gets one
 // that is removed, so that nothing is made for the daemon by another user.
 type bench struct {
-	*daemon
+	*programs
 
 	temporary string
 	offline   bool
 }
 
-func (d *daemon) openBench(offline bool) (b *bench, err error) {
-	places, err := placesOf(d.config)
+func (e *examination) openBench(offline bool) (b *bench, err error) {
+	places, err := placesOf(e.config)
 	if err != nil {
 		return nil, err
 	}
-	b = &bench{daemon: newExamination(d.config, d.env), offline: offline}
+	b = &bench{programs: newPrograms(e.config, e.env), offline: offline}
 	if b.temporary, err = os.MkdirTemp("", "doctor-*"); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "make a temporary folder")
 	}
 	if b.runner, err = b.newRunner(places, ""); err == nil {
 		b.log = slog.New(slog.DiscardHandler) // what is refused to them is no finding
 		b.outside, err = b.openOutside()
-		b.log = d.log
+		b.log = e.log
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.close())
@@ -55,11 +55,7 @@ func (d *daemon) openBench(offline bool) (b *bench, err error) {
 }
 
 func (b *bench) close() error {
-	var err error
-	if b.runner != nil {
-		err = b.runner.Close()
-	}
-	return errors.Join(err, os.RemoveAll(b.temporary))
+	return errors.Join(b.programs.close(), os.RemoveAll(b.temporary))
 }
 
 // home returns the home of a program, or a temporary one if it has none.
@@ -81,10 +77,10 @@ func (b *bench) unsafe() string {
 	return ""
 }
 
-// programs runs checks of programs on a bench, all at once, and returns what they found in
+// onBench runs checks of programs on a bench, all at once, and returns what they found in
 // their order.
-func (d *daemon) programs(offline bool, area string, checks func(b *bench) []func() []doctor.Finding) []doctor.Finding {
-	b, err := d.openBench(offline)
+func (e *examination) onBench(offline bool, area string, checks func(b *bench) []func() []doctor.Finding) []doctor.Finding {
+	b, err := e.openBench(offline)
 	if err != nil {
 		return one(doctor.Failed(area, err, "see \"Sandbox\" in docs/operations.md"))
 	}
@@ -101,8 +97,8 @@ func (d *daemon) programs(offline bool, area string, checks func(b *bench) []fun
 
 // examineAgents proves of the external agents that they start, which version they have, and
 // that somebody has logged them in. No model is asked.
-func (d *daemon) examineAgents(ctx context.Context, offline bool) []doctor.Finding {
-	agents, err := d.knownAgents()
+func (e *examination) examineAgents(ctx context.Context, offline bool) []doctor.Finding {
+	agents, err := newPrograms(e.config, e.env).knownAgents()
 	if err != nil {
 		return one(doctor.Failed("options", err, "bot config show"))
 	}
@@ -120,7 +116,7 @@ func (d *daemon) examineAgents(ctx context.Context, offline bool) []doctor.Findi
 	if len(there) == 0 {
 		return found
 	}
-	return append(d.programs(offline, "agents", func(b *bench) (checks []func() []doctor.Finding) { //nolint:contextcheck // what the sandbox tries is bounded by itself
+	return append(e.onBench(offline, "agents", func(b *bench) (checks []func() []doctor.Finding) { //nolint:contextcheck // what the sandbox tries is bounded by itself
 		for _, a := range there {
 			checks = append(checks, func() []doctor.Finding { return b.examineAgent(ctx, a) })
 		}
@@ -194,21 +190,21 @@ func loginCommand(a knownAgent) string {
 }
 
 // examineMCP proves of each MCP server that it can be connected to and has tools.
-func (d *daemon) examineMCP(ctx context.Context, offline bool) []doctor.Finding {
+func (e *examination) examineMCP(ctx context.Context, offline bool) []doctor.Finding {
 	const none = "MCP servers"
-	servers, err := readMCPConfig(d.config)
+	servers, err := readMCPConfig(e.config)
 	if err != nil {
-		return one(doctor.Failed(none, err, "mend "+d.config.Tools.MCPConfig))
+		return one(doctor.Failed(none, err, "mend "+e.config.Tools.MCPConfig))
 	}
-	folder, err := filepath.Abs(filepath.Join(d.config.DataDir, "mcp"))
+	folder, err := filepath.Abs(filepath.Join(e.config.DataDir, "mcp"))
 	if err != nil {
 		return one(doctor.Failed(none, err, "bot config show"))
 	}
 	var all []knownServer
 	for _, s := range startable(servers) {
-		all = append(all, knownServer{Server: s, shown: s.Name, home: filepath.Join(folder, filepath.Base(s.Name)), mend: "correct its entry in " + d.config.Tools.MCPConfig})
+		all = append(all, knownServer{Server: s, shown: s.Name, home: filepath.Join(folder, filepath.Base(s.Name)), mend: "correct its entry in " + e.config.Tools.MCPConfig})
 	}
-	for _, p := range d.profilesNow(ctx) {
+	for _, p := range e.profilesNow(ctx) {
 		for _, s := range startable(p.MCPServers) {
 			all = append(all, knownServer{
 				Server: s, shown: p.Title() + " " + s.Name, home: filepath.Join(folder+"-profiles", p.ID, filepath.Base(s.Name)), mend: "bot agent edit " + p.Title(),
@@ -218,7 +214,7 @@ func (d *daemon) examineMCP(ctx context.Context, offline bool) []doctor.Finding 
 	if len(all) == 0 {
 		return one(doctor.Found(none, doctor.Skip, "none configured", ""))
 	}
-	return d.programs(offline, none, func(b *bench) (checks []func() []doctor.Finding) { //nolint:contextcheck // as above
+	return e.onBench(offline, none, func(b *bench) (checks []func() []doctor.Finding) { //nolint:contextcheck // as above
 		for _, s := range all {
 			checks = append(checks, func() []doctor.Finding { return one(b.examineServer(ctx, s)) })
 		}
@@ -235,11 +231,11 @@ type knownServer struct {
 
 // profilesNow are the profiles in the database, if it can be read: another check tells
 // that.
-func (d *daemon) profilesNow(ctx context.Context) (all []profile.Profile) {
-	if _, err := os.Stat(d.config.Database.Path); d.config.Database.Driver == config.DriverSQLite && err != nil {
+func (e *examination) profilesNow(ctx context.Context) (all []profile.Profile) {
+	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && err != nil {
 		return nil
 	}
-	_ = withStore(ctx, d.config, d.env, false, func(s *store.Store) error {
+	_ = withStore(ctx, e.config, e.env, false, func(s *store.Store) error {
 		return s.InRead(ctx, func(tx *store.Tx) (err error) {
 			all, err = tx.ListAgents(ctx, "")
 			return err

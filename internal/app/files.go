@@ -46,14 +46,14 @@ func (d *daemon) buildFiles() error {
 
 // tidyFiles removes now and then what crashes have left of files, and such as no
 // message came to have.
-func (d *daemon) tidyFiles(ctx context.Context) {
+func (c caretaker) tidyFiles(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		err := d.files.Tidy(ctx)
+		err := c.files.Tidy(ctx)
 		if err == nil {
-			_, err = d.files.Sweep(ctx)
+			_, err = c.files.Sweep(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not tidy the files that people attached", "err", err)
+			c.log.WarnContext(ctx, "could not tidy the files that people attached", "err", err)
 		}
 		if !sleep(ctx, tidyEvery) {
 			return

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 
@@ -59,37 +61,65 @@ func below(dir, p string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// openSandbox finds out how programs can be confined here. The error with
+// programs is how programs of assistants run here: which agents there are and what they
+// find in their environment, the sandbox, and the way to the network.
+type programs struct {
+	config  config.Config
+	env     Env
+	log     *slog.Logger
+	observe func(kind, outcome string) // told of every wish to connect; may be nil
+
+	runner  *sandbox.Runner // nil before open
+	outside *outside        // nil before open
+}
+
+func newPrograms(cfg config.Config, env Env) *programs {
+	return &programs{config: cfg, env: env, log: env.Log}
+}
+
+// open finds out how programs can be confined here. The error with
 // SANDBOX=strict says what is missing.
-func (d *daemon) openSandbox(ctx context.Context) error {
-	places, err := placesOf(d.config)
+func (ps *programs) open(ctx context.Context) error {
+	places, err := placesOf(ps.config)
 	if err != nil {
 		return err
 	}
-	if d.runner, err = d.newRunner(places, places.private); err != nil { //nolint:contextcheck // it finds out once, and bounds that itself
+	if ps.runner, err = ps.newRunner(places, places.private); err != nil { //nolint:contextcheck // it finds out once, and bounds that itself
 		return err
 	}
-	if level := d.runner.Level(); !level.Full() {
-		d.log.WarnContext(ctx, "programs of assistants are not fully confined here", "sandbox", level.String())
+	if level := ps.runner.Level(); !level.Full() {
+		ps.log.WarnContext(ctx, "programs of assistants are not fully confined here", "sandbox", level.String())
 	}
-	if d.outside, err = d.openOutside(); err != nil {
+	if ps.outside, err = ps.openOutside(); err != nil {
 		return err
 	}
-	if !d.outside.confined() {
-		d.log.WarnContext(ctx, "programs with a network cannot be limited to their hosts here", "network", d.outside.line())
+	if !ps.outside.confined() {
+		ps.log.WarnContext(ctx, "programs with a network cannot be limited to their hosts here", "network", ps.outside.line())
 	}
 	return nil
 }
 
 // newRunner finds out how programs can be confined here. dir is where they have their
 // temporary files, and belongs to one process; empty for a folder that Close removes.
-func (d *daemon) newRunner(p places, dir string) (*sandbox.Runner, error) {
-	c := d.config.Tools
+func (ps *programs) newRunner(p places, dir string) (*sandbox.Runner, error) {
+	c := ps.config.Tools
 	return sandbox.New(sandbox.Config{
-		Mode: sandbox.Mode(c.Sandbox), Log: d.log, Dir: dir,
-		ReadOnly: c.ReadPaths, Hidden: append(p.hidden, p.files(config.EnvFiles(d.env.EnvFile)...)...), Grantable: p.areas,
-		Env: d.env.Lookup, AllowedEnv: c.Env, Without: d.env.SandboxWithout,
+		Mode: sandbox.Mode(c.Sandbox), Log: ps.log, Dir: dir,
+		ReadOnly: c.ReadPaths, Hidden: append(p.hidden, p.files(config.EnvFiles(ps.env.EnvFile)...)...), Grantable: p.areas,
+		Env: ps.env.Lookup, AllowedEnv: c.Env, Without: ps.env.SandboxWithout,
 	})
+}
+
+// close ends the way to the network and removes the temporary files.
+func (ps *programs) close() error {
+	var errs []error
+	if ps.runner != nil {
+		errs = append(errs, ps.runner.Close())
+	}
+	if ps.outside != nil {
+		errs = append(errs, ps.outside.proxy.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // places are the folders of the service, as the sandbox has to know them.

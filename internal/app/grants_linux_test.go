@@ -45,7 +45,8 @@ var levels = map[string][]string{
 // confinement is a service as the programs of its assistants meet it.
 type confinement struct {
 	t      testing.TB
-	d      *daemon
+	d      *programs
+	space  *codebase.Workspace
 	repo   codebase.Repo
 	tree   codebase.Tree
 	tools  *toolSets
@@ -56,7 +57,7 @@ type confinement struct {
 	doors   []string // files that no program may make
 }
 
-func newConfinement(t *testing.T, without []string, change ...func(*daemon)) *confinement {
+func newConfinement(t *testing.T, without []string, change ...func(*programs)) *confinement {
 	t.Helper()
 	around, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -68,17 +69,17 @@ func newConfinement(t *testing.T, without []string, change ...func(*daemon)) *co
 	cfg.Agents.Home, cfg.Database = filepath.Join(data, "agents"), config.Database{Driver: config.DriverSQLite, Path: filepath.Join(data, "bot.db")}
 	cfg.Tools.Sandbox = "best"
 	log := slog.New(slog.DiscardHandler)
-	c.d = &daemon{config: cfg, log: log, env: Env{Log: log, Lookup: os.LookupEnv, SandboxWithout: without}}
+	c.d = &programs{config: cfg, log: log, env: Env{Log: log, Lookup: os.LookupEnv, SandboxWithout: without}}
 	for _, f := range change {
 		f(c.d)
 	}
-	if err := c.d.openSandbox(t.Context()); err != nil {
+	if err := c.d.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = c.d.runner.Close(), c.d.outside.proxy.Close() })
 	c.tools = &toolSets{config: c.d.config, runner: c.d.runner, outside: c.d.outside, homes: c.dir(data, "homes")}
 	c.openCodebase(data)
-	other, err := c.d.space.Worktree(t.Context(), c.repo, "another conversation")
+	other, err := c.space.Worktree(t.Context(), c.repo, "another conversation")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func (c *confinement) openCodebase(data string) {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = space.Close() })
-	c.d.space = space
+	c.space = space
 	if c.repo, err = space.Clone(c.t.Context(), server.URL("acme/web"), nil); err != nil {
 		c.t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func (c *confinement) openCodebase(data string) {
 
 func (c *confinement) worktree() codebase.Tree {
 	c.t.Helper()
-	tree, err := c.d.space.Worktree(c.t.Context(), c.repo, "conversation")
+	tree, err := c.space.Worktree(c.t.Context(), c.repo, "conversation")
 	if err != nil {
 		c.t.Fatal(err)
 	}

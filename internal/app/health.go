@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -12,33 +13,31 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/resource"
+	"remote-agent/internal/store"
 	"remote-agent/internal/web"
 )
 
 // planResources compares what the configuration asks for with what this machine
 // gives, lowers what does not fit, and warns.
-func (d *daemon) planResources(ctx context.Context) {
+func planResources(ctx context.Context, cfg config.Config, log *slog.Logger) resource.Plan {
 	limits := resource.Read(os.DirFS("/"))
-	want := resource.Want{Conversations: d.config.MaxConversations}
-	switch d.config.Assistant {
-	case config.AssistantOpenAI, config.AssistantAnthropic, config.AssistantDemo:
-	default:
-		want.Agents = true
-	}
-	for _, k := range kindsOf(d.config) {
+	_, asks := modelOf(cfg)
+	want := resource.Want{Conversations: cfg.MaxConversations, Agents: !asks && cfg.Assistant != config.AssistantDemo}
+	for _, k := range kindsOf(cfg) {
 		if k.On() {
 			want.Platforms++
 		}
 	}
-	if d.config.Database.Driver == config.DriverPostgres {
+	if cfg.Database.Driver == config.DriverPostgres {
 		want.Database = 20
 	}
-	d.plan = resource.Make(limits, want)
-	for _, warning := range d.plan.Warnings {
-		d.log.WarnContext(ctx, "configuration", "warning", warning)
+	plan := resource.Make(limits, want)
+	for _, warning := range plan.Warnings {
+		log.WarnContext(ctx, "configuration", "warning", warning)
 	}
-	d.log.DebugContext(ctx, "planned resources", "descriptors", limits.Descriptors, "memory_bytes", limits.Memory,
-		"conversations", d.plan.Conversations, "connections_in", d.plan.Web, "connections_per_platform", d.plan.PerPlatform)
+	log.DebugContext(ctx, "planned resources", "descriptors", limits.Descriptors, "memory_bytes", limits.Memory,
+		"conversations", plan.Conversations, "connections_in", plan.Web, "connections_per_platform", plan.PerPlatform)
+	return plan
 }
 
 // LimitMemory has the garbage collector work harder before the memory limit of the
@@ -57,7 +56,7 @@ const pingTimeout = time.Second
 // ready implements /readyz: whether what comes in can be stored and worked on. A
 // platform that is away does not make the service unready.
 func (d *daemon) ready(ctx context.Context) []web.Check {
-	checks := []web.Check{d.pingCheck(ctx)}
+	checks := []web.Check{pingCheck(ctx, d.store)}
 	if checks[0].Err == nil { // otherwise they would only say the same
 		checks = append(checks,
 			web.Check{Name: "schema", Err: d.store.CheckSchema(ctx)},
@@ -66,28 +65,28 @@ func (d *daemon) ready(ctx context.Context) []web.Check {
 		)
 	}
 	checks = append(checks,
-		web.Check{Name: "disk", Err: d.diskCheck()},
+		web.Check{Name: "disk", Err: diskCheck(d.config)},
 		web.Check{Name: "descriptors", Err: resource.CheckDescriptors()},
 		web.Check{Name: "workers", Err: d.core.Ready()},
 	)
 	if checks[0].Err == nil {
-		checks = append(checks, d.haltCheck(ctx))
+		checks = append(checks, haltCheck(ctx, d.store))
 	}
-	return append(checks, d.memorySearch()...)
+	return append(checks, d.memory.check()...)
 }
 
-func (d *daemon) pingCheck(ctx context.Context) web.Check {
+func pingCheck(ctx context.Context, s *store.Store) web.Check {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	return web.Check{Name: "database", Err: d.store.Ping(ctx)}
+	return web.Check{Name: "database", Err: s.Ping(ctx)}
 }
 
 // diskCheck looks where the database is, on SQLite, and where everything else is.
-func (d *daemon) diskCheck() error {
-	if err := resource.CheckDisk(d.config.DataDir); err != nil || d.config.Database.Driver != config.DriverSQLite {
+func diskCheck(cfg config.Config) error {
+	if err := resource.CheckDisk(cfg.DataDir); err != nil || cfg.Database.Driver != config.DriverSQLite {
 		return err
 	}
-	return resource.CheckDisk(filepath.Dir(d.config.Database.Path))
+	return resource.CheckDisk(filepath.Dir(cfg.Database.Path))
 }
 
 // explainDamage adds to a fault.Damaged of the database what an operator can do: put

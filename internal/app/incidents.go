@@ -3,15 +3,18 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/incident"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/people"
 	"remote-agent/internal/platform"
@@ -32,7 +35,13 @@ const (
 
 // incidents tells owners in their chats of trouble with the service.
 type incidents struct {
-	d *daemon
+	config    config.Config
+	store     *store.Store
+	people    *people.Service
+	platforms *platforms
+	core      *orchestrator.Orchestrator
+	leases    leases
+	log       *slog.Logger
 
 	// leads is whether this replica is the one that tells. While the database is away
 	// it is whoever was when that began.
@@ -52,10 +61,9 @@ type privateChat struct {
 	key          messages.ConversationKey
 }
 
-// watchIncidents runs until ctx ends.
-func (d *daemon) watchIncidents(ctx context.Context) {
-	i := &incidents{d: d}
-	alone := d.store.Dialect() != string(migrations.Postgres)
+// watch runs until ctx ends.
+func (i *incidents) watch(ctx context.Context) {
+	alone := i.store.Dialect() != string(migrations.Postgres)
 	i.leads.Store(alone)
 	i.led.Store(alone)
 	elected := make(chan struct{})
@@ -65,9 +73,9 @@ func (d *daemon) watchIncidents(ctx context.Context) {
 	}()
 	defer func() { <-elected }()
 	if !alone {
-		i.reach = &reach{d.store, d.core.Owner()}
+		i.reach = &reach{i.store, i.leases.owner}
 	}
-	var watch incident.Watch
+	var state incident.Watch
 	platforms := time.Now() // the start asked them
 	for first := true; first || sleep(ctx, lookEvery); first = false {
 		if !i.storeWorks(ctx) {
@@ -77,15 +85,15 @@ func (d *daemon) watchIncidents(ctx context.Context) {
 		var seen []incident.Condition
 		if time.Since(platforms) >= platformsEvery {
 			platforms = time.Now()
-			seen = i.platforms(ctx) // also of who does not lead: the others are to know
+			seen = i.unreachable(ctx) // also of who does not lead: the others are to know
 		}
 		if !i.leads.Load() {
-			i.known, watch = nil, incident.Watch{}
+			i.known, state = nil, incident.Watch{}
 			continue
 		}
 		seen = append(seen, i.backup(time.Now()), i.budget(ctx))
-		if err := watch.Observe(ctx, time.Now(), i, seen...); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not tell the owners about an incident; retrying", "err", err)
+		if err := state.Observe(ctx, time.Now(), i, seen...); err != nil && ctx.Err() == nil {
+			i.log.WarnContext(ctx, "could not tell the owners about an incident; retrying", "err", err)
 		}
 	}
 }
@@ -96,7 +104,7 @@ func (i *incidents) elect(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	_ = i.d.runSingle(ctx, "incidents", func(ctx context.Context) error { // fn has no error
+	_ = i.leases.run(ctx, "incidents", func(ctx context.Context) error { // fn has no error
 		i.leads.Store(true)
 		defer i.leads.Store(false)
 		<-ctx.Done()
@@ -109,8 +117,8 @@ func (i *incidents) elect(ctx context.Context) {
 // record it.
 func (i *incidents) storeWorks(ctx context.Context) bool {
 	var err error
-	if i.told || i.d.store.DoubtsWrites() {
-		err = i.d.store.CheckWrites(ctx)
+	if i.told || i.store.DoubtsWrites() {
+		err = i.store.CheckWrites(ctx)
 	}
 	switch {
 	case err == nil:
@@ -126,7 +134,7 @@ func (i *incidents) storeWorks(ctx context.Context) bool {
 	case ctx.Err() != nil || i.told || !i.led.Load():
 	default:
 		i.told = true
-		i.d.log.ErrorContext(ctx, "nothing can be stored", "reason", fault.Public(err), "err", err)
+		i.log.ErrorContext(ctx, "nothing can be stored", "reason", fault.Public(err), "err", err)
 		i.direct(ctx, "⚠ Messages cannot be stored, so nobody gets an answer. "+fault.Public(err))
 	}
 	return false
@@ -135,12 +143,12 @@ func (i *incidents) storeWorks(ctx context.Context) bool {
 // readChats finds the private chats of owners, and keeps those that it knew if that
 // fails.
 func (i *incidents) readChats(ctx context.Context) {
-	list, err := i.d.people.List(ctx)
+	list, err := i.people.List(ctx)
 	if err != nil {
 		return
 	}
 	var chats []privateChat
-	err = i.d.store.InRead(ctx, func(tx *store.Tx) error {
+	err = i.store.InRead(ctx, func(tx *store.Tx) error {
 		for _, p := range people.Owners(list) {
 			if p.Overruled || p.Removed {
 				continue
@@ -164,14 +172,14 @@ func (i *incidents) readChats(ctx context.Context) {
 // direct sends a text without a record, at most once to each owner.
 func (i *incidents) direct(ctx context.Context, text string) {
 	for _, chat := range i.chats {
-		n := slices.IndexFunc(i.d.adapters, func(a platform.Adapter) bool { return a.Platform() == chat.key.Platform })
+		n := slices.IndexFunc(i.platforms.adapters, func(a platform.Adapter) bool { return a.Platform() == chat.key.Platform })
 		if n < 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
-		if _, err := i.d.adapters[n].Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
-			i.d.log.WarnContext(ctx, "could not tell an owner about an incident", "platform", chat.key.Platform, "err", err)
+		if _, err := i.platforms.adapters[n].Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
+			i.log.WarnContext(ctx, "could not tell an owner about an incident", "platform", chat.key.Platform, "err", err)
 		}
 		cancel()
 	}
@@ -193,7 +201,7 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 		return nil
 	}
 	before := ""
-	err := i.d.store.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		before, err = tx.Cursor(ctx, "incident/"+key)
 		return err
 	})
@@ -212,7 +220,7 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 
 func (i *incidents) record(ctx context.Context, key, state, text string) error {
 	changed := false
-	err := i.d.store.InTx(ctx, func(tx *store.Tx) error {
+	err := i.store.InTx(ctx, func(tx *store.Tx) error {
 		before, err := tx.Cursor(ctx, "incident/"+key)
 		if changed = err == nil && before != state; !changed {
 			return err
@@ -227,10 +235,10 @@ func (i *incidents) record(ctx context.Context, key, state, text string) error {
 	if err != nil || !changed {
 		return err
 	}
-	i.d.log.WarnContext(ctx, "incident", "key", key, "open", state != "", "text", text)
+	i.log.WarnContext(ctx, "incident", "key", key, "open", state != "", "text", text)
 	for _, chat := range i.chats {
-		if err := i.d.core.Ring(ctx, chat.conversation); err != nil {
-			i.d.log.DebugContext(ctx, "a notice waits for the next sweep", "err", err)
+		if err := i.core.Ring(ctx, chat.conversation); err != nil {
+			i.log.DebugContext(ctx, "a notice waits for the next sweep", "err", err)
 		}
 	}
 	return nil
@@ -239,7 +247,7 @@ func (i *incidents) record(ctx context.Context, key, state, text string) error {
 // backup looks at the age of the newest backup; who never made one is not reminded.
 func (i *incidents) backup(now time.Time) incident.Condition {
 	c := incident.Condition{Key: "backup", Resolved: "there is a new backup."}
-	newest, ok := newestBackup(i.d.config.BackupDir)
+	newest, ok := newestBackup(i.config.BackupDir)
 	if !ok {
 		return c
 	}
@@ -252,12 +260,12 @@ func (i *incidents) backup(now time.Time) incident.Condition {
 // budget looks at what was spent today.
 func (i *incidents) budget(ctx context.Context) incident.Condition {
 	c := incident.Condition{Key: "budget/day", Resolved: "the daily budget is below 80% again."}
-	b := i.d.config.Budget
+	b := i.config.Budget
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
 	}
 	var sum spend.Sum
-	err := i.d.store.InRead(ctx, func(tx *store.Tx) error {
+	err := i.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		sum, err = tx.SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
 		return err
@@ -289,9 +297,9 @@ func reachable(ctx context.Context, a platform.Checker) error {
 	return nil
 }
 
-// platforms asks each platform who the bot is, and whether it is heard.
-func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
-	for _, a := range i.d.adapters {
+// unreachable asks each platform who the bot is, and whether it is heard.
+func (i *incidents) unreachable(ctx context.Context) (seen []incident.Condition) {
+	for _, a := range i.platforms.adapters {
 		checker, ok := a.(platform.Checker)
 		if !ok {
 			continue
@@ -303,7 +311,7 @@ func (i *incidents) platforms(ctx context.Context) (seen []incident.Condition) {
 			return nil
 		}
 		if err != nil {
-			i.d.links.failed(a.Platform(), err, time.Now())
+			i.platforms.links.failed(a.Platform(), err, time.Now())
 		}
 		name := string(a.Platform())
 		reason, known := i.disconnected(ctx, a, err)
@@ -329,14 +337,14 @@ func (i *incidents) disconnected(ctx context.Context, a platform.Adapter, err er
 		return fault.Public(err), true
 	}
 	_, fetches := a.(platform.Receiving)
-	receives := !fetches || !i.d.links.of(a.Platform()).Since.IsZero()
+	receives := !fetches || !i.platforms.links.of(a.Platform()).Since.IsZero()
 	name := string(a.Platform())
 	err = i.reach.note(ctx, name, err, receives, time.Now())
 	if err == nil {
 		reason, err = i.reach.trouble(ctx, name, time.Now())
 	}
 	if err != nil && ctx.Err() == nil {
-		i.d.log.WarnContext(ctx, "could not share how a platform is reached", "platform", name, "err", err)
+		i.log.WarnContext(ctx, "could not share how a platform is reached", "platform", name, "err", err)
 	}
 	return reason, err == nil
 }

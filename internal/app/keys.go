@@ -15,12 +15,12 @@ import (
 	"remote-agent/internal/store"
 )
 
-// api returns the handler of the HTTP API; nil if it is switched off.
-func (d *daemon) api() http.Handler {
-	if !d.config.API {
+// newAPI returns the handler of the HTTP API; nil if it is switched off.
+func newAPI(cfg config.Config, env Env, s *store.Store) http.Handler {
+	if !cfg.API {
 		return nil
 	}
-	return api.New(api.Config{Store: d.store, Version: d.env.Version, Document: docs.OpenAPI, Log: d.log})
+	return api.New(api.Config{Store: s, Version: env.Version, Document: docs.OpenAPI, Log: env.Log})
 }
 
 // KeyRequest says which key to make.

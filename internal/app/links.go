@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
@@ -104,16 +105,16 @@ func (a *answered) WriteHeader(status int) {
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // connections say how the platforms stand, and how this process is connected to them.
-func (d *daemon) connections() (list []pages.Connection) {
+func (pl *platforms) connections(cfg config.Config) (list []pages.Connection) {
 	ways := map[platform.Intake]string{platform.Polled: "asked for by one process at a time", platform.OverHTTP: "sent to the webhook", platform.OverSocket: "sent over a socket"}
-	for i, light := range d.lights() {
-		k := kindsOf(d.current())[i]
-		c := d.links.of(k.Platform())
+	for i, light := range pl.lights(cfg) {
+		k := kindsOf(cfg)[i]
+		c := pl.links.of(k.Platform())
 		c.Light, c.Receives = light, ways[k.Intake()]
-		if trouble := d.troubles[k.Platform()]; trouble != nil && c.Error == "" {
+		if trouble := pl.troubles[k.Platform()]; trouble != nil && c.Error == "" {
 			c.Error = fault.Public(trouble) // of the start
 		}
-		if m, ok := d.adapterOf(k.Platform()).(platform.Measured); ok {
+		if m, ok := pl.adapterOf(k.Platform()).(platform.Measured); ok {
 			h := m.Headroom()
 			c.Measured, c.Left, c.Silent, c.Until = true, h.Left, h.Silent, h.Until
 		}

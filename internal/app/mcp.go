@@ -76,15 +76,15 @@ func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
 
 // openMCP begins to connect to the MCP servers of the configuration. home is the
 // folder for what they keep.
-func (d *daemon) openMCP() (m *mcpServers, home string, err error) {
-	servers, err := readMCPConfig(d.config)
+func openMCP(cfg config.Config, outside *outside, log *slog.Logger) (m *mcpServers, home string, err error) {
+	servers, err := readMCPConfig(cfg)
 	if err != nil {
 		return nil, "", err
 	}
-	if home, err = filepath.Abs(filepath.Join(d.config.DataDir, "mcp")); err != nil {
+	if home, err = filepath.Abs(filepath.Join(cfg.DataDir, "mcp")); err != nil {
 		return nil, "", fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	return newMCPServers(d.outside, home, servers, d.log), home, nil
+	return newMCPServers(outside, home, servers, log), home, nil
 }
 
 // startable returns servers in the form that starts them, by name.

@@ -16,12 +16,12 @@ type memories struct{ *recollect.Service }
 
 var _ pages.Memories = memories{}
 
-// memoriesOf returns what the pages need of memory; nil if nothing is remembered.
-func (d *daemon) memoriesOf() pages.Memories {
-	if d.memory == nil {
+// forPages returns what the pages need of memory; nil if nothing is remembered.
+func (m *remembering) forPages() pages.Memories {
+	if m.service == nil {
 		return nil
 	}
-	return memories{d.memory}
+	return memories{m.service}
 }
 
 // Remember implements pages.Memories.

@@ -3,15 +3,19 @@ package app
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/config"
 	"remote-agent/internal/learn"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
@@ -48,20 +52,38 @@ func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) er
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
-// buildMemory builds what remembers people, unless it is switched off.
-func (d *daemon) buildMemory(ctx context.Context) error {
-	c := d.config.Memory
+// remembering is what remembers people, and what learns of them by itself.
+type remembering struct {
+	config config.Memory
+	store  *store.Store
+	redact *redact.Redactor
+	now    func() time.Time // nil: the time
+	log    *slog.Logger
+	roster *roster
+	budget func() spend.Budget
+	halted func() bool // nothing is to begin
+
+	service  *recollect.Service // nil with MEMORY=off
+	learner  *learn.Learner     // nil if nothing is learned
+	judge    *learn.Judge       // nil without a cheap model
+	embedder *embed.Client      // nil without an embeddings API
+	vectors  store.VectorState  // as it was at the start
+}
+
+// build builds what remembers people, unless it is switched off.
+func (m *remembering) build(ctx context.Context) error {
+	c := m.config
 	if !c.On {
 		return nil
 	}
 	var err error
-	if d.vectors, err = d.store.Vectors(ctx); err != nil {
+	if m.vectors, err = m.store.Vectors(ctx); err != nil {
 		return err
 	}
-	config := recollect.Config{
-		Storage: memoryStorage{d.store}, Redact: d.redact.String, Now: d.env.Now, Log: d.log,
+	port := recollect.Config{
+		Storage: memoryStorage{m.store}, Redact: m.redact.String, Now: m.now, Log: m.log,
 		Judge: func(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment {
-			return d.judge.Of(ctx, entry, f)
+			return m.judge.Of(ctx, entry, f)
 		},
 	}
 	if c.Embeds() {
@@ -69,87 +91,87 @@ func (d *daemon) buildMemory(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.embedder, config.Embedder = client, client
+		m.embedder, port.Embedder = client, client
 	}
-	d.memory = recollect.New(config)
+	m.service = recollect.New(port)
 	return nil
 }
 
 // buildLearner builds what learns of people by itself, if that is wanted and
 // there is a model API to ask.
-func (d *daemon) buildLearner(ctx context.Context, tiers map[string]spend.Tier) {
-	if d.memory == nil {
+func (m *remembering) buildLearner(ctx context.Context, tiers map[string]spend.Tier) {
+	if m.service == nil {
 		return
 	}
-	d.buildJudge(tiers["cheap"])
-	if !d.config.Memory.Learning {
+	m.buildJudge(tiers["cheap"])
+	if !m.config.Learning {
 		return
 	}
-	model, name := d.learningModel(tiers["cheap"])
+	model, name := m.roster.learning(tiers["cheap"])
 	if model == nil {
-		d.log.InfoContext(ctx, "automatic memory is off: no model configured", "option", "MEMORY_LEARNING")
+		m.log.InfoContext(ctx, "automatic memory is off: no model configured", "option", "MEMORY_LEARNING")
 		return
 	}
-	d.learner = learn.New(learn.Config{
-		Storage: learnStorage{d.store}, Model: model, Name: name, Budget: d.budget,
-		Redact: d.redact.String, Embed: d.memory.Embedding, Judge: d.judge, Now: d.env.Now, Log: d.log,
-		Paused: func() bool { return d.core.Halted().Halted() },
+	m.learner = learn.New(learn.Config{
+		Storage: learnStorage{m.store}, Model: model, Name: name, Budget: m.budget,
+		Redact: m.redact.String, Embed: m.service.Embedding, Judge: m.judge, Now: m.now, Log: m.log,
+		Paused: m.halted,
 	})
 }
 
 // buildJudge builds what compares memories, if there is a cheap model to ask.
-func (d *daemon) buildJudge(cheap spend.Tier) {
-	model := d.models[assistant.Name(cmp.Or(cheap.Provider, d.config.Assistant))]
+func (m *remembering) buildJudge(cheap spend.Tier) {
+	model := m.roster.models[assistant.Name(cmp.Or(cheap.Provider, m.roster.programs.config.Assistant))]
 	if cheap.Model == "" || model == nil {
 		return
 	}
-	d.judge = learn.NewJudge(learn.JudgeConfig{
-		Storage: learnStorage{d.store}, Model: model, Name: cheap.Model, Budget: d.budget,
-		Redact: d.redact.String, Now: d.env.Now, Log: d.log,
-		Paused: func() bool { return d.core.Halted().Halted() },
+	m.judge = learn.NewJudge(learn.JudgeConfig{
+		Storage: learnStorage{m.store}, Model: model, Name: cheap.Model, Budget: m.budget,
+		Redact: m.redact.String, Now: m.now, Log: m.log,
+		Paused: m.halted,
 	})
 }
 
-// learningModel returns the model API to ask what can be learned: that of the
+// learning returns the model API to ask what can be learned: that of the
 // cheap tier, else the default assistant's, else any. The name is of its model,
 // empty for the one that it asks by default.
-func (d *daemon) learningModel(cheap spend.Tier) (assistant.Model, string) {
+func (r *roster) learning(cheap spend.Tier) (assistant.Model, string) {
 	if cheap.Model != "" {
-		provider := cmp.Or(cheap.Provider, d.config.Assistant)
-		if m := d.models[assistant.Name(provider)]; m != nil {
+		provider := cmp.Or(cheap.Provider, r.programs.config.Assistant)
+		if m := r.models[assistant.Name(provider)]; m != nil {
 			return m, cheap.Model
 		}
 	}
-	if m := d.models[assistant.Name(d.config.Assistant)]; m != nil {
+	if m := r.models[assistant.Name(r.programs.config.Assistant)]; m != nil {
 		return m, ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.models)) {
-		return d.models[name], ""
+	for _, name := range slices.Sorted(maps.Keys(r.models)) {
+		return r.models[name], ""
 	}
 	return nil, ""
 }
 
-// learnerPort is d.learner as an interface that is nil without it.
-func (d *daemon) learnerPort() orchestrator.Learner {
-	if d.learner == nil {
+// learnerPort is m.learner as an interface that is nil without it.
+func (m *remembering) learnerPort() orchestrator.Learner {
+	if m.learner == nil {
 		return nil
 	}
-	return d.learner
+	return m.learner
 }
 
-// memoryPort is d.memory as an interface that is nil without it.
-func (d *daemon) memoryPort() orchestrator.Memory {
-	if d.memory == nil {
+// port is m.service as an interface that is nil without it.
+func (m *remembering) port() orchestrator.Memory {
+	if m.service == nil {
 		return nil
 	}
-	return d.memory
+	return m.service
 }
 
-func (d *daemon) closeMemory() {
-	if d.memory != nil {
-		d.memory.Close()
+func (m *remembering) close() {
+	if m.service != nil {
+		m.service.Close()
 	}
-	if d.embedder != nil {
-		d.embedder.Close()
+	if m.embedder != nil {
+		m.embedder.Close()
 	}
 }

@@ -19,10 +19,10 @@ import (
 const vectorsEvery = time.Hour
 
 // keepVectors keeps what pgvector has in step, until ctx ends.
-func (d *daemon) keepVectors(ctx context.Context) {
+func (c caretaker) keepVectors(ctx context.Context) {
 	for {
-		if err := d.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
+		if err := c.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
 		}
 		if !sleep(ctx, vectorsEvery) {
 			return
@@ -30,20 +30,20 @@ func (d *daemon) keepVectors(ctx context.Context) {
 	}
 }
 
-// memorySearch tells on /readyz how memories are found. It judges nothing: the
+// check tells on /readyz how memories are found. It judges nothing: the
 // service is ready also where memory is off.
-func (d *daemon) memorySearch() []web.Check {
-	if d.memory == nil {
+func (m *remembering) check() []web.Check {
+	if m.service == nil {
 		return []web.Check{{Name: "memory", Info: "off"}}
 	}
-	return []web.Check{{Name: "memory", Info: searchInUse(d.config, d.vectors)}}
+	return []web.Check{{Name: "memory", Info: searchInUse(m.config, m.vectors)}}
 }
 
 // searchInUse says how memories are found, in a few words.
-func searchInUse(cfg config.Config, v store.VectorState) string {
+func searchInUse(cfg config.Memory, v store.VectorState) string {
 	how := "full text, because no embeddings API is set"
-	if cfg.Memory.Embeds() {
-		how = "embeddings of " + cfg.Memory.Model + ", compared by exact cosine"
+	if cfg.Embeds() {
+		how = "embeddings of " + cfg.Model + ", compared by exact cosine"
 	}
 	if v.Ready {
 		how += "; pgvector " + v.Installed + " for SQL"
@@ -75,7 +75,7 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 		if err != nil {
 			return err
 		}
-		say(env.Stdout, "search      %s\n", searchInUse(cfg, vectors))
+		say(env.Stdout, "search      %s\n", searchInUse(cfg.Memory, vectors))
 		say(env.Stdout, "memories    %d facts, %d episodes, of %d people\n", counts.Facts, counts.Episodes, counts.People)
 		sayModels(cfg, env, counts)
 		if err := sayVectors(ctx, env, s, vectors); err != nil {

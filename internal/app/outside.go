@@ -38,17 +38,17 @@ type outside struct {
 
 // openOutside reads the lists of hosts. What is wrong with them is a fault.Invalid
 // that names the option.
-func (d *daemon) openOutside() (*outside, error) {
+func (ps *programs) openOutside() (*outside, error) {
 	o := &outside{
-		runner: d.runner, off: d.config.Tools.Sandbox == string(sandbox.Off),
+		runner: ps.runner, off: ps.config.Tools.Sandbox == string(sandbox.Off),
 		agents: make(map[assistant.Name][]egress.Rule), open: make(map[string]*egress.Grant),
-		proxy: egress.New(egress.Config{Resolve: d.env.Resolve, Dial: d.env.Dial, Log: d.log, Observe: d.metrics.Egress}),
+		proxy: egress.New(egress.Config{Resolve: ps.env.Resolve, Dial: ps.env.Dial, Log: ps.log, Observe: ps.observe}),
 	}
 	var err error
-	if o.tools, err = hostRules("TOOL_HOSTS", d.config.Tools.Hosts); err != nil {
+	if o.tools, err = hostRules("TOOL_HOSTS", ps.config.Tools.Hosts); err != nil {
 		return nil, err
 	}
-	for _, entry := range d.config.Agents.Hosts {
+	for _, entry := range ps.config.Agents.Hosts {
 		name, host, own := strings.Cut(entry, "=")
 		if !own {
 			name, host = "", entry

@@ -53,7 +53,7 @@ func TestFinding3ProgramsHaveAListOfHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			private, model, web := service(t, "private"), service(t, "model"), service(t, "web")
-			c := newConfinement(t, without, func(d *daemon) {
+			c := newConfinement(t, without, func(d *programs) {
 				d.config.Tools.Network, d.config.Tools.Hosts = true, []string{"127.0.0.1:" + model, "api.example:80"}
 				d.config.Agents.Hosts = []string{"robot=127.0.0.1:" + model, "api.example:80", "other=127.0.0.1:" + private}
 				d.env.Resolve = func(_ context.Context, host string) ([]netip.Addr, error) {
@@ -99,7 +99,7 @@ func TestFinding3ProgramsHaveAListOfHosts(t *testing.T) {
 // TestFinding3StrictStartsNothingWithoutNamespaces: agents, MCP servers and
 // commands with a network are refused, and everything else runs.
 func TestFinding3StrictStartsNothingWithoutNamespaces(t *testing.T) {
-	c := newConfinement(t, []string{"net"}, func(d *daemon) { d.config.Tools.Sandbox, d.config.Tools.Network = "strict", true })
+	c := newConfinement(t, []string{"net"}, func(d *programs) { d.config.Tools.Sandbox, d.config.Tools.Network = "strict", true })
 	if c.d.outside.confined() {
 		t.Fatal("there are network namespaces")
 	}
@@ -119,11 +119,11 @@ func TestFinding3StrictStartsNothingWithoutNamespaces(t *testing.T) {
 
 func TestHostsThatAreNone(t *testing.T) {
 	t.Parallel()
-	for option, change := range map[string]func(*daemon){
-		"TOOL_HOSTS":  func(d *daemon) { d.config.Tools.Hosts = []string{"https://example.com"} },
-		"AGENT_HOSTS": func(d *daemon) { d.config.Agents.Hosts = []string{"claude=10.0.0.1"} },
+	for option, change := range map[string]func(*programs){
+		"TOOL_HOSTS":  func(d *programs) { d.config.Tools.Hosts = []string{"https://example.com"} },
+		"AGENT_HOSTS": func(d *programs) { d.config.Agents.Hosts = []string{"claude=10.0.0.1"} },
 	} {
-		d := &daemon{}
+		d := &programs{}
 		change(d)
 		if _, err := d.openOutside(); !fault.Is(err, fault.Invalid) || !strings.HasPrefix(fault.Public(err), option+": ") {
 			t.Errorf("%s: %v", option, err)
@@ -148,7 +148,7 @@ func TestFinding3KeysOfOneProvider(t *testing.T) {
 			t.Errorf("%s:\n%s", agent, diff)
 		}
 	}
-	d := &daemon{env: Env{Lookup: func(string) (string, bool) { return "value", true }}}
+	d := &programs{env: Env{Lookup: func(string) (string, bool) { return "value", true }}}
 	d.config.Agents.Env = names
 	if env := strings.Join(d.agentEnv(acp.CodexName, "/home"), " "); strings.Contains(env, "ANTHROPIC") || strings.Contains(env, "CLAUDE") || !strings.Contains(env, "OPENAI_API_KEY=value") {
 		t.Errorf("codex has %s", env)

@@ -37,8 +37,11 @@ func (d *daemon) pages() http.Handler {
 		Role: func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error) {
 			return d.people.Role(ctx, tx, people.Account{Platform: a.Platform, ID: a.ID})
 		},
-		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes, Talk: d.hear,
-		Setup: d.setUp, Identity: d.identity(), Log: d.log.With("component", "pages"),
+		Command: d.core.Command, Accept: d.core.Accept, Redact: d.redact.String, About: d.about(), Changes: d.changes,
+		Talk: func(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
+			return d.platforms.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
+		},
+		Setup: d.setUp, Identity: identityOf(d.config.SignIn), Log: d.log.With("component", "pages"),
 	})
 }
 
@@ -52,9 +55,8 @@ func (d *daemon) setUp() (setup.Service, error) {
 	return NewSetup(*d.env.Source, env)
 }
 
-// identity is how people get into the pages besides links.
-func (d *daemon) identity() pages.Identity {
-	c := d.config.SignIn
+// identityOf says how people get into the pages besides links.
+func identityOf(c config.SignIn) pages.Identity {
 	i := pages.Identity{People: make(map[string]signin.Account, len(c.People)), Proxies: c.Proxies, Header: c.Header}
 	for name, account := range c.People {
 		platform, id, _ := strings.Cut(account, "/")
@@ -123,8 +125,8 @@ func (d *daemon) sayPages(ctx context.Context) {
 	if d.env.Quiet {
 		return
 	}
-	if d.logsOnly() { // a log is read by others, and for long
-		d.say("  web       %s  sign in with the link of `bot owner-link`\n", base)
+	if d.notices.logsOnly() { // a log is read by others, and for long
+		d.notices.say("  web       %s  sign in with the link of `bot owner-link`\n", base)
 		return
 	}
 	link, err := newSignInLink(ctx, d.store, operator(), base, time.Now())
@@ -132,13 +134,15 @@ func (d *daemon) sayPages(ctx context.Context) {
 		d.log.WarnContext(ctx, "could not make a link to the web pages", "err", err)
 		return
 	}
-	d.say("  web       %s\n            signs you in once, within 5 minutes; later: bot owner-link\n", link)
+	d.notices.say("  web       %s\n            signs you in once, within 5 minutes; later: bot owner-link\n", link)
 }
 
 // about are the facts of the pages that only the program as a whole knows.
 func (d *daemon) about() pages.About {
 	return pages.About{
-		Platforms: d.lights, Connections: d.connections, Background: d.chores.Go, Backups: d.backups(), Settings: d.settings, Repository: d.repository,
+		Platforms:   func() []pages.Light { return d.platforms.lights(d.current()) },
+		Connections: func() []pages.Connection { return d.platforms.connections(d.current()) },
+		Background:  d.chores.Go, Backups: d.backups(), Settings: func() ([]pages.Setting, []string) { return settingsOf(d.current()) }, Repository: d.repository,
 		ParseProfile: func(text []byte) (profile.Profile, error) { return ofFile(d.current(), text) },
 		Check: func(ctx context.Context, area string) doctor.Report {
 			if area == "" {
@@ -173,7 +177,7 @@ func (d *daemon) about() pages.About {
 			return transcript.Write(ctx, d.store, out, id, options)
 		},
 		People:   directory{d.people},
-		Memories: d.memoriesOf(),
+		Memories: d.memory.forPages(),
 		AuditSound: func(ctx context.Context) (string, error) {
 			said, err := auditSound(ctx, d.store, d.current().BackupDir)
 			return strings.Join(said, "; "), err
@@ -202,9 +206,8 @@ func (d *daemon) repository(ctx context.Context, c sessions.Codebase) (r pages.R
 	return r, err
 }
 
-// settings are the options as they are now.
-func (d *daemon) settings() (list []pages.Setting, warnings []string) {
-	cfg := d.current()
+// settingsOf returns the options of a configuration.
+func settingsOf(cfg config.Config) (list []pages.Setting, warnings []string) {
 	for _, e := range cfg.Effective() {
 		list = append(list, pages.Setting(e))
 	}
@@ -212,9 +215,9 @@ func (d *daemon) settings() (list []pages.Setting, warnings []string) {
 }
 
 // lights say how the platforms stand.
-func (d *daemon) lights() (list []pages.Light) {
-	for _, k := range kindsOf(d.current()) {
-		account, answered := d.accounts[k.Platform()]
+func (pl *platforms) lights(cfg config.Config) (list []pages.Light) {
+	for _, k := range kindsOf(cfg) {
+		account, answered := pl.accounts[k.Platform()]
 		l := pages.Light{Name: string(k.Platform()), On: k.On(), Works: answered, Detail: strings.TrimPrefix(k.Banner(account), "off. ")}
 		if k.On() && !answered {
 			l.Detail = "on, but it has not answered since the start"
@@ -222,11 +225,6 @@ func (d *daemon) lights() (list []pages.Light) {
 		list = append(list, l)
 	}
 	return list
-}
-
-// hear takes what somebody says in the browser.
-func (d *daemon) hear(ctx context.Context, chat, id string, from messages.Sender, text string, files []messages.PostedFile) error {
-	return d.talk.Say(ctx, webchat.Said{Chat: chat, ID: id, From: from, Text: text, Files: files})
 }
 
 // removeForSomebody deletes something of what was said, for a person in the browser.

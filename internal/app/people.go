@@ -64,9 +64,9 @@ func peoplePlatforms(cfg config.Config) map[messages.Platform]people.Platform {
 // sayAccess tells whoever starts the program of a halt, and of owners whose claim
 // does not count any more. The start does not depend on it.
 func (d *daemon) sayAccess(ctx context.Context) {
-	state, err := d.serviceState(ctx)
+	state, err := serviceState(ctx, d.store)
 	if err == nil && state.Halted() {
-		d.say("  HALTED    by %s since %s: messages are saved and nothing starts; run `bot resume`\n\n", state.HaltedBy, state.HaltedAt.Format("2006-01-02 15:04Z"))
+		d.notices.say("  HALTED    by %s since %s: messages are saved and nothing starts; run `bot resume`\n\n", state.HaltedBy, state.HaltedAt.Format("2006-01-02 15:04Z"))
 	}
 	list, err := d.people.List(ctx)
 	if err != nil {
@@ -74,12 +74,12 @@ func (d *daemon) sayAccess(ctx context.Context) {
 	}
 	for _, p := range people.Overruled(list) {
 		d.log.WarnContext(ctx, "a former owner is no longer one: the configuration lists others", "account", p.Account.String(), "reason", p.Why)
-		d.say("  owner     %s is no longer an owner: %s. Run `bot owner add %s` to restore the role, or `bot owner rm` to clear it.\n", p.Account, p.Why, p.Account)
+		d.notices.say("  owner     %s is no longer an owner: %s. Run `bot owner add %s` to restore the role, or `bot owner rm` to clear it.\n", p.Account, p.Why, p.Account)
 	}
 }
 
-func (d *daemon) serviceState(ctx context.Context) (state sessions.ServiceState, err error) {
-	err = d.store.InRead(ctx, func(tx *store.Tx) error {
+func serviceState(ctx context.Context, s *store.Store) (state sessions.ServiceState, err error) {
+	err = s.InRead(ctx, func(tx *store.Tx) error {
 		state, err = tx.ServiceState(ctx)
 		return err
 	})
@@ -88,9 +88,9 @@ func (d *daemon) serviceState(ctx context.Context) (state sessions.ServiceState,
 
 // haltCheck tells /readyz of a halt. It does not make the service unready: messages
 // are taken and kept.
-func (d *daemon) haltCheck(ctx context.Context) web.Check {
+func haltCheck(ctx context.Context, s *store.Store) web.Check {
 	check := web.Check{Name: "halt", Info: "not halted"}
-	state, err := d.serviceState(ctx)
+	state, err := serviceState(ctx, s)
 	switch {
 	case err != nil:
 		check.Info = "not known" // the database's own check says why

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -10,36 +11,26 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/option"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/github"
-	"remote-agent/internal/platform/slack"
-	"remote-agent/internal/platform/telegram"
+	"remote-agent/internal/platform/console"
+	webchat "remote-agent/internal/platform/web"
 	"remote-agent/internal/store"
 )
 
-// Platforms returns the platforms that there are, besides the console, as parts of a
-// configuration that is to be read. A new one is a line here.
-func Platforms() []option.Section {
-	return []option.Section{
-		telegram.Kind(),
-		slack.Kind(),
-		github.Kind(),
-	}
-}
-
-// LoadConfig reads the configuration with the options of all platforms; see config.Load.
-func LoadConfig(src config.Source) (config.Config, error) { return config.Load(src, Platforms()...) }
-
 // kindsOf returns the platforms of a configuration.
-func kindsOf(cfg config.Config) []platform.Kind {
-	var kinds []platform.Kind
-	for _, s := range cfg.Sections {
-		if k, ok := s.(platform.Kind); ok {
-			kinds = append(kinds, k)
-		}
-	}
-	return kinds
+func kindsOf(cfg config.Config) []platform.Kind { return sectionsOf[platform.Kind](cfg) }
+
+// platforms are the adapters, and how this process is connected to their platforms.
+type platforms struct {
+	config   config.Config
+	store    *store.Store
+	log      *slog.Logger
+	console  *console.Adapter
+	talk     *webchat.Adapter // conversations in the browser
+	adapters []platform.Adapter
+	accounts map[messages.Platform]platform.Account // what Check told
+	troubles map[messages.Platform]error            // why Check failed, if it may pass
+	links    links                                  // as the pages show them
 }
 
 // addPlatforms makes the adapters of the platforms that are on.
@@ -55,21 +46,21 @@ func (d *daemon) addPlatforms() error {
 			Observe:   d.metrics.Platform,
 			MaxConns:  d.plan.PerPlatform,
 			Commands:  func() []string { return d.chat.Names() },
-			Engaged:   d.engaged,
+			Engaged:   engaged(d.store),
 			Cursor:    cursors{d.store},
 			Limits:    limitsOf(d.store),
 		})
 		if err != nil {
 			return err
 		}
-		d.adapters = append(d.adapters, a)
+		d.platforms.adapters = append(d.platforms.adapters, a)
 	}
 	return nil
 }
 
 // adapterOf returns the adapter of a platform; nil if it is off.
-func (d *daemon) adapterOf(name messages.Platform) platform.Adapter {
-	for _, a := range d.adapters {
+func (pl *platforms) adapterOf(name messages.Platform) platform.Adapter {
+	for _, a := range pl.adapters {
 		if a.Platform() == name {
 			return a
 		}
@@ -77,21 +68,23 @@ func (d *daemon) adapterOf(name messages.Platform) platform.Adapter {
 	return nil
 }
 
-// engaged reports whether the bot takes part in a conversation.
-func (d *daemon) engaged(ctx context.Context, key messages.ConversationKey) (bool, error) {
-	err := d.store.InRead(ctx, func(tx *store.Tx) error {
-		_, err := tx.FindConversation(ctx, key)
-		return err
-	})
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
+// engaged returns what reports whether the bot takes part in a conversation.
+func engaged(s *store.Store) func(ctx context.Context, key messages.ConversationKey) (bool, error) {
+	return func(ctx context.Context, key messages.ConversationKey) (bool, error) {
+		err := s.InRead(ctx, func(tx *store.Tx) error {
+			_, err := tx.FindConversation(ctx, key)
+			return err
+		})
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
 	}
-	return err == nil, err
 }
 
 // intakeOf says how events come in to an adapter. The console belongs to this process.
-func (d *daemon) intakeOf(a platform.Adapter) platform.Intake {
-	for _, k := range kindsOf(d.config) {
+func (pl *platforms) intakeOf(a platform.Adapter) platform.Intake {
+	for _, k := range kindsOf(pl.config) {
 		if k.Platform() == a.Platform() {
 			return k.Intake()
 		}
@@ -102,12 +95,12 @@ func (d *daemon) intakeOf(a platform.Adapter) platform.Intake {
 // sayPlatforms says of each platform whether it is on, or how to turn it on.
 func (d *daemon) sayPlatforms() {
 	for _, k := range kindsOf(d.config) {
-		account, answers := d.accounts[k.Platform()]
+		account, answers := d.platforms.accounts[k.Platform()]
 		line := "on, but not responding yet; retrying"
 		if answers || !k.On() {
 			line = k.Banner(account)
 		}
-		d.say("  %-9s %s\n", k.Platform(), line)
+		d.notices.say("  %-9s %s\n", k.Platform(), line)
 	}
 }
 
@@ -152,14 +145,14 @@ func (l sharedLimits) Silence(ctx context.Context, account, who string, d time.D
 
 // repoToken returns the credential for one repository: that of a platform which has
 // one for its host.
-func (d *daemon) repoToken(ctx context.Context, address string) (string, error) {
+func (pl *platforms) repoToken(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "", nil //nolint:nilerr // no address of a host: it has no credential of ours
 	}
-	for _, k := range kindsOf(d.config) {
+	for _, k := range kindsOf(pl.config) {
 		known, ok := k.(platform.RepoCredentials)
-		a := d.adapterOf(k.Platform())
+		a := pl.adapterOf(k.Platform())
 		if !ok || a == nil || known.CredentialHost() == "" || !strings.EqualFold(u.Host, known.CredentialHost()) {
 			continue
 		}

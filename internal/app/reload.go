@@ -58,22 +58,22 @@ func (d *daemon) take(ctx context.Context, next config.Config) error {
 	before := d.current()
 	live, restart := before.Changes(next)
 	now := before.WithLive(next)
-	tiers, err := d.modelTiers(ctx, now.Tiers)
+	tiers, err := modelTiers(ctx, d.store, now.Tiers)
 	if err != nil {
 		return err
 	}
 	for i, k := range kindsOf(now) {
 		r, ok := k.(platform.Reloader)
-		if a := d.adapterOf(k.Platform()); ok && a != nil {
+		if a := d.platforms.adapterOf(k.Platform()); ok && a != nil {
 			if err := r.Reload(ctx, kindsOf(before)[i], a); err != nil {
 				return err
 			}
 		}
 	}
 	d.live.Store(&now)
-	for name, model := range map[assistant.Name]string{config.AssistantOpenAI: now.OpenAI.Model, config.AssistantAnthropic: now.Anthropic.Model} {
-		if m, ok := d.models[name].(interface{ SetModel(name string) }); ok && model != "" {
-			m.SetModel(model)
+	for _, k := range modelsOf(now) {
+		if m, ok := d.roster.models[assistant.Name(k.Assistant())].(assistant.Switcher); ok && k.Model() != "" {
+			m.SetModel(k.Model())
 		}
 	}
 	d.people.Reload(peoplePlatforms(now))

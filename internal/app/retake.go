@@ -26,6 +26,9 @@ type retakeRequest struct {
 	heard  <-chan struct{} // closed when the answer has been sent, or nobody waits for it
 }
 
+// retakes are such requests on their way; nil if the daemon cannot do that.
+type retakes chan retakeRequest
+
 // change is what somebody wrote into a file of options.
 type change struct {
 	EnvFile string            // absolute; the file, or empty if nothing was changed
@@ -92,14 +95,14 @@ func unusable(err error) error {
 	return err
 }
 
-// serveRetake answers tellDaemon.
-func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
+// serve answers tellDaemon.
+func (r retakes) serve(w http.ResponseWriter, q *http.Request) {
 	var made change
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCall)).Decode(&made); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, q.Body, maxCall)).Decode(&made); err != nil {
 		localsocket.WriteError(w, fault.Newf(fault.Invalid, "The request does not say which options were changed: %v.", err))
 		return
 	}
-	d.askRetake(r.Context(), made, func(t taken, err error) {
+	r.ask(q.Context(), made, func(t taken, err error) {
 		if err != nil {
 			localsocket.WriteError(w, err)
 			return
@@ -110,17 +113,17 @@ func (d *daemon) serveRetake(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// askRetake has this process take a change, and answers before a restart that it may
+// ask has this process take a change, and answers before a restart that it may
 // need. Nothing is answered when ctx has ended.
-func (d *daemon) askRetake(ctx context.Context, made change, answer func(t taken, err error)) {
-	if d.env.Reload == nil {
+func (r retakes) ask(ctx context.Context, made change, answer func(t taken, err error)) {
+	if r == nil {
 		answer(taken{}, fault.New(fault.Unsupported, "The bot that runs here cannot read its configuration again: end it and start it."))
 		return
 	}
 	reply, heard := make(chan retaken, 1), make(chan struct{})
 	defer close(heard)
 	select {
-	case d.retakes <- retakeRequest{change: made, reply: reply, heard: heard}:
+	case r <- retakeRequest{change: made, reply: reply, heard: heard}:
 	case <-ctx.Done():
 		return
 	}

@@ -43,8 +43,8 @@ func (d *daemon) run(ctx context.Context) error {
 	d.banner(ctx)
 	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
-	for _, a := range d.adapters {
-		if d.isSentTo(a) {
+	for _, a := range d.platforms.adapters {
+		if d.platforms.isSentTo(a) {
 			intake.Go(func() error {
 				d.receive(doors, a)
 				return nil
@@ -99,7 +99,7 @@ func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) er
 
 // isSentTo reports whether an adapter receives what a platform sends and would not
 // keep for us: webhooks, and what comes over sockets.
-func (d *daemon) isSentTo(a platform.Adapter) bool { return d.intakeOf(a) != platform.Polled }
+func (pl *platforms) isSentTo(a platform.Adapter) bool { return pl.intakeOf(a) != platform.Polled }
 
 // runHelpers runs what works beside the conversations.
 func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop context.CancelFunc) {
@@ -111,20 +111,22 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 			})
 		}
 	}
-	helper(d.space != nil, d.sweepWorktrees)
-	helper(d.space != nil, d.maintainRepositories)
-	if d.memory != nil {
-		helper(true, d.memory.Run)
+	care := caretaker{d.store, d.files, d.work, d.tools, d.leases, d.config.Retention, d.log}
+	helper(d.space != nil, care.sweepWorktrees)
+	helper(d.space != nil, care.maintainRepositories)
+	if d.memory.service != nil {
+		helper(true, d.memory.service.Run)
+		helper(true, care.keepVectors)
 	}
-	helper(d.memory != nil, d.keepVectors)
-	if d.learner != nil {
-		helper(true, d.learner.Run)
+	if d.memory.learner != nil {
+		helper(true, d.memory.learner.Run)
 	}
-	helper(true, d.tidyFiles)
+	helper(true, care.tidyFiles)
 	helper(true, d.relay.Run)
-	helper(true, d.watchIncidents)
-	helper(true, d.sumUsage)
-	helper(d.config.Retention != (config.Retention{}), d.sweepRetention)
+	trouble := &incidents{config: d.config, store: d.store, people: d.people, platforms: &d.platforms, core: d.core, leases: d.leases, log: d.log}
+	helper(true, trouble.watch)
+	helper(true, care.sumUsage)
+	helper(d.config.Retention != (config.Retention{}), care.sweepRetention)
 	helper(d.env.Beside != nil, d.env.Beside)
 	helper(d.env.Reload != nil, func(ctx context.Context) { d.awaitReload(ctx, stop) })
 	helper(d.env.Console, func(ctx context.Context) { d.endWithConsole(ctx, stop) })
@@ -137,18 +139,18 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 	run := func(ctx context.Context) error {
 		d.metrics.Connected(string(a.Platform()), true)
 		defer d.metrics.Connected(string(a.Platform()), false)
-		d.links.connected(a.Platform(), time.Now())
-		defer d.links.connected(a.Platform(), time.Time{})
+		d.platforms.links.connected(a.Platform(), time.Now())
+		defer d.platforms.links.connected(a.Platform(), time.Time{})
 		return a.Run(ctx, d.core)
 	}
 	var err error
-	if name := d.singleton(a); name != "" {
-		err = d.runSingle(ctx, name, run)
+	if name := d.platforms.singleton(a); name != "" {
+		err = d.leases.run(ctx, name, run)
 	} else {
 		err = run(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		d.links.failed(a.Platform(), err, time.Now())
+		d.platforms.links.failed(a.Platform(), err, time.Now())
 		log.ErrorContext(ctx, "a platform is off until the bot is restarted", "reason", fault.Public(err), "err", err)
 	}
 }
@@ -161,13 +163,13 @@ const ownPlatforms = 2
 func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 	select {
 	case <-ctx.Done():
-	case <-d.console.Ended():
-		if len(d.adapters) == ownPlatforms || d.env.Chat != nil {
+	case <-d.platforms.console.Ended():
+		if len(d.platforms.adapters) == ownPlatforms || d.env.Chat != nil {
 			stop()
 			return
 		}
 		if d.env.Terminal {
-			d.say("This chat has ended; the bot keeps running. Press Ctrl-C to stop it.\n")
+			d.notices.say("This chat has ended; the bot keeps running. Press Ctrl-C to stop it.\n")
 		}
 	}
 }

@@ -181,11 +181,10 @@ func cloneMissing(ctx context.Context, cfg config.Config, env Env, s *store.Stor
 // configuredAssistants returns the names of the assistants that can answer here.
 func configuredAssistants(cfg config.Config, env Env) ([]string, error) {
 	names := []string{config.AssistantDemo}
-	if cfg.OpenAI.Configured() {
-		names = append(names, config.AssistantOpenAI)
-	}
-	if cfg.Anthropic.Configured() {
-		names = append(names, config.AssistantAnthropic)
+	for _, k := range modelsOf(cfg) {
+		if k.Configured() {
+			names = append(names, k.Assistant())
+		}
 	}
 	claude, claudeErr := acp.Claude(cfg.Agents.Claude)
 	codex, codexErr := acp.Codex(cfg.Agents.Codex)
@@ -193,9 +192,9 @@ func configuredAssistants(cfg config.Config, env Env) ([]string, error) {
 	if err := errors.Join(claudeErr, codexErr, err); err != nil {
 		return nil, err
 	}
-	d := &daemon{config: cfg, env: env, log: env.Log}
+	ps := newPrograms(cfg, env)
 	for _, agent := range append([]acp.Config{claude, codex}, others...) {
-		agent.Env = append(d.agentEnv(agent.Name, ""), agent.Env...)
+		agent.Env = append(ps.agentEnv(agent.Name, ""), agent.Env...)
 		if acp.Installed(agent) {
 			names = append(names, string(agent.Name))
 		}

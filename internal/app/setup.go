@@ -53,7 +53,7 @@ func (s *Setup) read() error {
 func (s *Setup) with(text []byte) (config.Config, config.Problems) {
 	src := s.source
 	src.EnvText = &text
-	return config.Inspect(src, Platforms()...)
+	return config.Inspect(src, Sections()...)
 }
 
 func (s *Setup) now() (config.Config, config.Problems) {
@@ -111,7 +111,7 @@ func (s *Setup) candidate(values map[string]string) (text []byte, c config.Confi
 	defer s.mu.Unlock()
 	set := maps.Clone(values)
 	maps.DeleteFunc(set, func(name, value string) bool { return s.config.Pinned(name) })
-	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	text, err := config.Edit(s.file.Text, set, Sections()...)
 	if err != nil {
 		return nil, c, config.Problems{err.Error()}
 	}
@@ -229,7 +229,7 @@ func (s *Setup) PutAside(w setup.Way, values map[string]string) (path string, er
 	defer s.mu.Unlock()
 	set := wanted(w, values)
 	maps.DeleteFunc(set, func(name, _ string) bool { return s.config.Pinned(name) })
-	text, err := config.Edit(s.file.Text, set, Platforms()...)
+	text, err := config.Edit(s.file.Text, set, Sections()...)
 	if err == nil {
 		path, err = s.file.PutAside(text)
 	}
@@ -262,12 +262,12 @@ func (s *Setup) introduces(step setup.Step) bool {
 func (s *Setup) introduce(ctx context.Context, c config.Config, name messages.Platform) []string {
 	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
 	defer cancel()
-	d := newExamination(c, s.env)
+	e := newExamination(c, s.env)
 	for _, k := range kindsOf(c) {
 		if k.Platform() != name {
 			continue
 		}
-		a, err := d.adapterFor(k)
+		a, err := e.adapterFor(k)
 		if err != nil {
 			return nil // the checks have told
 		}
@@ -347,6 +347,6 @@ func (s *Setup) retake(ctx context.Context, c config.Config, made change) (t tak
 		return tellDaemon(ctx, c, made)
 	}
 	err = fault.New(fault.Unavailable, "It is stopping.")
-	s.env.daemon.askRetake(ctx, made, func(done taken, failed error) { t, err = done, failed })
+	s.env.daemon.retakes.ask(ctx, made, func(done taken, failed error) { t, err = done, failed })
 	return t, true, err
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"remote-agent/internal/assistant/anthropic"
+	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
@@ -56,10 +58,14 @@ func (s *Setup) stands(w setup.Way) bool {
 }
 
 func (s *Setup) modelStep(c config.Config) setup.Step {
-	const opens = "New conversations are answered by this model."
+	const (
+		opens        = "New conversations are answered by this model."
+		openAI       = string(openai.Name)
+		anthropicAPI = string(anthropic.Name)
+	)
 	proof := func(name string) setup.Proof { return setup.Proof{Areas: []string{"models"}, Only: name} }
 	logins := make(map[string]string)
-	if agents, err := newExamination(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
+	if agents, err := newPrograms(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
 		for _, a := range agents {
 			logins[string(a.config.Name)] = loginCommand(a)
 		}
@@ -78,7 +84,7 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 		}
 	}
 	return setup.Step{Name: stepModel, Title: "Model: who answers", Ways: []setup.Way{{
-		Name: config.AssistantOpenAI, Title: "OpenAI's API",
+		Name: openAI, Title: "OpenAI's API",
 		Guide: []string{
 			"Open https://platform.openai.com/api-keys and create a secret key.",
 			"Its project needs credit: https://platform.openai.com/settings/organization/billing.",
@@ -88,18 +94,18 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 			{Name: "OPENAI_API_KEY", Label: "API key", Secret: true, For: "OPENAI_BASE_URL"},
 			{Name: "OPENAI_MODEL", Label: "Model", Default: "gpt-5-mini"},
 		},
-		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI, "OPENAI_BASE_URL": ""},
-		Proof: proof(config.AssistantOpenAI), Opens: opens,
+		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": openAI, "OPENAI_BASE_URL": ""},
+		Proof: proof(openAI), Opens: opens,
 	}, {
-		Name: config.AssistantAnthropic, Title: "Anthropic's API",
+		Name: anthropicAPI, Title: "Anthropic's API",
 		Guide: []string{
 			"Open https://console.anthropic.com/settings/keys and create a key.",
 			"Its organization needs credit: https://console.anthropic.com/settings/billing.",
 			"Copy the key, sk-ant-...",
 		},
 		Fields: []setup.Field{{Name: "ANTHROPIC_API_KEY", Label: "API key", Secret: true, For: "ANTHROPIC_BASE_URL"}},
-		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantAnthropic, "ANTHROPIC_BASE_URL": ""},
-		Proof:  proof(config.AssistantAnthropic), Opens: opens,
+		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": anthropicAPI, "ANTHROPIC_BASE_URL": ""},
+		Proof:  proof(anthropicAPI), Opens: opens,
 	}, {
 		Name: "server", Title: "a server of your own or another provider, with OpenAI's API",
 		Guide: []string{
@@ -112,8 +118,8 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 			{Name: "OPENAI_API_KEY", Label: "API key, if it asks for one", Secret: true, Optional: true, For: "OPENAI_BASE_URL"},
 			{Name: "OPENAI_MODEL", Label: "Model"},
 		},
-		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": config.AssistantOpenAI},
-		Proof: proof(config.AssistantOpenAI), Opens: opens,
+		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": openAI},
+		Proof: proof(openAI), Opens: opens,
 	},
 		agent(config.AssistantClaude, "Claude Code, installed on this machine"),
 		agent(config.AssistantCodex, "Codex, installed on this machine"),
@@ -239,13 +245,11 @@ func (s *Setup) State(ctx context.Context, step setup.Step) setup.State {
 }
 
 func modelState(c config.Config) string {
-	switch c.Assistant {
-	case config.AssistantDemo, "":
+	if k, ok := modelOf(c); ok {
+		return c.Assistant + ", " + k.Model()
+	}
+	if c.Assistant == config.AssistantDemo || c.Assistant == "" {
 		return "demo: scripted replies, not an AI"
-	case config.AssistantOpenAI:
-		return "openai, " + c.OpenAI.Model
-	case config.AssistantAnthropic:
-		return "anthropic, " + c.Anthropic.Model
 	}
 	return c.Assistant
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -21,23 +22,29 @@ const (
 // singleton returns the name of the lease that an adapter needs to receive, or
 // nothing if every replica may: the adapter is sent its events, belongs to this
 // terminal, or there is only one process on the database.
-func (d *daemon) singleton(a platform.Adapter) string {
-	if d.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(d.console) || a == platform.Adapter(d.talk) || d.intakeOf(a) != platform.Polled {
+func (pl *platforms) singleton(a platform.Adapter) string {
+	if pl.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(pl.console) || a == platform.Adapter(pl.talk) || pl.intakeOf(a) != platform.Polled {
 		return ""
 	}
-	return "receive/" + string(a.Platform()) + "/" + d.accounts[a.Platform()].ID
+	return "receive/" + string(a.Platform()) + "/" + pl.accounts[a.Platform()].ID
 }
 
-// runSingle runs fn while this process holds the named lease, again and again
+// leases are what one process of all on a database may have at a time, by name.
+type leases struct {
+	store *store.Store
+	log   *slog.Logger
+	owner string // whose leases are void when this process dies
+}
+
+// run runs fn while this process holds the named lease, again and again
 // until ctx ends or fn fails. fn's context ends before the lease can be taken by
 // another replica.
-func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context.Context) error) error {
-	owner := d.core.Owner() // whose leases are void when this process dies
-	defer d.releaseNamed(ctx, name, owner)
+func (l leases) run(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+	defer l.release(ctx, name)
 	for {
-		if d.acquireNamed(ctx, name, owner) {
-			d.log.InfoContext(ctx, "this replica receives", "lease", name)
-			err := d.whileHeld(ctx, name, owner, fn)
+		if l.acquire(ctx, name) {
+			l.log.InfoContext(ctx, "this replica receives", "lease", name)
+			err := l.whileHeld(ctx, name, fn)
 			if ctx.Err() != nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) {
 				return err
 			}
@@ -49,7 +56,7 @@ func (d *daemon) runSingle(ctx context.Context, name string, fn func(ctx context
 }
 
 // whileHeld runs fn until it returns or the lease cannot be renewed.
-func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx context.Context) error) error {
+func (l leases) whileHeld(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -57,8 +64,8 @@ func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx 
 		defer close(done)
 		defer cancel()
 		for sleep(ctx, singleTTL/3) {
-			if !d.acquireNamed(ctx, name, owner) {
-				d.log.WarnContext(ctx, "another replica has the lease now", "lease", name)
+			if !l.acquire(ctx, name) {
+				l.log.WarnContext(ctx, "another replica has the lease now", "lease", name)
 				return
 			}
 		}
@@ -69,29 +76,29 @@ func (d *daemon) whileHeld(ctx context.Context, name, owner string, fn func(ctx 
 	return err
 }
 
-// acquireNamed takes or renews a lease. A database that does not answer in time
+// acquire takes or renews a lease. A database that does not answer in time
 // is a no.
-func (d *daemon) acquireNamed(ctx context.Context, name, owner string) bool {
+func (l leases) acquire(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, singleTTL/3)
 	defer cancel()
 	held := false
-	err := d.store.InTx(ctx, func(tx *store.Tx) error {
+	err := l.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		held, err = tx.AcquireNamed(ctx, name, owner, singleTTL)
+		held, err = tx.AcquireNamed(ctx, name, l.owner, singleTTL)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "could not acquire a lease", "lease", name, "err", err)
+		l.log.WarnContext(ctx, "could not acquire a lease", "lease", name, "err", err)
 	}
 	return err == nil && held
 }
 
-func (d *daemon) releaseNamed(ctx context.Context, name, owner string) {
+func (l leases) release(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	err := d.store.InTx(ctx, func(tx *store.Tx) error { return tx.ReleaseNamed(ctx, name, owner) })
+	err := l.store.InTx(ctx, func(tx *store.Tx) error { return tx.ReleaseNamed(ctx, name, l.owner) })
 	if err != nil {
-		d.log.InfoContext(ctx, "could not release a lease; it expires on its own", "lease", name, "err", err)
+		l.log.InfoContext(ctx, "could not release a lease; it expires on its own", "lease", name, "err", err)
 	}
 }
 

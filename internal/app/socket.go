@@ -39,9 +39,9 @@ func (d *daemon) listenLocally(ctx context.Context) net.Listener {
 // local is what the socket serves.
 func (d *daemon) local() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/console/", console.Handler(d.console))
+	mux.Handle("/console/", console.Handler(d.platforms.console))
 	mux.HandleFunc("POST /calls/{name}", d.serveCall)
-	mux.HandleFunc("POST /configuration", d.serveRetake)
+	mux.HandleFunc("POST /configuration", d.retakes.serve)
 	return mux
 }
 

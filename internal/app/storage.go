@@ -39,7 +39,12 @@ func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) 
 // openStore opens the database, which on SQLite no other daemon may have open.
 func (d *daemon) openStore(ctx context.Context) (err error) {
 	env := d.env
-	env.Trace = d.trace()
+	env.Trace = func(statement string) {
+		d.metrics.Statement(statement)
+		if d.env.Trace != nil {
+			d.env.Trace(statement)
+		}
+	}
 	if d.store, err = openStore(ctx, d.config, env, true); err != nil {
 		return err
 	}
@@ -63,16 +68,6 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	}
 	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled(), Alone: s.Alone})
 	return err
-}
-
-// trace counts what the database is asked, and tells env.
-func (d *daemon) trace() store.Trace {
-	return func(statement string) {
-		d.metrics.Statement(statement)
-		if d.env.Trace != nil {
-			d.env.Trace(statement)
-		}
-	}
 }
 
 // openStore opens the database that cfg names.

@@ -63,7 +63,7 @@ type project struct {
 var _ orchestrator.Tools = (*toolSets)(nil)
 
 func (d *daemon) newToolSets() (*toolSets, error) {
-	t := &toolSets{config: d.config, agentTroubles: d.agentTroubles, runner: d.runner, outside: d.outside, memory: d.memory, store: d.store, log: d.log, open: make(map[string]*project)}
+	t := &toolSets{config: d.config, agentTroubles: d.roster.troubles, runner: d.programs.runner, outside: d.programs.outside, memory: d.memory.service, store: d.store, log: d.log, open: make(map[string]*project)}
 	for _, place := range []struct {
 		path *string
 		name string
@@ -80,10 +80,10 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 	t.ripgrep = lookPath("rg", d.env.Lookup)
 	var err error
 	var home string
-	if t.mcp, home, err = d.openMCP(); err != nil {
+	if t.mcp, home, err = openMCP(d.config, d.programs.outside, d.log); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{outside: d.outside, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{outside: d.programs.outside, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName

@@ -32,7 +32,7 @@ const (
 // openWorkspace opens the folder of repositories. Without git there are none,
 // and everything else works.
 func (d *daemon) openWorkspace(ctx context.Context) error {
-	space, err := newWorkspace(ctx, d.config, d.log, d.repoToken)
+	space, err := newWorkspace(ctx, d.config, d.log, d.platforms.repoToken)
 	if fault.Is(err, fault.Unsupported) {
 		d.log.WarnContext(ctx, "no usable git: repositories are off", "err", err)
 		return nil
@@ -62,17 +62,17 @@ func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger, repo
 }
 
 // sweepWorktrees puts worktrees of idle conversations away, now and then.
-func (d *daemon) sweepWorktrees(ctx context.Context) {
+func (c caretaker) sweepWorktrees(ctx context.Context) {
 	for sleep(ctx, time.Minute) { // not while everybody starts
-		swept, err := d.work.Sweep(ctx, time.Now().Add(-idleWorktree))
+		swept, err := c.work.Sweep(ctx, time.Now().Add(-idleWorktree))
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not remove all idle worktrees", "err", err)
+			c.log.WarnContext(ctx, "could not remove all idle worktrees", "err", err)
 		}
 		if len(swept.Removed) > 0 {
-			d.log.InfoContext(ctx, "removed idle worktrees; their state is saved", "count", len(swept.Removed), "freed_bytes", swept.Freed)
+			c.log.InfoContext(ctx, "removed idle worktrees; their state is saved", "count", len(swept.Removed), "freed_bytes", swept.Freed)
 		}
-		if err := d.tools.sweep(time.Now().Add(-idleWorktree)); err != nil {
-			d.log.WarnContext(ctx, "could not remove all idle homes of programs", "err", err)
+		if err := c.tools.sweep(time.Now().Add(-idleWorktree)); err != nil {
+			c.log.WarnContext(ctx, "could not remove all idle homes of programs", "err", err)
 		}
 		if !sleep(ctx, sweepEvery) {
 			return
@@ -82,14 +82,14 @@ func (d *daemon) sweepWorktrees(ctx context.Context) {
 
 // maintainRepositories has git pack repositories at rest, now and then. Their files
 // belong to this machine, so each replica sees to its own.
-func (d *daemon) maintainRepositories(ctx context.Context) {
+func (c caretaker) maintainRepositories(ctx context.Context) {
 	for sleep(ctx, maintainEvery) {
-		done, freed, err := d.work.Maintain(ctx)
+		done, freed, err := c.work.Maintain(ctx)
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "could not pack all repositories", "err", err)
+			c.log.WarnContext(ctx, "could not pack all repositories", "err", err)
 		}
 		if done > 0 {
-			d.log.InfoContext(ctx, "packed repositories", "count", done, "freed_bytes", freed)
+			c.log.InfoContext(ctx, "packed repositories", "count", done, "freed_bytes", freed)
 		}
 	}
 }

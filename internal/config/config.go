@@ -15,13 +15,11 @@ import (
 	"remote-agent/internal/option"
 )
 
-// Names of assistants that DEFAULT_AI_ASSISTANT may hold.
+// Names of assistants that DEFAULT_AI_ASSISTANT may hold, besides those of sections.
 const (
-	AssistantOpenAI    = "openai"
-	AssistantAnthropic = "anthropic"
-	AssistantClaude    = "claude"
-	AssistantCodex     = "codex"
-	AssistantDemo      = "demo"
+	AssistantClaude = "claude"
+	AssistantCodex  = "codex"
+	AssistantDemo   = "demo"
 )
 
 // Values of LOG_FORMAT.
@@ -61,8 +59,6 @@ type Config struct {
 	ShutdownGrace    time.Duration
 	ContextTokens    int
 	SystemPrompt     string
-	OpenAI           OpenAI
-	Anthropic        Anthropic
 	Tiers            map[string]Tier // by name: fast, smart, cheap
 	Tools            Tools
 	Budget           Budget
@@ -73,8 +69,8 @@ type Config struct {
 	Git              Git
 	Log              Log
 
-	// Sections are what other packages read, such as platforms, as they were given to
-	// Load.
+	// Sections are what other packages read, such as platforms and model APIs, as they
+	// were given to Load.
 	Sections []option.Section
 
 	// Warnings are problems that do not stop the program, one line each.
@@ -90,29 +86,6 @@ type Database struct {
 	Path   string // the file, for SQLite
 	URL    Secret // the connection string, for PostgreSQL
 }
-
-// OpenAI configures the model API.
-type OpenAI struct {
-	APIKey  Secret
-	BaseURL string // empty means the provider's API
-	Model   string
-}
-
-// Configured reports whether there is an API to talk to.
-func (o OpenAI) Configured() bool { return o.APIKey.IsSet() || o.BaseURL != "" }
-
-// Anthropic configures the Messages API.
-type Anthropic struct {
-	APIKey         Secret
-	BaseURL        string // empty means the provider's API
-	Model          string
-	MaxTokens      int
-	ThinkingTokens int    // 0 for none
-	Effort         string // empty means the API's default
-}
-
-// Configured reports whether there is an API to talk to.
-func (a Anthropic) Configured() bool { return a.APIKey.IsSet() || a.BaseURL != "" }
 
 // Tier is a model by another name.
 type Tier struct{ Assistant, Model string }

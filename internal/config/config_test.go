@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/assistant/anthropic"
+	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
 	"remote-agent/internal/option"
 	"remote-agent/internal/platform/github"
@@ -22,9 +24,9 @@ import (
 	"remote-agent/internal/platform/telegram"
 )
 
-// sections are what platforms add to the configuration.
+// sections are what model APIs and platforms add to the configuration.
 func sections() []option.Section {
-	return []option.Section{telegram.Kind(), slack.Kind(), github.Kind()}
+	return []option.Section{openai.Kind(), anthropic.Kind(), telegram.Kind(), slack.Kind(), github.Kind()}
 }
 
 // load reads options from an environment and the text of a .env file.
@@ -78,8 +80,6 @@ func TestDefaults(t *testing.T) {
 		TurnTimeout:      time.Hour,
 		ShutdownGrace:    30 * time.Second,
 		ContextTokens:    100_000,
-		OpenAI:           config.OpenAI{Model: "gpt-5-mini"},
-		Anthropic:        config.Anthropic{Model: "claude-sonnet-4-6", MaxTokens: 16_000},
 		Tools:            config.Tools{Mode: "edit", Sandbox: "best", Timeout: 10 * time.Minute, MaxRounds: 50},
 		Agents: config.Agents{
 			Claude: "claude-agent-acp", Codex: "codex-acp", Home: filepath.Join("data", "agents"), Idle: 10 * time.Minute,
@@ -128,8 +128,8 @@ func TestPrecedence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := mustLoad(t, tc.dotenv, tc.flags, tc.env)
-			if c.OpenAI.Model != tc.want || c.Origin("OPENAI_MODEL") != tc.origin {
-				t.Errorf("model = %q from %q, want %q from %q", c.OpenAI.Model, c.Origin("OPENAI_MODEL"), tc.want, tc.origin)
+			if model, _ := c.Text("OPENAI_MODEL"); model != tc.want || c.Origin("OPENAI_MODEL") != tc.origin {
+				t.Errorf("model = %q from %q, want %q from %q", model, c.Origin("OPENAI_MODEL"), tc.want, tc.origin)
 			}
 		})
 	}
@@ -146,8 +146,8 @@ func TestEnvironmentIsNotChanged(t *testing.T) {
 func TestOlderNames(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, "", nil, "PORT=8080", "OPENAI_API_BASE=http://localhost:1/v1")
-	if c.ListenAddr != "127.0.0.1:8080" || c.OpenAI.BaseURL != "http://localhost:1/v1" {
-		t.Errorf("ListenAddr = %q, BaseURL = %q", c.ListenAddr, c.OpenAI.BaseURL)
+	if base, _ := c.Text("OPENAI_BASE_URL"); c.ListenAddr != "127.0.0.1:8080" || base != "http://localhost:1/v1" {
+		t.Errorf("ListenAddr = %q, BaseURL = %q", c.ListenAddr, base)
 	}
 	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "use OPENAI_BASE_URL") {
 		t.Errorf("warnings = %q", c.Warnings)
@@ -372,7 +372,7 @@ func TestSecretFromFile(t *testing.T) {
 		"file":        mustLoad(t, "OPENAI_API_KEY_FILE="+path, nil),
 		"flag":        mustLoad(t, "", map[string]string{"openai-api-key-file": path}, "OPENAI_API_KEY=other"),
 	} {
-		if got := c.OpenAI.APIKey.Reveal(); got != "the-key" {
+		if got, _ := c.Text("OPENAI_API_KEY"); got != "the-key" {
 			t.Errorf("%s: key = %q", name, got)
 		}
 		if got := c.Origin("OPENAI_API_KEY"); got != "file "+path {

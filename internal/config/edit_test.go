@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/assistant/openai"
 )
 
 func TestEditKeepsAllElse(t *testing.T) {
@@ -35,7 +37,7 @@ func TestEditKeepsAllElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Edit([]byte(c.text), map[string]string{"OPENAI_MODEL": "gpt-x"})
+			got, err := Edit([]byte(c.text), map[string]string{"OPENAI_MODEL": "gpt-x"}, openai.Kind())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +51,7 @@ func TestEditKeepsAllElse(t *testing.T) {
 func TestEditTakesOutWhatContradicts(t *testing.T) {
 	t.Parallel()
 	got, err := Edit([]byte("OPENAI_API_KEY_FILE=/run/key\nOPENAI_API_BASE=http://old\n# keep\nGH_TOKEN=x\n"),
-		map[string]string{"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "GITHUB_TOKEN": ""})
+		map[string]string{"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "GITHUB_TOKEN": ""}, openai.Kind())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestEditRefuses(t *testing.T) {
 		"no way to write it down": {"", map[string]string{"SYSTEM_PROMPT": "\"a' #b\""}, "cannot hold"},
 		"too much":                {strings.Repeat("#", maxFile), map[string]string{"OPENAI_MODEL": "c"}, "by hand"},
 	} {
-		_, err := Edit([]byte(c.text), c.set)
+		_, err := Edit([]byte(c.text), c.set, openai.Kind())
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -289,7 +291,7 @@ func TestReadEnvRefuses(t *testing.T) {
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	text := []byte("OPENAI_MODEL=a\nLOG_LEVEL=debug\nDATA_DIR=/x\n")
-	c, err := Load(Source{Flags: map[string]string{"log-level": "warn"}, Environ: []string{"OPENAI_MODEL=b"}, EnvText: &text})
+	c, err := Load(Source{Flags: map[string]string{"log-level": "warn"}, Environ: []string{"OPENAI_MODEL=b"}, EnvText: &text}, openai.Kind())
 	if err != nil || !c.Pinned("OPENAI_MODEL") || !c.Pinned("LOG_LEVEL") || c.Pinned("DATA_DIR") || c.Pinned("LISTEN_ADDR") || c.DataDir != "/x" {
 		t.Errorf("%v, %+v", err, c.values)
 	}

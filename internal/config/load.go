@@ -103,7 +103,8 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file, l.config.table)...)
 	if whole {
 		l.derive()
-		l.check()
+		l.checkSignIn()
+		l.checkSections()
 	}
 	return l.config, l.problems
 }
@@ -233,13 +234,10 @@ func (l *loader) derive() {
 		c.BackupDir = filepath.Join(c.DataDir, "backups")
 	}
 	if c.Assistant == "" && !l.failed["DEFAULT_AI_ASSISTANT"] {
-		switch {
-		case c.OpenAI.Configured():
-			c.Assistant = AssistantOpenAI
-		case c.Anthropic.Configured():
-			c.Assistant = AssistantAnthropic
-		default:
-			c.Assistant = AssistantDemo
+		c.Assistant = AssistantDemo
+		list := answerers(c.Sections)
+		if i := slices.IndexFunc(list, option.Answerer.Configured); i >= 0 {
+			c.Assistant = list[i].Assistant()
 		}
 	}
 	if c.Agents.Home == "" {
@@ -247,34 +245,33 @@ func (l *loader) derive() {
 	}
 }
 
-// check holds the rules that concern several options. A rule is skipped if one
-// of its options has a problem already.
-func (l *loader) check() {
-	c := &l.config
-	if c.Assistant == AssistantOpenAI && !c.OpenAI.Configured() && l.sound("OPENAI_API_KEY", "OPENAI_BASE_URL") {
-		l.problem("DEFAULT_AI_ASSISTANT is openai, but no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
+// answerers returns the sections of assistants.
+func answerers(sections []option.Section) (list []option.Answerer) {
+	for _, s := range sections {
+		if a, ok := s.(option.Answerer); ok {
+			list = append(list, a)
+		}
 	}
-	if c.Assistant == AssistantAnthropic && !c.Anthropic.Configured() && l.sound("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL") {
-		l.problem("DEFAULT_AI_ASSISTANT is anthropic, but no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server")
-	}
-	if t := c.Anthropic.ThinkingTokens; t > 0 && (t < 1024 || t >= c.Anthropic.MaxTokens) && l.sound("ANTHROPIC_THINKING_TOKENS", "ANTHROPIC_MAX_TOKENS") {
-		l.problem("ANTHROPIC_THINKING_TOKENS is %d: use 0, or a number from 1024 to below ANTHROPIC_MAX_TOKENS (%d)", t, c.Anthropic.MaxTokens)
-	}
-	if c.OpenAI.APIKey.IsSet() && option.PlainHTTPAbroad(c.OpenAI.BaseURL) {
-		l.warn("OPENAI_BASE_URL is http:// on another machine, so the key and all messages are sent unencrypted; use https://")
-	}
-	l.checkSignIn()
-	l.checkSections()
+	return list
 }
 
-// checkSections has each section check its part.
+// modelNames returns the names of those assistants.
+func modelNames(sections []option.Section) (names []string) {
+	for _, a := range answerers(sections) {
+		names = append(names, a.Assistant())
+	}
+	return names
+}
+
+// checkSections has each section check its part. A rule is skipped if one of its options
+// has a problem already.
 func (l *loader) checkSections() {
 	isSet := func(name string) bool {
 		_, set := l.config.Text(name)
 		return set
 	}
 	for _, section := range l.config.Sections {
-		c := option.Check{PublicURL: l.config.PublicURL, IsSet: isSet, Sound: l.sound}
+		c := option.Check{PublicURL: l.config.PublicURL, Assistant: l.config.Assistant, IsSet: isSet, Sound: l.sound}
 		section.Check(&c)
 		l.problems = append(l.problems, c.Problems...)
 		l.config.Warnings = append(l.config.Warnings, c.Warnings...)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"remote-agent/internal/option"
 )
@@ -11,7 +12,7 @@ const (
 	groupServer    = "Server"
 	groupStorage   = "Storage"
 	groupWork      = "Conversations"
-	groupModel     = "Model"
+	groupModel     = option.GroupModel
 	groupTools     = "Tools"
 	groupAgents    = "Agents"
 	groupMemory    = "Memory"
@@ -69,7 +70,7 @@ func Options(sections ...option.Section) []Option { return tableOf(sections) }
 // tableOf returns the options of the program and of sections, in the order in which
 // they are listed.
 func tableOf(sections []option.Section) []Option {
-	var theirs []Option
+	var models, theirs []Option
 	for _, s := range sections {
 		for _, o := range s.Options() {
 			row := Option{
@@ -79,10 +80,17 @@ func tableOf(sections []option.Section) []Option {
 			for _, name := range o.Aliases {
 				row.Aliases = append(row.Aliases, Alias{Name: name})
 			}
-			theirs = append(theirs, row)
+			for _, name := range o.Renamed {
+				row.Aliases = append(row.Aliases, Alias{Name: name, Renamed: true})
+			}
+			if row.Group == groupModel {
+				models = append(models, row)
+			} else {
+				theirs = append(theirs, row)
+			}
 		}
 	}
-	return slices.Concat(baseOptions, careOptions, modelOptions, anthropicOptions, toolOptions, agentOptions, memoryOptions, fileOptions, signInOptions, theirs, lastOptions)
+	return slices.Concat(baseOptions, []Option{assistantOption(modelNames(sections))}, workOptions, careOptions, models, modelOptions, toolOptions, agentOptions, memoryOptions, fileOptions, signInOptions, theirs, lastOptions)
 }
 
 var baseOptions = []Option{
@@ -121,12 +129,19 @@ var baseOptions = []Option{
 		Example: "./data/workspace",
 		parse:   setText(func(c *Config) *string { return &c.WorkspacePath }),
 	},
-	{
-		Name: "DEFAULT_AI_ASSISTANT", Empty: "openai or anthropic if its key or base URL is set, otherwise demo", Group: groupWork,
-		Help:    "Assistant for new conversations: openai, anthropic, claude, codex, a name from ACP_AGENTS, or demo (scripted and offline).",
-		Example: AssistantOpenAI,
+}
+
+// assistantOption is who answers; models are those of the sections.
+func assistantOption(models []string) Option {
+	return Option{
+		Name: "DEFAULT_AI_ASSISTANT", Empty: strings.Join(models, " or ") + " if its key or base URL is set, otherwise demo", Group: groupWork,
+		Help:    "Assistant for new conversations: " + strings.Join(append(models, AssistantClaude, AssistantCodex), ", ") + ", a name from ACP_AGENTS, or demo (scripted and offline).",
+		Example: append(models, AssistantDemo)[0],
 		parse:   parseAssistant,
-	},
+	}
+}
+
+var workOptions = []Option{
 	{
 		Name: "MAX_CONCURRENT_CONVERSATIONS", Default: "10", Group: groupWork,
 		Help:  "How many conversations are answered in parallel; others are queued and told so.",
@@ -157,23 +172,6 @@ var baseOptions = []Option{
 
 var modelOptions = []Option{
 	{
-		Name: "OPENAI_API_KEY", Empty: "no key", Secret: true, Group: groupModel,
-		Help:  "API key for OpenAI or a compatible server.",
-		parse: setSecret(func(c *Config) *Secret { return &c.OpenAI.APIKey }),
-	},
-	{
-		Name: "OPENAI_BASE_URL", Empty: "the provider's API", Group: groupModel,
-		Help:    "Base URL of an OpenAI-compatible API, including /v1.",
-		Example: "http://127.0.0.1:11434/v1",
-		Aliases: []Alias{{Name: "OPENAI_API_BASE", Renamed: true}},
-		parse:   setURL(func(c *Config) *string { return &c.OpenAI.BaseURL }),
-	},
-	{
-		Name: "OPENAI_MODEL", Default: "gpt-5-mini", Group: groupModel,
-		Help:  "Model to use.",
-		parse: setText(func(c *Config) *string { return &c.OpenAI.Model }),
-	},
-	{
 		Name: "CONTEXT_TOKENS", Default: "100000", Group: groupModel,
 		Help:  "How much of the conversation is sent with each message, in tokens.",
 		parse: setInt(func(c *Config) *int { return &c.ContextTokens }, 500, 100_000_000),
@@ -183,6 +181,24 @@ var modelOptions = []Option{
 		Help:    "Instructions for the assistant, replacing the built-in ones. The platform, repository and date are always added.",
 		Example: `"Answer briefly."`,
 		parse:   setText(func(c *Config) *string { return &c.SystemPrompt }),
+	},
+	{
+		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
+		Help:    "Model for /model fast, as assistant:model.",
+		Example: "openai:gpt-5-mini",
+		parse:   parseTier("fast"),
+	},
+	{
+		Name: "MODEL_SMART", Empty: "no such tier", Group: groupModel,
+		Help:    "Model for /model smart.",
+		Example: "anthropic:claude-opus-4-6",
+		parse:   parseTier("smart"),
+	},
+	{
+		Name: "MODEL_CHEAP", Empty: "no such tier", Group: groupModel,
+		Help:    "Model for /model cheap.",
+		Example: "openai:gpt-5-nano",
+		parse:   parseTier("cheap"),
 	},
 }
 

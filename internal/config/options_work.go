@@ -1,61 +1,7 @@
 package config
 
-// The options of what works: models, tools, agents. They belong to the table in
+// The options of what works: tools, agents. They belong to the table in
 // options.go and are apart from it for their number.
-
-var anthropicOptions = []Option{
-	{
-		Name: "ANTHROPIC_API_KEY", Empty: "no key", Secret: true, Group: groupModel,
-		Help:  "API key for Anthropic.",
-		parse: setSecret(func(c *Config) *Secret { return &c.Anthropic.APIKey }),
-	},
-	{
-		Name: "ANTHROPIC_BASE_URL", Empty: "the provider's API", Group: groupModel,
-		Help:    "Base URL of a server with the Anthropic Messages API, without /v1.",
-		Example: "http://127.0.0.1:8080",
-		parse:   setURL(func(c *Config) *string { return &c.Anthropic.BaseURL }),
-	},
-	{
-		Name: "ANTHROPIC_MODEL", Default: "claude-sonnet-4-6", Group: groupModel,
-		Help:  "Model to use.",
-		parse: setText(func(c *Config) *string { return &c.Anthropic.Model }),
-	},
-	{
-		Name: "ANTHROPIC_MAX_TOKENS", Default: "16000", Group: groupModel,
-		Help:  "Maximum length of an answer, in tokens.",
-		parse: setInt(func(c *Config) *int { return &c.Anthropic.MaxTokens }, 256, 1_000_000),
-	},
-	{
-		Name: "ANTHROPIC_THINKING_TOKENS", Default: "0", Group: groupModel,
-		Help:  "Thinking budget per answer, in tokens: 0 for none, -1 to let the model decide, otherwise 1024 or more.",
-		parse: setInt(func(c *Config) *int { return &c.Anthropic.ThinkingTokens }, -1, 1_000_000),
-	},
-	{
-		Name: "ANTHROPIC_EFFORT", Empty: "the API's default", Group: groupModel,
-		Help:    "Effort: low, medium, high, xhigh or max, if the model supports it.",
-		Example: "medium",
-		parse: setChoice(func(c *Config, v string) { c.Anthropic.Effort = v },
-			"low", "medium", "high", "xhigh", "max"),
-	},
-	{
-		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model fast, as assistant:model.",
-		Example: "openai:gpt-5-mini",
-		parse:   parseTier("fast"),
-	},
-	{
-		Name: "MODEL_SMART", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model smart.",
-		Example: "anthropic:claude-opus-4-6",
-		parse:   parseTier("smart"),
-	},
-	{
-		Name: "MODEL_CHEAP", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model cheap.",
-		Example: "openai:gpt-5-nano",
-		parse:   parseTier("cheap"),
-	},
-}
 
 var toolOptions = []Option{
 	{

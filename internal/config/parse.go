@@ -27,14 +27,7 @@ func setSecret(field func(*Config) *Secret) parser {
 }
 
 func setInt(field func(*Config) *int, low, high int) parser {
-	return func(c *Config, text string) error {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < low || n > high {
-			return fmt.Errorf("is %q: use a whole number from %d to %d", text, low, high)
-		}
-		*field(c) = n
-		return nil
-	}
+	return func(c *Config, text string) error { return option.Int(field(c), low, high)(text) }
 }
 
 func setDuration(field func(*Config) *duration, positive bool) parser {
@@ -108,7 +101,7 @@ func parseDatabaseURL(c *Config, text string) error {
 func parseAssistant(c *Config, text string) error {
 	v := strings.ToLower(text)
 	if !assistantName.MatchString(v) {
-		return fmt.Errorf("is %q: use openai, anthropic, claude, codex, demo or a name from ACP_AGENTS", text)
+		return fmt.Errorf("is %q: use %s, claude, codex, demo or a name from ACP_AGENTS", text, strings.Join(modelNames(c.Sections), ", "))
 	}
 	c.Assistant = v
 	return nil

@@ -57,11 +57,13 @@ func setCount(field func(*Config) *int64) parser {
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // ownSecret reports whether a variable belongs to this program alone: those that begin
-// as the options of a section do, such as a platform's. Keys of model APIs may be
-// meant for an agent.
+// as the options of a platform do. Keys of model APIs may be meant for an agent.
 func (c *Config) ownSecret(name string) bool {
 	prefixes := []string{"GITHUB_TOKEN", "GH_TOKEN", "DATABASE_URL"}
 	for _, s := range c.Sections {
+		if _, ok := s.(option.Answerer); ok {
+			continue
+		}
 		for _, o := range s.Options() {
 			first, _, _ := strings.Cut(o.Name, "_")
 			prefixes = append(append(prefixes, first+"_"), o.Aliases...)

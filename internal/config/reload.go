@@ -7,7 +7,7 @@ import "slices"
 var liveOptions = []string{
 	"MAX_CONCURRENT_CONVERSATIONS", "MAX_WAITING_MESSAGES", "MAX_ROUNDS", "TURN_TIMEOUT", "SHUTDOWN_GRACE", "CONTEXT_TOKENS",
 	"BUDGET_TURN_USD", "BUDGET_PERSON_USD", "BUDGET_DAY_USD", "BUDGET_TURN_TOKENS", "BUDGET_PERSON_TOKENS", "BUDGET_DAY_TOKENS",
-	"OPENAI_MODEL", "ANTHROPIC_MODEL", "MODEL_FAST", "MODEL_SMART", "SYSTEM_PROMPT", "LOG_LEVEL",
+	"MODEL_FAST", "MODEL_SMART", "SYSTEM_PROMPT", "LOG_LEVEL",
 }
 
 // Live reports whether a running process takes the option anew when it is told to
@@ -39,7 +39,6 @@ func (c Config) WithLive(next Config) Config {
 	c.MaxConversations, c.MaxWaiting, c.Tools.MaxRounds = next.MaxConversations, next.MaxWaiting, next.Tools.MaxRounds
 	c.TurnTimeout, c.ShutdownGrace, c.ContextTokens = next.TurnTimeout, next.ShutdownGrace, next.ContextTokens
 	c.Budget, c.SystemPrompt, c.Log.Level = next.Budget, next.SystemPrompt, next.Log.Level
-	c.OpenAI.Model, c.Anthropic.Model = next.OpenAI.Model, next.Anthropic.Model
 	tiers := make(map[string]Tier)
 	for _, name := range []string{"fast", "smart", "cheap"} {
 		from := next.Tiers

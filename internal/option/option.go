@@ -7,6 +7,10 @@ import (
 	"fmt"
 )
 
+// GroupModel is the group of what concerns the models: the options of their APIs come
+// first in it.
+const GroupModel = "Model"
+
 // Option describes one option of a section.
 type Option struct {
 	Name    string // of the environment variable
@@ -15,6 +19,7 @@ type Option struct {
 	Secret  bool   // never shown, no flag of its own, can be read from NAME_FILE
 	Live    bool   // a running process takes a change of it (SIGHUP)
 	Aliases []string
+	Renamed []string // older names: using one is worth a warning
 	Group   string
 	Help    string // one sentence
 	Example string // a value for the example file; Default if empty
@@ -43,10 +48,23 @@ type Section interface {
 	WithLive(next Section) Section
 }
 
+// Answerer is the section of an assistant. The first one that is configured answers new
+// conversations where DEFAULT_AI_ASSISTANT names none.
+type Answerer interface {
+	Section
+
+	// Assistant returns the name, as conversations keep it.
+	Assistant() string
+
+	// Configured reports whether the options say whom to ask.
+	Configured() bool
+}
+
 // Check is what a section can see of the other options, and where it says what it
 // found.
 type Check struct {
 	PublicURL string // without a trailing slash; empty if there is none
+	Assistant string // that answers new conversations
 
 	// IsSet reports whether an option has a value that is not its default. Sound
 	// reports whether none of the options has a problem of its own: rules about those

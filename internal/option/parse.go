@@ -47,6 +47,18 @@ func Prefixed(prefix string, to *Secret) Parser {
 	}
 }
 
+// Int takes a whole number within limits.
+func Int(to *int, low, high int) Parser {
+	return func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < low || n > high {
+			return fmt.Errorf("is %q: use a whole number from %d to %d", text, low, high)
+		}
+		*to = n
+		return nil
+	}
+}
+
 // Rate takes a number of messages per second; 0 is no limit.
 func Rate(to *float64) Parser {
 	return func(text string) error {
