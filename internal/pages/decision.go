@@ -12,7 +12,7 @@ import (
 
 // question shows one thing that is or was to be decided on, by the name that chats give
 // it: links in them lead here, also when it is settled.
-func (p *Pages) question(r *request) (view, error) {
+func (p *approvalPages) question(r *request) (view, error) {
 	name := r.PathValue("name")
 	if n, ok := approval.ParseName(name); ok {
 		return p.oneApproval(r, n)
@@ -23,51 +23,51 @@ func (p *Pages) question(r *request) (view, error) {
 	return view{}, errNoPage
 }
 
-func (p *Pages) oneApproval(r *request, number int64) (view, error) {
+func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 	var a approval.Approval
-	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if a, err = tx.Approval(r.Context(), number); err != nil {
 			return err
 		}
-		return p.mustSee(r.Context(), tx, r, a.ConversationID)
+		return mustSee(r.Context(), tx, r, a.ConversationID)
 	})
 	if err != nil {
 		return view{}, unseen(err)
 	}
-	if now := p.Now(); a.State == approval.Waiting && !now.Before(a.ExpiresAt) {
+	if now := p.show.now(); a.State == approval.Waiting && !now.Before(a.ExpiresAt) {
 		a.State = approval.Expired
 	}
 	card := p.approvalCard(r, a)
 	if a.State != approval.Waiting {
-		detail, _ := p.exact(a.Detail)
+		detail, _ := p.show.exact(a.Detail)
 		card = html.El("section", html.Class("card"), html.ID(a.Name()),
-			html.El("h3", html.Text(a.Name()+" "), p.line(a.Question())),
-			p.meta("asked for "+a.Requester, p.when(a.CreatedAt), html.Text(p.head200(a.Outcome()))),
+			html.El("h3", html.Text(a.Name()+" "), p.show.line(a.Question())),
+			meta("asked for "+a.Requester, p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
 			detail, toSession(a.SessionID))
 	}
-	return p.questionView(a.Name(), card), nil
+	return questionView(a.Name(), card), nil
 }
 
-func (p *Pages) onePlan(r *request, number int64) (view, error) {
+func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	var pl plan.Plan
-	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if pl, err = tx.Plan(r.Context(), number); err != nil {
 			return err
 		}
-		return p.mustSee(r.Context(), tx, r, pl.ConversationID)
+		return mustSee(r.Context(), tx, r, pl.ConversationID)
 	})
 	if err != nil {
 		return view{}, unseen(err)
 	}
 	card := p.planCard(r, pl)
-	if open := pl.State == plan.Proposed || pl.State == plan.Approved; !open || !p.Now().Before(pl.ExpiresAt) {
-		card = html.Group{p.planVersion(pl, "h3"), toSession(pl.SessionID)}
+	if open := pl.State == plan.Proposed || pl.State == plan.Approved; !open || !p.show.now().Before(pl.ExpiresAt) {
+		card = html.Group{p.show.planVersion(pl, "h3"), toSession(pl.SessionID)}
 	}
-	return p.questionView(pl.Name(), card), nil
+	return questionView(pl.Name(), card), nil
 }
 
 // questionView is a page of one card.
-func (p *Pages) questionView(name string, card html.Node) view {
+func questionView(name string, card html.Node) view {
 	return view{title: name, live: liveAll, body: html.Group{
 		html.El("h1", html.Text("Approval "+name)), card,
 		html.El("p", html.Class("meta"), html.El("a", html.Href("/approvals"), html.Text("All that waits for a decision"))),

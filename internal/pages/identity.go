@@ -93,8 +93,8 @@ func hostOf(host string) string {
 }
 
 // ways are the other ways in, on the page for signing in.
-func (p *Pages) ways(r *request, to string) (ways html.Group) {
-	if i := p.Identity.Issuer; i != nil {
+func (p *signInPages) ways(r *request, to string) (ways html.Group) {
+	if i := p.identity.Issuer; i != nil {
 		ways = append(ways, html.El("p", html.El("a", html.Class("button primary"), html.Href(issuerPath+"?to="+queryEscape(to)), html.Text("Sign in with "+i.Name()))))
 	}
 	if name, account, ok := p.proxied(r.Request); ok {
@@ -106,17 +106,17 @@ func (p *Pages) ways(r *request, to string) (ways html.Group) {
 }
 
 // proxied returns whom a trusted proxy names.
-func (p *Pages) proxied(r *http.Request) (name string, a signin.Account, ok bool) {
-	values := r.Header.Values(p.Identity.Header)
-	if p.Identity.Header == "" || !p.Identity.behind(r) || len(values) != 1 {
+func (p *signInPages) proxied(r *http.Request) (name string, a signin.Account, ok bool) {
+	values := r.Header.Values(p.identity.Header)
+	if p.identity.Header == "" || !p.identity.behind(r) || len(values) != 1 {
 		return "", signin.Account{}, false
 	}
-	a, ok = p.Identity.People[values[0]]
+	a, ok = p.identity.People[values[0]]
 	return values[0], a, ok
 }
 
 // proxySignIn begins a session for whom a trusted proxy names.
-func (p *Pages) proxySignIn(w http.ResponseWriter, r *request) (view, error) {
+func (p *signInPages) proxySignIn(w http.ResponseWriter, r *request) (view, error) {
 	if err := readForm(r.Request); err != nil {
 		return view{}, err
 	}
@@ -132,31 +132,31 @@ func (p *Pages) proxySignIn(w http.ResponseWriter, r *request) (view, error) {
 }
 
 // toIssuer sends a browser to the issuer.
-func (p *Pages) toIssuer(w http.ResponseWriter, r *request) (view, error) {
-	if p.Identity.Issuer == nil {
+func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) {
+	if p.identity.Issuer == nil {
 		return view{}, errNoPage
 	}
-	client, now := p.Identity.client(r.Request), p.Now()
+	client, now := p.identity.client(r.Request), p.show.now()
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
-	address, state, err := p.Identity.Issuer.Begin(r.Context(), p.PublicURL+backPath)
+	address, state, err := p.identity.Issuer.Begin(r.Context(), p.site.url+backPath)
 	if err != nil {
-		p.Log.WarnContext(r.Context(), "could not send somebody to the issuer", "err", err)
+		p.log.WarnContext(r.Context(), "could not send somebody to the issuer", "err", err)
 		return view{}, err
 	}
 	to := localPath(r.URL.Query().Get("to"))
-	p.setCookie(w, r.Request, stateCookie, state.Text()+"|"+url.QueryEscape(to), stateLife)
+	p.site.setCookie(w, r.Request, stateCookie, state.Text()+"|"+url.QueryEscape(to), stateLife)
 	http.Redirect(w, r.Request, address, http.StatusSeeOther)
 	return view{}, nil
 }
 
 // fromIssuer begins a session for whom the issuer names.
-func (p *Pages) fromIssuer(w http.ResponseWriter, r *request) (view, error) {
-	if p.Identity.Issuer == nil {
+func (p *signInPages) fromIssuer(w http.ResponseWriter, r *request) (view, error) {
+	if p.identity.Issuer == nil {
 		return view{}, errNoPage
 	}
-	client, now := p.Identity.client(r.Request), p.Now()
+	client, now := p.identity.client(r.Request), p.show.now()
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -169,13 +169,13 @@ func (p *Pages) fromIssuer(w http.ResponseWriter, r *request) (view, error) {
 			to = localPath(path)
 		}
 	}
-	p.setCookie(w, r.Request, stateCookie, "", 0) // good once
-	name, err := p.Identity.Issuer.Finish(r.Context(), p.PublicURL+backPath, state, r.URL.Query())
+	p.site.setCookie(w, r.Request, stateCookie, "", 0) // good once
+	name, err := p.identity.Issuer.Finish(r.Context(), p.site.url+backPath, state, r.URL.Query())
 	if err == nil {
 		err = p.enter(w, r, name, "oidc")
 	}
 	if err != nil {
-		p.Log.InfoContext(r.Context(), "somebody was not signed in by the issuer", "err", err)
+		p.log.InfoContext(r.Context(), "somebody was not signed in by the issuer", "err", err)
 		if !fault.Is(err, fault.Unavailable) {
 			p.failed.Take(client, now)
 		}
@@ -186,27 +186,27 @@ func (p *Pages) fromIssuer(w http.ResponseWriter, r *request) (view, error) {
 }
 
 // enter begins a session for somebody by the name that an issuer or a proxy gives.
-func (p *Pages) enter(w http.ResponseWriter, r *request, name, way string) error {
-	account, ok := p.Identity.People[name]
+func (p *signInPages) enter(w http.ResponseWriter, r *request, name, way string) error {
+	account, ok := p.identity.People[name]
 	if !ok {
 		return fault.Newf(fault.Forbidden, "%s may not sign in here. An owner can add the name to SIGN_IN_PEOPLE.", name)
 	}
 	ctx := r.Context()
 	var token string
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
-		token, err = p.beginSession(ctx, tx, account, r.UserAgent(), p.Now(), namedLife, way)
+	err := p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
+		token, err = p.beginSession(ctx, tx, account, r.UserAgent(), p.show.now(), namedLife, way)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	p.setCookie(w, r.Request, p.cookieName(r.Request), token, namedLife)
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, namedLife)
 	return nil
 }
 
 // beginSession makes a session for an account that may use the bot.
-func (p *Pages) beginSession(ctx context.Context, tx *store.Tx, a signin.Account, client string, now time.Time, life time.Duration, way string) (token string, err error) {
-	role, err := p.Role(ctx, tx, a)
+func (p *signInPages) beginSession(ctx context.Context, tx *store.Tx, a signin.Account, client string, now time.Time, life time.Duration, way string) (token string, err error) {
+	role, err := p.role(ctx, tx, a)
 	if err == nil && role == sessions.Stranger {
 		err = fault.New(fault.Forbidden, "This account can no longer use the bot.")
 	}

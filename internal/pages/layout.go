@@ -2,7 +2,6 @@ package pages
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"remote-agent/internal/html"
@@ -44,20 +43,20 @@ func (v view) heading() html.Node {
 }
 
 // content is the page itself. Where its changes are told, it says how to learn of them.
-func (p *Pages) content(r *request, v view) html.Node {
+func (f *frame) content(r *request, v view) html.Node {
 	return html.El("main", html.ID("main"),
-		html.If(v.live != "" && p.Changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
-		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), p.limited(r.said, maxText))),
+		html.If(v.live != "" && f.changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
+		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), f.show.limited(r.said, maxText))),
 		v.body)
 }
 
 // part is a page without what is around all of them, for one that is open already.
-func (p *Pages) part(r *request, v view) html.Node {
-	return html.Group{v.heading(), p.content(r, v)}
+func (f *frame) part(r *request, v view) html.Node {
+	return html.Group{v.heading(), f.content(r, v)}
 }
 
 // layout puts a page into what is around all of them.
-func (p *Pages) layout(r *request, v view) html.Node {
+func (f *frame) layout(r *request, v view) html.Node {
 	theme := ""
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		theme = c.Value
@@ -68,19 +67,19 @@ func (p *Pages) layout(r *request, v view) html.Node {
 			html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width, initial-scale=1")),
 			html.El("meta", html.Attr("name", "color-scheme"), html.Attr("content", "light dark")),
 			v.heading(),
-			html.El("link", html.Attr("rel", "icon"), html.Href(p.assetPath("icon.svg"))),
-			html.El("link", html.Attr("rel", "stylesheet"), html.Href(p.assetPath("style.css"))),
-			html.El("script", html.Attr("src", p.assetPath("script.js")), html.On("defer", true))),
+			html.El("link", html.Attr("rel", "icon"), html.Href(f.assets["icon.svg"].path)),
+			html.El("link", html.Attr("rel", "stylesheet"), html.Href(f.assets["style.css"].path)),
+			html.El("script", html.Attr("src", f.assets["script.js"].path), html.On("defer", true))),
 		html.El("body",
 			html.El("a", html.Class("skip"), html.Href("#main"), html.Text("Skip to the content")),
-			html.If(r.role != "", p.head(r, theme)),
-			p.content(r, v),
-			html.El("footer", html.Textf("Remote Agent %s", p.Version))))
+			html.If(r.role != "", header(r, theme)),
+			f.content(r, v),
+			html.El("footer", html.Textf("Remote Agent %s", f.version))))
 	return root
 }
 
 // head is the top of a page: where to go, and who is signed in.
-func (p *Pages) head(r *request, theme string) html.Node {
+func header(r *request, theme string) html.Node {
 	links := html.Group{}
 	for _, l := range places {
 		if l.owners && !r.owner() {
@@ -102,11 +101,11 @@ func (p *Pages) head(r *request, theme string) html.Node {
 		html.El("nav", html.Attr("aria-label", "Main"), html.El("ul", links)),
 		html.El("div", html.Class("who"),
 			html.El("a", html.Href("/account"), html.Text(r.actor())),
-			p.form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), hidden("back", r.URL.RequestURI()), themes)))
+			form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), hidden("back", r.URL.RequestURI()), themes)))
 }
 
 // form is a form that does something.
-func (p *Pages) form(r *request, action string, parts ...html.Node) html.Node {
+func form(r *request, action string, parts ...html.Node) html.Node {
 	return html.El("form", html.Attr("method", "post"), html.Attr("action", action), hidden("token", formToken(r.token)), hidden("nonce", newNonce()), html.Group(parts))
 }
 
@@ -141,11 +140,11 @@ func row(cells ...html.Node) html.Node {
 }
 
 // when is a moment: how long ago, with the moment itself in its title.
-func (p *Pages) when(t time.Time) html.Node {
+func (re *renderer) when(t time.Time) html.Node {
 	if t.IsZero() {
 		return html.Text("–")
 	}
-	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, p.Now())))
+	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
 }
 
 // empty says what would be here, and how it comes.
@@ -157,5 +156,3 @@ func empty(parts ...html.Node) html.Node {
 func state(class, mark, word string) html.Node {
 	return html.El("span", html.Class("state "+class), html.El("span", html.Attr("aria-hidden", "true"), html.Text(mark)), html.Text(" "+word))
 }
-
-var _ http.Handler = (*Pages)(nil)

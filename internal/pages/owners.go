@@ -7,42 +7,6 @@ import (
 	"remote-agent/internal/html"
 )
 
-// operations are the paths of what only owners see and do, and the costs.
-func (p *Pages) operations() {
-	p.page("GET /queue", ownersSee(p.queue))
-	p.page("GET /audit", ownersSee(p.audit))
-	p.act("POST /audit/verify", ownersDo(p.verifyAudit))
-	p.page("GET /memory", p.memory)
-	p.act("POST /memory/change", p.changeMemory)
-	p.page("GET /people", ownersSee(p.people))
-	p.act("POST /people/request", ownersDo(p.answerRequest))
-	p.act("POST /people/change", ownersDo(p.changePerson))
-	p.act("POST /queue/turn", ownersDo(p.queueTurn))
-	p.act("POST /queue/delivery", ownersDo(p.queueDelivery))
-	p.act("POST /queue/schedule", ownersDo(p.queueSchedule))
-	p.page("GET /costs", p.costs)
-	p.file("GET /costs.csv", p.costsCSV)
-	p.page("GET /platforms", ownersSee(p.platforms))
-	p.act("POST /platforms/test", ownersDo(p.testPlatform))
-	p.page("GET /agents/new", ownersSee(p.newProfile))
-	p.act("POST /agents/new", ownersDo(p.saveProfile))
-	p.page("GET /agents/{id}", ownersSee(p.profile))
-	p.act("POST /agents/{id}", ownersDo(p.saveProfile))
-	p.act("POST /agents/{id}/delete", ownersDo(p.deleteProfile))
-	p.page("GET /settings", ownersSee(p.settings))
-	p.act("POST /settings/check", ownersDo(p.runChecks))
-	p.page("GET /setup", ownersSee(p.setupList))
-	p.page("GET /setup/{step}", ownersSee(p.setupStep))
-	p.act("POST /setup/{step}", ownersDo(p.setUp))
-	p.file("GET /setup/{step}/back", p.setupBack)
-	if p.About.Backups != nil {
-		p.page("GET /backups", ownersSee(p.backups))
-		p.file("GET /backups/{name}/download", p.downloadBackup)
-		p.act("POST /backups/create", ownersDo(p.createBackup))
-		p.act("POST /backups/verify", ownersDo(p.verifyBackup))
-	}
-}
-
 func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {
 	return func(r *request) (view, error) {
 		if !r.owner() {

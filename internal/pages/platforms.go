@@ -44,14 +44,32 @@ type Hook struct {
 // platformTest is how long the checks of a platform may take.
 const platformTest = 30 * time.Second
 
+// systemPages are how the program stands: its platforms, its configuration, and what its
+// checks find. The functions are those of About.
+type systemPages struct {
+	storage     Storage
+	show        *renderer
+	jobs        *jobs
+	connections func() []Connection
+	options     func() (list []Setting, warnings []string)
+	examine     func(ctx context.Context, area string) doctor.Report
+}
+
+func (p *systemPages) routes(to *Pages) {
+	to.page("GET /platforms", ownersSee(p.platforms))
+	to.act("POST /platforms/test", ownersDo(p.testPlatform))
+	to.page("GET /settings", ownersSee(p.settings))
+	to.act("POST /settings/check", ownersDo(p.runChecks))
+}
+
 // platforms shows how each platform stands.
-func (p *Pages) platforms(r *request) (view, error) {
-	if p.About.Connections == nil {
+func (p *systemPages) platforms(r *request) (view, error) {
+	if p.connections == nil {
 		return view{}, fault.New(fault.Unsupported, "The platforms are not known here.")
 	}
 	troubled := make(map[string]store.QueuedDelivery)
 	ctx := r.Context()
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		waiting, err := tx.WaitingDeliveries(ctx, maxQueued)
 		if err != nil {
 			return err
@@ -69,7 +87,7 @@ func (p *Pages) platforms(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("Platforms"))}
-	all := p.About.Connections()
+	all := p.connections()
 	for _, c := range all {
 		body = append(body, p.platform(r, c, troubled[c.Name]))
 	}
@@ -81,41 +99,41 @@ func (p *Pages) platforms(r *request) (view, error) {
 }
 
 // platform is the card of one.
-func (p *Pages) platform(r *request, c Connection, trouble store.QueuedDelivery) html.Node {
+func (p *systemPages) platform(r *request, c Connection, trouble store.QueuedDelivery) html.Node {
 	if !c.On {
 		return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), state("muted", "○", "off")),
-			empty(html.Text("Off: "+strings.ReplaceAll(p.head200(c.Detail), "`", ""))))
+			empty(html.Text("Off: "+strings.ReplaceAll(p.show.head200(c.Detail), "`", ""))))
 	}
 	mark := state("ok", "●", "on")
 	if !c.Works {
 		mark = state("warn", "▲", "no answer")
 	}
-	facts := html.Group{fact("Account", html.Text(p.head200(c.Detail))), fact("Events", html.Text(c.Receives)), fact("Connected", p.since(c)), fact("Limits", html.Text(p.limits(c)))}
+	facts := html.Group{fact("Account", html.Text(p.show.head200(c.Detail))), fact("Events", html.Text(c.Receives)), fact("Connected", p.since(c)), fact("Limits", html.Text(limits(c)))}
 	if c.Error == "" {
 		facts = append(facts, fact("Last error", html.Text("none since the start")))
 	} else {
-		facts = append(facts, fact("Last error", html.Text(p.head200(c.Error)+" "), p.when(c.ErrorAt)))
+		facts = append(facts, fact("Last error", html.Text(p.show.head200(c.Error)+" "), p.show.when(c.ErrorAt)))
 	}
 	if trouble.Error != "" {
-		facts = append(facts, fact("Last answer that failed", html.Text(p.head200(trouble.Error)+" "), p.when(trouble.CreatedAt), html.Text(" "), html.El("a", html.Href("/queue#deliveries"), html.Text("See the queue"))))
+		facts = append(facts, fact("Last answer that failed", html.Text(p.show.head200(trouble.Error)+" "), p.show.when(trouble.CreatedAt), html.Text(" "), html.El("a", html.Href("/queue#deliveries"), html.Text("See the queue"))))
 	}
 	return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), mark), html.El("dl", facts),
-		p.hooks(c), p.form(r, "/platforms/test", hidden("name", c.Name), button("Test "+c.Name, "")), p.checked("platform/"+c.Name))
+		p.hooks(c), form(r, "/platforms/test", hidden("name", c.Name), button("Test "+c.Name, "")), p.checked("platform/"+c.Name))
 }
 
 func fact(name string, parts ...html.Node) html.Node {
 	return html.Group{html.El("dt", html.Text(name)), html.El("dd", html.Group(parts))}
 }
 
-func (p *Pages) since(c Connection) html.Node {
+func (p *systemPages) since(c Connection) html.Node {
 	if c.Since.IsZero() {
 		return html.Text("not by this process: another one receives, or it is trying")
 	}
-	return html.Group{html.Text("since "), html.Text(wording.Moment(c.Since)), html.Text(", "), p.when(c.Since)}
+	return html.Group{html.Text("since "), html.Text(wording.Moment(c.Since)), html.Text(", "), p.show.when(c.Since)}
 }
 
 // limits says how much of what the platform allows is left.
-func (p *Pages) limits(c Connection) string {
+func limits(c Connection) string {
 	switch {
 	case !c.Measured:
 		return "not measured"
@@ -127,7 +145,7 @@ func (p *Pages) limits(c Connection) string {
 }
 
 // hooks are the last calls of a webhook.
-func (p *Pages) hooks(c Connection) html.Node {
+func (p *systemPages) hooks(c Connection) html.Node {
 	if c.Taken+c.Refused == 0 {
 		return nil
 	}
@@ -137,25 +155,25 @@ func (p *Pages) hooks(c Connection) html.Node {
 			if h.Status >= http.StatusBadRequest {
 				answer = state("error", "✖", strconv.Itoa(h.Status))
 			}
-			return row(p.when(h.At), answer)
+			return row(p.show.when(h.At), answer)
 		})))
 }
 
 // testPlatform runs the checks of doctor for one platform, with real calls.
-func (p *Pages) testPlatform(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *systemPages) testPlatform(_ http.ResponseWriter, r *request) (outcome, error) {
 	name := r.PostForm.Get("name")
-	if p.About.Connections == nil || !slices.ContainsFunc(p.About.Connections(), func(c Connection) bool { return c.On && c.Name == name }) {
+	if p.connections == nil || !slices.ContainsFunc(p.connections(), func(c Connection) bool { return c.On && c.Name == name }) {
 		return outcome{}, fault.New(fault.Invalid, "There is no platform of that name that is on.")
 	}
 	return p.check(r, "platform/"+name, name, platformTest, "/platforms#"+name)
 }
 
 // check runs the checks of an area, or all of them, and goes to a page.
-func (p *Pages) check(r *request, job, area string, patience time.Duration, to string) (outcome, error) {
-	if p.About.Check == nil {
+func (p *systemPages) check(r *request, job, area string, patience time.Duration, to string) (outcome, error) {
+	if p.examine == nil {
 		return outcome{}, fault.New(fault.Unsupported, "The checks are not available here. Use bot doctor on the server.")
 	}
-	err := p.work(r, job, reporting(p.About.Check, area, patience))
+	err := p.jobs.work(r, job, reporting(p.examine, area, patience))
 	done := outcome{to: to, said: "The checks are running; reload the page to see what they find."}
 	if j, ok := p.jobs.of(job); ok && j.Report != nil {
 		done.said = "Checked: " + j.Report.Sum() + "."
@@ -173,17 +191,17 @@ func reporting(check func(ctx context.Context, area string) doctor.Report, area 
 }
 
 // checked shows what checks found when they last ran.
-func (p *Pages) checked(name string) html.Node {
+func (p *systemPages) checked(name string) html.Node {
 	j, ok := p.jobs.of(name)
 	switch {
 	case !ok:
 		return nil
 	case j.Ended.IsZero():
-		return html.El("p", html.Attr("role", "status"), state("running", "◐", "running"), html.Text(" for "+clock(p.Now().Sub(j.Began))+". Reload the page to see what the checks find."))
+		return html.El("p", html.Attr("role", "status"), state("running", "◐", "running"), html.Text(" for "+clock(p.show.now().Sub(j.Began))+". Reload the page to see what the checks find."))
 	case j.Report == nil:
 		return html.El("p", html.Class("problem"), html.Text(fault.Public(j.Err)))
 	}
-	return html.Group{html.El("p", html.Class("meta"), html.Text(j.Report.Sum()+", "), p.when(j.Ended)), html.El("ul", html.Class("list"), html.Map(j.Report.Findings, p.finding))}
+	return html.Group{html.El("p", html.Class("meta"), html.Text(j.Report.Sum()+", "), p.show.when(j.Ended)), html.El("ul", html.Class("list"), html.Map(j.Report.Findings, p.show.finding))}
 }
 
 var marks = map[doctor.Status][2]string{ //nolint:gochecknoglobals // a constant
@@ -191,9 +209,9 @@ var marks = map[doctor.Status][2]string{ //nolint:gochecknoglobals // a constant
 }
 
 // finding is the line of what one check found.
-func (p *Pages) finding(f doctor.Finding) html.Node {
+func (re *renderer) finding(f doctor.Finding) html.Node {
 	mark := marks[f.Status]
 	return html.El("li", state(mark[0], mark[1], string(f.Status)),
-		html.El("span", html.Class("what"), html.El("strong", html.Text(f.Area+", "+f.Check+": ")), html.Text(p.head200(f.Detail))),
-		html.If(f.Fix != "", html.El("p", html.Class("meta wide"), html.Text("Fix: "), html.El("code", html.Text(p.head200(f.Fix))))))
+		html.El("span", html.Class("what"), html.El("strong", html.Text(f.Area+", "+f.Check+": ")), html.Text(re.head200(f.Detail))),
+		html.If(f.Fix != "", html.El("p", html.Class("meta wide"), html.Text("Fix: "), html.El("code", html.Text(re.head200(f.Fix))))))
 }

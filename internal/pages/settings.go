@@ -24,19 +24,19 @@ const (
 
 // settings shows what is configured, where each value comes from, and what bot doctor
 // finds.
-func (p *Pages) settings(r *request) (view, error) {
+func (p *systemPages) settings(r *request) (view, error) {
 	if err := r.plain(); err != nil {
 		return view{}, err
 	}
 	show := r.URL.Query().Get("show")
 	switch {
-	case p.About.Settings == nil:
+	case p.options == nil:
 		return view{}, fault.New(fault.Unsupported, "The configuration is not known here. Use bot config show on the server.")
 	case show != "" && show != "all":
 		return view{}, fault.New(fault.Invalid, "\"show\" is all, or left out for the options that are set.")
 	}
-	list, warnings := p.About.Settings()
-	body := html.Group{html.El("h1", html.Text("Settings")), html.El("h2", html.ID("checks"), html.Text("Checks")), p.form(r, "/settings/check", button("Run the checks", "primary"))}
+	list, warnings := p.options()
+	body := html.Group{html.El("h1", html.Text("Settings")), html.El("h2", html.ID("checks"), html.Text("Checks")), form(r, "/settings/check", button("Run the checks", "primary"))}
 	if found := p.checked(doctorJob); found != nil {
 		body = append(body, found)
 	} else {
@@ -46,7 +46,7 @@ func (p *Pages) settings(r *request) (view, error) {
 		html.El("p", html.Text("Flags count more than the environment, and that more than the .env file. Values are changed there, or with "), html.El("code", html.Text("bot setup")),
 			html.Text("; those marked \"live\" hold after SIGHUP, the others after a restart. Secrets are never shown.")))
 	for _, w := range warnings {
-		body = append(body, html.El("p", html.Class("problem"), html.Text("⚠ "+p.head200(w))))
+		body = append(body, html.El("p", html.Class("problem"), html.Text("⚠ "+p.show.head200(w))))
 	}
 	body = append(body, p.settingList(list, show == "all")...)
 	if show == "all" {
@@ -58,7 +58,7 @@ func (p *Pages) settings(r *request) (view, error) {
 }
 
 // settingList is a table for each group of options.
-func (p *Pages) settingList(list []Setting, all bool) (parts html.Group) {
+func (p *systemPages) settingList(list []Setting, all bool) (parts html.Group) {
 	for from := 0; from < len(list); {
 		to, rows := from, html.Group{}
 		for to < len(list) && list[to].Group == list[from].Group {
@@ -78,16 +78,16 @@ func (p *Pages) settingList(list []Setting, all bool) (parts html.Group) {
 	return parts
 }
 
-func (p *Pages) setting(s Setting) html.Node {
+func (p *systemPages) setting(s Setting) html.Node {
 	change := "restart"
 	if s.Live {
 		change = "live"
 	}
 	return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(s.Name)), html.El("div", html.Class("meta"), html.Text(s.Help))),
-		html.El("td", html.Text(p.head200(s.Text))), html.El("td", html.Text(p.head200(s.Origin))), html.El("td", html.Text(change)))
+		html.El("td", html.Text(p.show.head200(s.Text))), html.El("td", html.Text(p.show.head200(s.Origin))), html.El("td", html.Text(change)))
 }
 
 // runChecks runs all checks of bot doctor.
-func (p *Pages) runChecks(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *systemPages) runChecks(_ http.ResponseWriter, r *request) (outcome, error) {
 	return p.check(r, doctorJob, "", doctorTime, "/settings#checks")
 }

@@ -2,11 +2,13 @@ package pages
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
@@ -19,24 +21,32 @@ func Link(base, token string) string { return base + "/sign-in?k=" + token }
 
 var errLink = fault.New(fault.Invalid, "This link is wrong, expired (after 5 minutes) or already used. Get a new one: send /web to the bot in a private chat, or run `bot owner-link` on the machine.")
 
-// open makes a handler of what people do who are not signed in yet.
-func (p *Pages) open(do func(w http.ResponseWriter, r *request) (view, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, plain *http.Request) {
-		r := &request{Request: plain}
-		v, err := do(w, r)
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		if v.body != nil {
-			p.write(w, r, http.StatusOK, v)
-		}
-	}
+// signInPages let people in, by a link or by who they are elsewhere, and out again.
+type signInPages struct {
+	storage  Storage
+	show     *renderer
+	role     roleOf
+	site     site
+	identity Identity
+	failed   *ratelimit.Limits // of an address
+	log      *slog.Logger
+}
+
+func (p *signInPages) routes(to *Pages) {
+	to.open("GET /sign-in", p.signInPage)
+	to.open("POST /sign-in", p.signIn)
+	to.open("POST /sign-in/proxy", p.proxySignIn)
+	to.open("GET "+issuerPath, p.toIssuer)
+	to.open("GET "+backPath, p.fromIssuer)
+	to.page("GET /account", p.account)
+	to.act("POST /account/end", p.endSession)
+	to.act("POST /sign-out", p.signOut)
+	to.act("POST /theme", p.chooseTheme)
 }
 
 // signInPage says whom a link signs in, or how to get one. It uses nothing up, so that
 // programs which look at links in chats do not.
-func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
+func (p *signInPages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 	token, to := r.URL.Query().Get("k"), localPath(r.URL.Query().Get("to"))
 	if token == "" {
 		ways, need := p.ways(r, to), "You need a link to sign in. It works once, for 5 minutes."
@@ -52,13 +62,13 @@ func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),
 		}}, nil
 	}
-	now, ctx := p.Now(), r.Context()
-	client := p.Identity.client(r.Request)
+	now, ctx := p.show.now(), r.Context()
+	client := p.identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
 	var link signin.Link
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		l, ok, err := tx.SignInLink(ctx, signin.Hash(token), now)
 		if err == nil && !ok {
 			err = errLink
@@ -80,12 +90,12 @@ func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 }
 
 // signIn uses a link up and begins a session.
-func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
+func (p *signInPages) signIn(w http.ResponseWriter, r *request) (view, error) {
 	if err := readForm(r.Request); err != nil {
 		return view{}, err
 	}
-	now, ctx := p.Now(), r.Context()
-	client := p.Identity.client(r.Request)
+	now, ctx := p.show.now(), r.Context()
+	client := p.identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -94,14 +104,14 @@ func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
 		p.failed.Take(client, now)
 		return view{}, err
 	}
-	p.setCookie(w, r.Request, p.cookieName(r.Request), token, signin.SessionLife)
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, signin.SessionLife)
 	http.Redirect(w, r.Request, localPath(r.PostForm.Get("to")), http.StatusSeeOther)
 	return view{}, nil
 }
 
 // begin makes a session of a link, in one transaction.
-func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
-	err = p.Storage.InTx(ctx, func(tx *store.Tx) error {
+func (p *signInPages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
+	err = p.storage.InTx(ctx, func(tx *store.Tx) error {
 		link, ok, err := tx.TakeSignInLink(ctx, hash, now)
 		if err == nil && !ok {
 			err = errLink
@@ -116,14 +126,14 @@ func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (
 }
 
 // account shows who is signed in, and where.
-func (p *Pages) account(r *request) (view, error) {
+func (p *signInPages) account(r *request) (view, error) {
 	ctx, of := r.Context(), r.session.Account
 	if r.owner() {
 		of = signin.Account{}
 	}
 	var list []signin.Session
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.WebSessions(ctx, of, p.Now())
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.WebSessions(ctx, of, p.show.now())
 		return err
 	})
 	if err != nil {
@@ -134,13 +144,13 @@ func (p *Pages) account(r *request) (view, error) {
 		html.El("p", html.Text("You are "), html.El("strong", html.Text(r.actor())), html.Textf(", role %s.", roleName(r.role))),
 		html.El("h2", html.Text("Signed-in browsers")),
 		table([]string{"Account", "Browser", "Signed in", "Last used", ""}, html.Map(list, func(s signin.Session) html.Node {
-			end := p.form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
+			end := form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
 			if s.ID == r.session.ID {
 				end = html.Text("this browser")
 			}
-			return row(html.Text(s.String()), html.Text(s.Client), p.when(s.CreatedAt), p.when(s.LastUsedAt), end)
+			return row(html.Text(s.String()), html.Text(s.Client), p.show.when(s.CreatedAt), p.show.when(s.LastUsedAt), end)
 		})),
-		p.form(r, "/sign-out", button("Sign out here", "")),
+		form(r, "/sign-out", button("Sign out here", "")),
 	}}, nil
 }
 
@@ -157,10 +167,10 @@ func roleName(r sessions.Role) string {
 }
 
 // endSession ends a session: one's own, or for owners anybody's.
-func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id := r.Context(), r.PostForm.Get("id")
 	var ended signin.Session
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		s, done, err := tx.RevokeWebSession(ctx, id)
 		if err != nil {
 			return err
@@ -177,9 +187,9 @@ func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
 }
 
 // signOut ends the session of the request.
-func (p *Pages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		if _, _, err := tx.RevokeWebSession(ctx, r.session.ID); err != nil {
 			return err
 		}
@@ -188,18 +198,18 @@ func (p *Pages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	p.setCookie(w, r.Request, p.cookieName(r.Request), "", 0)
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), "", 0)
 	return outcome{to: "/sign-in"}, nil
 }
 
 // chooseTheme keeps how the pages look in a cookie, so that they come right at once.
-func (p *Pages) chooseTheme(w http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) chooseTheme(w http.ResponseWriter, r *request) (outcome, error) {
 	theme := r.PostForm.Get("theme")
 	switch theme {
 	case "light", "dark":
-		p.setCookie(w, r.Request, themeCookie, theme, 365*24*time.Hour)
+		p.site.setCookie(w, r.Request, themeCookie, theme, 365*24*time.Hour)
 	case "auto":
-		p.setCookie(w, r.Request, themeCookie, "", 0)
+		p.site.setCookie(w, r.Request, themeCookie, "", 0)
 	default:
 		return outcome{}, fault.New(fault.Invalid, "Choose light, dark or automatic.")
 	}

@@ -9,11 +9,11 @@ import (
 const maxCosts = 200 // rows of a session
 
 // cost shows what a session used, turn by turn and model by model.
-func (p *Pages) cost(r *request, of store.SessionRow) (html.Group, error) {
+func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error) {
 	var list []store.TurnUsage
 	var sum spend.Sum
 	ctx := r.Context()
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if sum, err = tx.SumUsage(ctx, store.UsageFilter{SessionID: of.ID}); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (p *Pages) cost(r *request, of store.SessionRow) (html.Group, error) {
 			if model == "" {
 				model = u.Assistant
 			}
-			return row(p.when(u.At), html.Text(p.head200(u.Actor)), html.Text(p.head200(model)), html.Textf("%d", u.Requests),
+			return row(p.show.when(u.At), html.Text(p.show.head200(u.Actor)), html.Text(p.show.head200(model)), html.Textf("%d", u.Requests),
 				html.Textf("%d", u.Input), html.Textf("%d", u.Cached), html.Textf("%d", u.Output), html.Text(costText(u)))
 		})),
 	}
