@@ -46,6 +46,13 @@ func isNonce(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
+// typed is the text of a form as a person wrote it: browsers end lines in their own way, and
+// what is no text goes nowhere.
+func (r *request) typed() string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\x00", "")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
 // openingOf is what the chat shows of what was done in the browser.
 func (r *request) openingOf(text string) string {
 	return "**" + r.actor() + "** in the browser:\n\n> " + strings.ReplaceAll(text, "\n", "\n> ")
@@ -88,14 +95,13 @@ func mustSee(ctx context.Context, tx *store.Tx, r *request, conversationID strin
 }
 
 // sessionOf returns a session and its conversation, if who asks sees it.
-func sessionOf(ctx context.Context, from Storage, r *request, id string) (row store.SessionRow, err error) {
-	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		if row, err = tx.SessionRow(ctx, id); err != nil {
-			return err
+func sessionOf(ctx context.Context, from Storage, r *request, id string) (store.SessionRow, error) {
+	return read(ctx, from, func(tx *store.Tx) (row store.SessionRow, err error) {
+		if row, err = tx.SessionRow(ctx, id); err == nil {
+			err = mustSee(ctx, tx, r, row.ConversationID)
 		}
-		return mustSee(ctx, tx, r, row.ConversationID)
+		return row, err
 	})
-	return row, err
 }
 
 // sessionForms are what is done with a session.
@@ -129,17 +135,25 @@ func (p *sessionForms) order(r *request, text, later string) (outcome, error) {
 	return outcome{to: r.back("/sessions/" + row.ID), said: said}, err
 }
 
-// onActive is order for what is about the last turn of a conversation: on the page of a
-// session that has ended it would be that of another one.
-func (p *sessionForms) onActive(r *request, text, later string) (outcome, error) {
-	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
+// active returns the session that the path names, for what is about the last turn of its
+// conversation: on the page of a session that has ended it would be that of another one.
+func (p *sessionForms) active(r *request, ended string) (row store.SessionRow, err error) {
+	row, err = sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
 	switch {
 	case err != nil:
-		return outcome{}, err
 	case r.role == sessions.Reader:
-		return outcome{}, fault.New(fault.Forbidden, "You can look and not change anything here.")
+		err = fault.New(fault.Forbidden, "You can look and not change anything here.")
 	case !row.Active:
-		return outcome{}, fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it.")
+		err = fault.New(fault.Conflict, ended)
+	}
+	return row, err
+}
+
+// onActive is order for what is about the last turn of a conversation.
+func (p *sessionForms) onActive(r *request, text, later string) (outcome, error) {
+	const ended = "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it."
+	if _, err := p.active(r, ended); err != nil {
+		return outcome{}, err
 	}
 	return p.order(r, text, later)
 }
@@ -180,14 +194,9 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 	if r.PostForm.Get("place") == "thread" {
 		text += " thread"
 	}
-	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
-	switch {
-	case err != nil:
+	row, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to fork it.")
+	if err != nil {
 		return outcome{}, err
-	case r.role == sessions.Reader:
-		return outcome{}, fault.New(fault.Forbidden, "You can look and not change anything here.")
-	case !row.Active:
-		return outcome{}, fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to fork it.")
 	}
 	in := r.event(row.Key, p.now())
 	in.Text = text

@@ -142,9 +142,7 @@ func openQuestions(r *request, from Storage, now time.Time) (q questions, err er
 
 // approvalCard shows exactly what would be run, and the choices.
 func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node {
-	fields := func() html.Node {
-		return html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
-	}
+	fields := html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
 	detail, whole := p.show.exact(a.Detail)
 	who, may := "The person who asked or an owner can decide.", r.owner() || a.Requester == r.actor()
 	if p.secondApprover {
@@ -152,7 +150,7 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 	}
 	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
 	if r.role != sessions.Reader {
-		choices = form(r, "/decide", html.Class("inline"), fields(),
+		choices = form(r, "/decide", html.Class("inline"), fields,
 			html.If(whole && may, decision("Allow once", "decision", string(approval.Once), "primary")),
 			html.If(whole && may && a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
@@ -170,19 +168,17 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 
 // planCard shows a plan whole, and the choices.
 func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
-	fields := func() html.Node {
-		return html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
-	}
+	fields := html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
 	text, whole := p.show.exact(pl.Text)
 	var choices html.Node
 	if r.role != sessions.Reader && (r.owner() || pl.Requester == r.actor()) {
 		choices = html.Group{
-			form(r, "/decide", html.Class("inline"), fields(),
+			form(r, "/decide", html.Class("inline"), fields,
 				html.If(whole, decision("Approve and run", "decision", string(plan.Execute), "primary")),
 				html.If(whole && pl.State == plan.Proposed, decision("Approve", "decision", string(plan.Approve), "")),
 				decision("Reject", "decision", string(plan.Reject), "danger")),
 			html.If(whole, html.El("details", html.El("summary", html.Text("Edit the plan")),
-				form(r, "/decide", fields(),
+				form(r, "/decide", fields,
 					html.El("label", html.Text("New text, which takes the place of this version"),
 						html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
 					decision("Save as a new version", "decision", string(plan.Edit), "")))),
@@ -199,4 +195,79 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 		toSession(pl.SessionID),
 		html.El("p", html.Class("meta"), html.Text("The person who asked or an owner can decide.")),
 		choices)
+}
+
+// question shows one thing that is or was to be decided on, by the name that chats give
+// it: links in them lead here, also when it is settled.
+func (p *approvalPages) question(r *request) (view, error) {
+	name := r.PathValue("name")
+	if n, ok := approval.ParseName(name); ok {
+		return p.oneApproval(r, n)
+	}
+	if n, ok := plan.ParseName(name); ok && strings.HasPrefix(name, "p-") {
+		return p.onePlan(r, n)
+	}
+	return view{}, errNoPage
+}
+
+func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
+	a, err := read(r.Context(), p.storage, func(tx *store.Tx) (a approval.Approval, err error) {
+		if a, err = tx.Approval(r.Context(), number); err == nil {
+			err = mustSee(r.Context(), tx, r, a.ConversationID)
+		}
+		return a, err
+	})
+	if err != nil {
+		return view{}, unseen(err)
+	}
+	if now := p.show.now(); a.State == approval.Waiting && !now.Before(a.ExpiresAt) {
+		a.State = approval.Expired
+	}
+	card := p.approvalCard(r, a)
+	if a.State != approval.Waiting {
+		detail, _ := p.show.exact(a.Detail)
+		card = html.El("section", html.Class("card"), html.ID(a.Name()),
+			html.El("h3", html.Text(a.Name()+" "), p.show.line(a.Question())),
+			meta("asked for "+a.Requester, p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
+			detail, toSession(a.SessionID))
+	}
+	return questionView(a.Name(), card), nil
+}
+
+func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
+	pl, err := read(r.Context(), p.storage, func(tx *store.Tx) (pl plan.Plan, err error) {
+		if pl, err = tx.Plan(r.Context(), number); err == nil {
+			err = mustSee(r.Context(), tx, r, pl.ConversationID)
+		}
+		return pl, err
+	})
+	if err != nil {
+		return view{}, unseen(err)
+	}
+	card := p.planCard(r, pl)
+	if open := pl.State == plan.Proposed || pl.State == plan.Approved; !open || !p.show.now().Before(pl.ExpiresAt) {
+		card = html.Group{p.show.planVersion(pl, "h3"), toSession(pl.SessionID)}
+	}
+	return questionView(pl.Name(), card), nil
+}
+
+// questionView is a page of one card.
+func questionView(name string, card html.Node) view {
+	return view{title: name, live: liveAll, body: html.Group{
+		html.El("h1", html.Text("Approval "+name)), card,
+		html.El("p", html.Class("meta"), html.El("a", html.Href("/approvals"), html.Text("All that waits for a decision"))),
+	}}
+}
+
+// toSession leads to the session in which something was asked.
+func toSession(id string) html.Node {
+	return html.If(id != "", html.El("p", html.El("a", html.Href("/sessions/"+id), html.Text("Open the session"))))
+}
+
+// unseen is an error of looking something up. What somebody may not see is not there.
+func unseen(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "There is nothing of this name to decide on, or you may not see it.")
+	}
+	return err
 }

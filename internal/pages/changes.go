@@ -31,11 +31,7 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 		return none, nil
 	}
 	ctx := r.Context()
-	var conv sessions.Conversation
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversation(ctx, row.ConversationID)
-		return err
-	})
+	conv, err := read(ctx, p.storage, func(tx *store.Tx) (sessions.Conversation, error) { return tx.Conversation(ctx, row.ConversationID) })
 	if err != nil {
 		return nil, err
 	}

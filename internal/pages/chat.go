@@ -78,26 +78,18 @@ func (p *chatPages) routes(to *Pages) {
 
 // chats lists the conversations of who is signed in, and begins another one.
 func (p *chatPages) chats(r *request) (view, error) {
-	var list []messages.Chat
-	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.Chats(r.Context(), r.actor(), maxChats)
-		return err
-	})
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) { return tx.Chats(r.Context(), r.actor(), maxChats) })
 	if err != nil {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("Chat")), sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c messages.Chat) html.Node {
-			title := p.show.head200(c.Title)
-			if title == "" {
-				title = "Conversation " + c.ID[:min(8, len(c.ID))]
-			}
-			return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), meta(p.show.when(c.ChangedAt)))
-		})))
-	}
+	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
+		title := p.show.head200(c.Title)
+		if title == "" {
+			title = "Conversation " + c.ID[:min(8, len(c.ID))]
+		}
+		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), meta(p.show.when(c.ChangedAt)))
+	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."))
 	return view{title: "Chat", body: body}, nil
 }
 
@@ -379,13 +371,11 @@ func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, erro
 // chatFile sends a file of a conversation: a picture to be shown, others to be kept.
 func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	ctx, id := r.Context(), r.PathValue("id")
-	var f messages.PostedFile
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if err = mustOwnChat(ctx, tx, r, id); err != nil {
-			return err
+	f, err := read(ctx, p.storage, func(tx *store.Tx) (f messages.PostedFile, err error) {
+		if err = mustOwnChat(ctx, tx, r, id); err == nil {
+			f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
 		}
-		f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
-		return err
+		return f, err
 	})
 	if err != nil {
 		return err

@@ -20,11 +20,9 @@ func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group
 	if err != nil {
 		return nil, err
 	}
-	var list []store.SessionEvent
 	ctx := r.Context()
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.SessionEvents(ctx, row.Session, before, eventsPage+1)
-		return err
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
+		return tx.SessionEvents(ctx, row.Session, before, eventsPage+1)
 	})
 	if err != nil {
 		return nil, err

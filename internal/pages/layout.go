@@ -1,11 +1,15 @@
 package pages
 
 import (
+	"bytes"
 	"fmt"
-	"time"
+	"log/slog"
+	"net/http"
+	"strings"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
-	"remote-agent/internal/wording"
+	"remote-agent/internal/live"
 )
 
 // place is an entry of the navigation.
@@ -40,6 +44,15 @@ func (v view) heading() html.Node {
 		title = v.badge + " " + title
 	}
 	return html.El("title", html.Text(title))
+}
+
+// frame writes pages with what is around all of them.
+type frame struct {
+	show    *renderer
+	version string
+	assets  assets
+	changes *live.Hub // nil: pages that are open stay as they are
+	log     *slog.Logger
 }
 
 // content is the page itself. Where its changes are told, it says how to learn of them.
@@ -78,7 +91,90 @@ func (f *frame) layout(r *request, v view) html.Node {
 	return root
 }
 
-// head is the top of a page: where to go, and who is signed in.
+// fail shows an error by its public text.
+func (f *frame) fail(w http.ResponseWriter, r *request, err error) { f.failWith(w, r, err, nil) }
+
+func (f *frame) failWith(w http.ResponseWriter, r *request, err error, more html.Node) {
+	status := statusOf(err)
+	if status == http.StatusInternalServerError && r.Context().Err() == nil {
+		f.log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
+	}
+	f.explain(w, r, status, fault.Public(err), more)
+}
+
+// explain shows why there is nothing else to see.
+func (f *frame) explain(w http.ResponseWriter, r *request, status int, why string, more html.Node) {
+	f.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
+		html.El("h1", html.Text(http.StatusText(status))),
+		html.El("p", html.Text(why)),
+		more,
+		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
+	}})
+}
+
+// write writes a page.
+func (f *frame) write(w http.ResponseWriter, r *request, status int, v view) {
+	var out bytes.Buffer
+	page := f.layout
+	if isPart(r.Request) {
+		page = f.part
+	}
+	if err := html.Write(&out, page(r, v)); err != nil {
+		status = http.StatusInternalServerError
+	}
+	if v.formTo != "" {
+		w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+v.formTo, 1))
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(out.Bytes()) // a browser that left needs no answer
+	}
+}
+
+// answer is a page with what was answered to a form.
+func (f *frame) answer(done outcome) view {
+	return view{title: "Answer", body: html.Group{
+		html.El("h1", html.Text("Answer")),
+		html.El("div", html.Attr("role", "status"), f.show.limited(done.said, html.MaxMarkdown)),
+		html.El("p", html.El("a", html.Class("button"), html.Href(localPath(done.to)), html.Text("Go on"))),
+	}}
+}
+
+// refuse says why a form came to nothing. What was written in it is shown again, to be
+// sent anew.
+func (f *frame) refuse(w http.ResponseWriter, r *request, err error) {
+	if r.PostForm == nil {
+		_ = readForm(r.Request) // of somebody who is not signed in any more; err says so
+	}
+	text := r.PostForm.Get("text")
+	if text == "" || len(text) > maxMessage {
+		f.fail(w, r, err)
+		return
+	}
+	field := html.El("label", html.Text("What you wrote"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "8"), html.Text(text)))
+	again := html.El("form", field) // to be copied: whoever is not signed in can send nothing
+	if r.role != "" {
+		kept := html.Group{field}
+		for name, values := range r.PostForm {
+			if name != "text" && name != "token" && name != "nonce" && len(values) == 1 {
+				kept = append(kept, hidden(name, values[0]))
+			}
+		}
+		again = form(r, r.URL.Path, kept, button("Send again", "primary"))
+	}
+	f.failWith(w, r, err, again)
+}
+
+// position is the last change that there was.
+func (f *frame) position() string {
+	if f.changes == nil {
+		return ""
+	}
+	return f.changes.Position()
+}
+
+// header is the top of a page: where to go, and who is signed in.
 func header(r *request, theme string) html.Node {
 	links := html.Group{}
 	for _, l := range places {
@@ -139,17 +235,22 @@ func row(cells ...html.Node) html.Node {
 	return html.El("tr", html.Map(cells, func(c html.Node) html.Node { return html.El("td", c) }))
 }
 
-// when is a moment: how long ago, with the moment itself in its title.
-func (re *renderer) when(t time.Time) html.Node {
-	if t.IsZero() {
-		return html.Text("–")
-	}
-	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
-}
-
 // empty says what would be here, and how it comes.
 func empty(parts ...html.Node) html.Node {
 	return html.El("p", html.Class("empty"), html.Group(parts))
+}
+
+// listed is a list, or what would be in it.
+func listed(lines html.Group, teach string) html.Node {
+	if len(lines) == 0 {
+		return empty(html.Text(teach))
+	}
+	return html.El("ul", html.Class("list"), lines)
+}
+
+// section is a list below a heading.
+func section(id, heading string, lines html.Group, teach string) html.Node {
+	return html.Group{html.El("h2", html.ID(id), html.Text(heading)), listed(lines, teach)}
 }
 
 // state is how something stands: a mark and a word, never a color alone.

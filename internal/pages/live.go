@@ -8,7 +8,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/live"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -84,15 +83,7 @@ func (p *livePages) watched(ctx context.Context, r *request, topic string) (topi
 // mayWatch reports whether a stream may go on: the session is good, the role is what it
 // was when it began, and the page is still one that they see.
 func (p *livePages) mayWatch(ctx context.Context, r *request, topic string) bool {
-	role := sessions.Stranger
-	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
-		session, err := tx.WebSession(ctx, r.session.Hash)
-		if err != nil || !session.Live(p.now()) {
-			return err
-		}
-		role, err = p.role(ctx, tx, session.Account)
-		return err
-	})
+	_, role, err := p.role.session(ctx, p.storage, r.session.Hash, p.now())
 	if err != nil || role != r.role {
 		return false
 	}
@@ -101,16 +92,13 @@ func (p *livePages) mayWatch(ctx context.Context, r *request, topic string) bool
 }
 
 // seesAny reports whether who looks sees one of the conversations that changed.
-func (p *livePages) seesAny(ctx context.Context, r *request, changed []live.Topic) (sees bool) {
+func (p *livePages) seesAny(ctx context.Context, r *request, changed []live.Topic) bool {
 	var ids []string
 	for _, t := range changed {
 		if id, ok := t.Conversation(); ok {
 			ids = append(ids, id)
 		}
 	}
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		sees, err = tx.SeesAny(ctx, r.viewer(), ids)
-		return err
-	})
+	sees, err := read(ctx, p.storage, func(tx *store.Tx) (bool, error) { return tx.SeesAny(ctx, r.viewer(), ids) })
 	return err == nil && sees
 }

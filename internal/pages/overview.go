@@ -133,12 +133,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Overview")), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
-	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")))
-	if len(recent) == 0 {
-		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
-	} else {
-		body = append(body, p.show.sessionList(recent))
-	}
+	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
 	if n := open.count(); n > 0 {
 		badge = "◆" + html.String(html.Textf("%d", n))
@@ -164,10 +159,7 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 	for _, s := range failed {
 		item(state("error", "✖", "failed"), p.show.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}
-	if len(items) == 0 {
-		return html.Group{html.El("h2", html.Text("Needs you")), empty(html.Text("Nothing waits for you. Approvals, plans and failed turns appear here first."))}
-	}
-	return html.Group{html.El("h2", html.Text("Needs you")), html.El("ul", html.Class("list"), items)}
+	return html.Group{html.El("h2", html.Text("Needs you")), listed(items, "Nothing waits for you. Approvals, plans and failed turns appear here first.")}
 }
 
 // atWork is what runs and what waits.
@@ -208,12 +200,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 			waiting = append(waiting, line)
 		}
 	}
-	body := html.Group{html.El("h2", html.Text("Running"))}
-	if len(running) == 0 {
-		body = append(body, empty(html.Text("Nothing runs.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), running))
-	}
+	body := html.Group{html.El("h2", html.Text("Running")), listed(running, "Nothing runs.")}
 	if len(waiting) > 0 {
 		body = append(body, html.El("h2", html.Text("Waiting")), html.El("ul", html.Class("list"), waiting))
 	}

@@ -8,6 +8,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,6 +54,15 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
 }
 
+// read reads one thing.
+func read[T any](ctx context.Context, from Storage, get func(tx *store.Tx) (T, error)) (found T, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		found, err = get(tx)
+		return err
+	})
+	return found, err
+}
+
 // Config configures Pages.
 type Config struct {
 	Storage   Storage
@@ -91,9 +101,6 @@ type Config struct {
 	Log *slog.Logger
 	Now func() time.Time // default time.Now
 }
-
-// roleOf says what an account may do at this moment.
-type roleOf func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error)
 
 // Pages answers the requests of browsers: it knows the paths and guards them. What is
 // shown and done there is of the families of pages. It is safe for concurrent use.
@@ -253,94 +260,120 @@ type outcome struct {
 
 // open adds what people do who are not signed in yet.
 func (p *Pages) open(pattern string, do func(w http.ResponseWriter, r *request) (view, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r := &request{Request: plain}
-		v, err := do(w, r)
-		switch {
-		case err != nil:
-			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
-		case v.body != nil:
-			p.frame.write(w, r, http.StatusOK, v)
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveOpen(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveOpen(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (view, error)) {
+	r := &request{Request: plain}
+	v, err := do(w, r)
+	switch {
+	case err != nil:
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	case v.body != nil:
+		p.frame.write(w, r, http.StatusOK, v)
+	}
 }
 
 // page adds a page for people who are signed in.
 func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
-			return
-		}
-		if err != nil {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.servePage(w, r, show) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(r *request) (view, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
+		return
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	if isPart(plain) && plain.URL.Path == "/" {
+		if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
 			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
 		}
-		if isPart(plain) && plain.URL.Path == "/" {
-			if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
-				p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
-			}
-			return
-		}
-		at := p.frame.position()
-		v, err := show(r)
-		if err != nil {
-			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		v.at = at
-		p.frame.write(w, r, http.StatusOK, v)
-	})
+		return
+	}
+	at := p.frame.position()
+	v, err := show(r)
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	v.at = at
+	p.frame.write(w, r, http.StatusOK, v)
 }
 
 // file adds something that is not a page, for people who are signed in.
 func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request) error) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in.")
-		}
-		if err == nil {
-			err = send(w, r)
-		}
-		if err != nil {
-			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveFile(w, r, send) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveFile(w http.ResponseWriter, plain *http.Request, send func(w http.ResponseWriter, r *request) error) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in.")
+	}
+	if err == nil {
+		err = send(w, r)
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	}
 }
 
 // act adds something that people who are signed in do with a form.
 func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (outcome, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveAct(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (outcome, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	}
+	if err == nil {
+		err = readForm(plain)
+	}
+	if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
+		err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
+	}
+	if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
+		err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
+	}
+	var done outcome
+	if err == nil {
+		done, err = do(w, r)
+	}
+	switch {
+	case errors.Is(err, errAnswered):
+	case err != nil:
+		p.frame.refuse(w, r, err) //nolint:contextcheck // r carries it
+	case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
+		p.frame.write(w, r, http.StatusOK, p.frame.answer(done))
+	default:
+		p.site.say(w, r, done.said)
+		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
+	}
+}
+
+func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {
+	return func(r *request) (view, error) {
+		if !r.owner() {
+			return view{}, fault.New(fault.Forbidden, "Only owners can see this page.")
 		}
-		if err == nil {
-			err = readForm(plain)
+		return show(r)
+	}
+}
+
+func ownersDo(do func(w http.ResponseWriter, r *request) (outcome, error)) func(w http.ResponseWriter, r *request) (outcome, error) {
+	return func(w http.ResponseWriter, r *request) (outcome, error) {
+		if !r.owner() {
+			return outcome{}, fault.New(fault.Forbidden, "Only owners can do this.")
 		}
-		if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
-			err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
-		}
-		if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
-			err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
-		}
-		var done outcome
-		if err == nil {
-			done, err = do(w, r)
-		}
-		switch {
-		case errors.Is(err, errAnswered):
-		case err != nil:
-			p.frame.refuse(w, r, err) //nolint:contextcheck // r carries it
-		case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
-			p.frame.write(w, r, http.StatusOK, p.frame.answer(done))
-		default:
-			p.site.say(w, r, done.said)
-			http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
-		}
-	})
+		return do(w, r)
+	}
 }
 
 // errAnswered is the error of an action that has written a page itself, such as the form
@@ -371,26 +404,13 @@ func localPath(to string) string {
 	return to
 }
 
+var statuses = map[fault.Kind]int{ //nolint:gochecknoglobals // a constant
+	fault.Invalid: http.StatusBadRequest, fault.Unauthorized: http.StatusUnauthorized, fault.Forbidden: http.StatusForbidden,
+	fault.NotFound: http.StatusNotFound, fault.Gone: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.RateLimited: http.StatusTooManyRequests,
+	fault.Unsupported: http.StatusMethodNotAllowed, fault.Unavailable: http.StatusServiceUnavailable,
+}
+
 // statusOf is the status of an answer that is an error.
 func statusOf(err error) int {
-	switch fault.KindOf(err) {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound, fault.Gone:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.RateLimited:
-		return http.StatusTooManyRequests
-	case fault.Unsupported:
-		return http.StatusMethodNotAllowed
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
+	return cmp.Or(statuses[fault.KindOf(err)], http.StatusInternalServerError)
 }

@@ -49,11 +49,7 @@ func (p *profilePages) profiles(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	var list []profile.Profile
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.ListAgents(ctx, "")
-		return err
-	})
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
 	if err != nil {
 		return view{}, err
 	}
@@ -64,18 +60,14 @@ func (p *profilePages) profiles(r *request) (view, error) {
 	list = list[:min(len(list), profilesPage)]
 	body := html.Group{html.El("h1", html.Text("Agent profiles")),
 		html.If(r.owner(), html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new"), html.Text("New profile"))))}
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(a profile.Profile) html.Node {
-			name := html.El("strong", html.Text(a.Title()))
-			if r.owner() {
-				name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
-			}
-			return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.show.head200(a.Description))),
-				html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
-		})))
-	}
+	body = append(body, listed(html.Map(list, func(a profile.Profile) html.Node {
+		name := html.El("strong", html.Text(a.Title()))
+		if r.owner() {
+			name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
+		}
+		return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.show.head200(a.Description))),
+			html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
+	}), "There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one."))
 	if more {
 		body = append(body, older(r, "after", place(list[len(list)-1]), "", "More profiles"))
 	}
@@ -101,12 +93,8 @@ func profileFacts(a profile.Profile) []any {
 }
 
 // profileOf returns a profile with its picture.
-func (p *profilePages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
-	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
-		a, err = tx.Agent(ctx, id)
-		return err
-	})
-	return a, err
+func (p *profilePages) profileOf(ctx context.Context, id string) (profile.Profile, error) {
+	return read(ctx, p.storage, func(tx *store.Tx) (profile.Profile, error) { return tx.Agent(ctx, id) })
 }
 
 // profileText returns a profile as YAML for a page: without its picture and the values
@@ -201,11 +189,7 @@ func (p *profilePages) profile(r *request) (view, error) {
 		return view{}, err
 	}
 	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
-	var goes store.AgentsRemoved
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		goes, err = tx.MeasureAgent(ctx, a.ID)
-		return err
-	})
+	goes, err := read(ctx, p.storage, func(tx *store.Tx) (store.AgentsRemoved, error) { return tx.MeasureAgent(ctx, a.ID) })
 	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
 		html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))),
 		form(r, "/agents/"+a.ID+"/delete",

@@ -329,10 +329,8 @@ func (p *queuePages) settle(r *request, action, id string, change settling) erro
 // queueSchedule switches a standing task off, as /schedule off does in its chat.
 func (p *queuePages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
-	var conv sessions.Conversation
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversation(ctx, r.PostForm.Get("conversation"))
-		return err
+	conv, err := read(ctx, p.storage, func(tx *store.Tx) (sessions.Conversation, error) {
+		return tx.Conversation(ctx, r.PostForm.Get("conversation"))
 	})
 	if err != nil {
 		return outcome{}, err

@@ -52,11 +52,7 @@ func (p *repoPages) repos(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	var all []sessions.Codebase
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		all, err = tx.Codebases(ctx)
-		return err
-	})
+	all, err := read(ctx, p.storage, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
 	if err != nil {
 		return view{}, err
 	}
@@ -64,14 +60,10 @@ func (p *repoPages) repos(r *request) (view, error) {
 	body := html.Group{html.El("h1", html.Text("Repositories"))}
 	more := len(list) > reposPage
 	list = list[:min(len(list), reposPage)]
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c sessions.Codebase) html.Node {
-			return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.show.head200(c.Name)))),
-				meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
-		})))
-	}
+	body = append(body, listed(html.Map(list, func(c sessions.Codebase) html.Node {
+		return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.show.head200(c.Name)))),
+			meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
+	}), "No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too."))
 	if more {
 		body = append(body, older(r, "after", list[len(list)-1].Name, "", "More repositories"))
 	}

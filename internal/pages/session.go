@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -60,6 +61,29 @@ func (s site) setCookie(w http.ResponseWriter, r *http.Request, name, value stri
 	http.SetCookie(w, c)
 }
 
+// base is where the browser of a request sees the pages.
+func (s site) base(r *http.Request) string {
+	if s.url != "" && s.secure(r) {
+		return strings.TrimSuffix(s.url, "/")
+	}
+	return "http://" + r.Host
+}
+
+// roleOf says what an account may do at this moment.
+type roleOf func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error)
+
+// session returns a session and what its account may do: nothing once it is over.
+func (of roleOf) session(ctx context.Context, from Storage, hash string, now time.Time) (s signin.Session, role sessions.Role, err error) {
+	role = sessions.Stranger
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		if s, err = tx.WebSession(ctx, hash); err == nil && s.Live(now) {
+			role, err = of(ctx, tx, s.Account)
+		}
+		return err
+	})
+	return s, role, err
+}
+
 // authenticate finds who a request is of. It is errNobody if they have no session that
 // is good. A request is returned in any case.
 func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*request, error) {
@@ -74,16 +98,7 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	if wait := p.failed.Wait(client, now); wait > 0 && !p.uses.Knows(hash) {
 		return r, tooMany(w, wait)
 	}
-	var session signin.Session
-	role := sessions.Stranger
-	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		if session, err = tx.WebSession(ctx, hash); err != nil || !session.Live(now) {
-			return err
-		}
-		role, err = p.role(ctx, tx, session.Account)
-		return err
-	})
+	session, role, err := p.role.session(ctx, p.storage, hash, now)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		p.failed.Take(client, now)

@@ -108,14 +108,12 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Sessions")), filterForm(r, codebases)}
 	switch {
-	case len(list) > 0:
-		body = append(body, p.show.sessionList(list))
-	case further != nil:
+	case len(list) == 0 && further != nil:
 		body = append(body, empty(html.Text("No session is like that among the newest ones.")))
-	case r.URL.RawQuery != "":
+	case len(list) == 0 && r.URL.RawQuery != "":
 		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
 	default:
-		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
+		body = append(body, p.show.sessionList(list))
 	}
 	if further != nil {
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+further.Encode()), html.Text("Older sessions"))))
@@ -153,13 +151,13 @@ func filterForm(r *request, codebases []sessions.Codebase) html.Node {
 		button("Filter", "primary"))
 }
 
-// sessionList is a list of sessions.
+// sessionList is a list of sessions, or what would be in it.
 func (re *renderer) sessionList(list []store.SessionRow) html.Node {
-	return html.El("ul", html.Class("list"), html.Map(list, func(s store.SessionRow) html.Node {
+	return listed(html.Map(list, func(s store.SessionRow) html.Node {
 		return html.El("li", html.ID("s-"+s.ID), sessionState(s.Session),
 			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(re.title(s.Session)))),
 			meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), re.when(s.StartedAt)))
-	}))
+	}), "No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")
 }
 
 func sessionState(s sessions.Session) html.Node {

@@ -316,21 +316,6 @@ func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown ht
 	return parts, formTo
 }
 
-func hostOfLink(link string) string {
-	if u, err := url.Parse(link); err == nil && u.Host != "" {
-		return u.Host
-	}
-	return "the page"
-}
-
-func originOf(link string) string {
-	u, err := url.Parse(link)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
 // setUp does what a form of a step asks for.
 func (p *setupPages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 	s, step, err := p.findStep(r)
@@ -459,14 +444,6 @@ func (p *setupPages) auditSetup(ctx context.Context, r *request, t *attempt) {
 	if err != nil {
 		p.log.WarnContext(ctx, "a change of the configuration is not in the audit log", "step", t.step, "err", err)
 	}
-}
-
-// base is where the browser of a request sees the pages.
-func (s site) base(r *http.Request) string {
-	if s.url != "" && s.secure(r) {
-		return strings.TrimSuffix(s.url, "/")
-	}
-	return "http://" + r.Host
 }
 
 // putAside keeps what a service gives only once and what is not in effect, and says where.

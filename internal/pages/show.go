@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -118,6 +119,14 @@ func (re *renderer) line(text string) html.Node {
 	return g
 }
 
+// when is a moment: how long ago, with the moment itself in its title.
+func (re *renderer) when(t time.Time) html.Node {
+	if t.IsZero() {
+		return html.Text("–")
+	}
+	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
+}
+
 // meta is a line of facts: texts and nodes.
 func meta(parts ...any) html.Node {
 	return html.El("p", html.Class("meta"), metaParts(parts))
@@ -170,4 +179,19 @@ func clock(d time.Duration) string {
 func chatName(platform, id string) string {
 	id, _, _ = strings.Cut(id, "~") // what follows tells earlier conversations of a place apart
 	return platform + "/" + id
+}
+
+func hostOfLink(link string) string {
+	if u, err := url.Parse(link); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "the page"
+}
+
+func originOf(link string) string {
+	u, err := url.Parse(link)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
