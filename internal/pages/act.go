@@ -95,13 +95,23 @@ func mustSee(ctx context.Context, tx *store.Tx, r *request, conversationID strin
 }
 
 // sessionOf returns a session and its conversation, if who asks sees it.
-func sessionOf(ctx context.Context, from Storage, r *request, id string) (store.SessionRow, error) {
-	return read(ctx, from, func(tx *store.Tx) (row store.SessionRow, err error) {
+func sessionOf(ctx context.Context, from Storage, r *request, id string) (row store.SessionRow, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
 		if row, err = tx.SessionRow(ctx, id); err == nil {
 			err = mustSee(ctx, tx, r, row.ConversationID)
 		}
-		return row, err
+		return err
 	})
+	return row, err
+}
+
+// conversationOf returns a conversation.
+func conversationOf(ctx context.Context, from Storage, id string) (conv sessions.Conversation, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		conv, err = tx.Conversation(ctx, id)
+		return err
+	})
+	return conv, err
 }
 
 // sessionForms are what is done with a session.
@@ -151,8 +161,7 @@ func (p *sessionForms) active(r *request, ended string) (row store.SessionRow, e
 
 // onActive is order for what is about the last turn of a conversation.
 func (p *sessionForms) onActive(r *request, text, later string) (outcome, error) {
-	const ended = "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it."
-	if _, err := p.active(r, ended); err != nil {
+	if _, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it."); err != nil {
 		return outcome{}, err
 	}
 	return p.order(r, text, later)

@@ -129,12 +129,11 @@ func (q questions) count() int { return len(q.approvals) + len(q.plans) }
 const maxQuestions = 50
 
 func openQuestions(r *request, from Storage, now time.Time) (q questions, err error) {
-	ctx := r.Context()
-	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		if q.approvals, err = tx.AskedApprovals(ctx, r.viewer(), now, maxQuestions); err != nil {
+	err = from.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		if q.approvals, err = tx.AskedApprovals(r.Context(), r.viewer(), now, maxQuestions); err != nil {
 			return err
 		}
-		q.plans, err = tx.OpenPlans(ctx, r.viewer(), now, maxQuestions)
+		q.plans, err = tx.OpenPlans(r.Context(), r.viewer(), now, maxQuestions)
 		return err
 	})
 	return q, err
@@ -211,11 +210,12 @@ func (p *approvalPages) question(r *request) (view, error) {
 }
 
 func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
-	a, err := read(r.Context(), p.storage, func(tx *store.Tx) (a approval.Approval, err error) {
-		if a, err = tx.Approval(r.Context(), number); err == nil {
-			err = mustSee(r.Context(), tx, r, a.ConversationID)
+	var a approval.Approval
+	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		if a, err = tx.Approval(r.Context(), number); err != nil {
+			return err
 		}
-		return a, err
+		return mustSee(r.Context(), tx, r, a.ConversationID)
 	})
 	if err != nil {
 		return view{}, unseen(err)
@@ -235,11 +235,12 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 }
 
 func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
-	pl, err := read(r.Context(), p.storage, func(tx *store.Tx) (pl plan.Plan, err error) {
-		if pl, err = tx.Plan(r.Context(), number); err == nil {
-			err = mustSee(r.Context(), tx, r, pl.ConversationID)
+	var pl plan.Plan
+	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		if pl, err = tx.Plan(r.Context(), number); err != nil {
+			return err
 		}
-		return pl, err
+		return mustSee(r.Context(), tx, r, pl.ConversationID)
 	})
 	if err != nil {
 		return view{}, unseen(err)

@@ -39,9 +39,8 @@ func (p *auditPages) audit(r *request) (view, error) {
 	}
 	var rows []audit.Row
 	next := int64(0)
-	ctx := r.Context()
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		rows, next, err = tx.SearchAudit(ctx, f)
+	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		rows, next, err = tx.SearchAudit(r.Context(), f)
 		return err
 	})
 	if err != nil {

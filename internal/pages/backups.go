@@ -131,7 +131,7 @@ func (p *backupPages) backupRow(r *request, l backup.Listed) html.Node {
 // sqliteBackup is what the manifest of a backup says of one that can be downloaded.
 const sqliteBackup = "sqlite"
 
-// backupState says what came of a job.
+// jobState says what came of a job.
 func (re *renderer) jobState(j job) html.Node {
 	switch {
 	case j.Ended.IsZero():

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"remote-agent/internal/html"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -31,7 +30,7 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 		return none, nil
 	}
 	ctx := r.Context()
-	conv, err := read(ctx, p.storage, func(tx *store.Tx) (sessions.Conversation, error) { return tx.Conversation(ctx, row.ConversationID) })
+	conv, err := conversationOf(ctx, p.storage, row.ConversationID)
 	if err != nil {
 		return nil, err
 	}

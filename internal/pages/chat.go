@@ -371,11 +371,12 @@ func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, erro
 // chatFile sends a file of a conversation: a picture to be shown, others to be kept.
 func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	ctx, id := r.Context(), r.PathValue("id")
-	f, err := read(ctx, p.storage, func(tx *store.Tx) (f messages.PostedFile, err error) {
+	var f messages.PostedFile
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if err = mustOwnChat(ctx, tx, r, id); err == nil {
 			f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
 		}
-		return f, err
+		return err
 	})
 	if err != nil {
 		return err

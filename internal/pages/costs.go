@@ -28,7 +28,7 @@ const (
 type costPages struct {
 	storage Storage
 	show    *renderer
-	budget  func() spend.Budget // nil: nothing is limited
+	budget  func() spend.Budget
 }
 
 func (p *costPages) routes(to *Pages) {
@@ -243,10 +243,7 @@ func (p *costPages) costName(g spend.Group) string {
 // budgets says what may be used, beside what was.
 func (p *costPages) budgets(r *request, day, mine spend.Sum) html.Node {
 	parts := html.Group{html.El("h2", html.ID("budgets"), html.Text("Budgets"))}
-	var b spend.Budget
-	if p.budget != nil {
-		b = p.budget()
-	}
+	b := p.budget()
 	if b.IsZero() {
 		return append(parts, empty(html.Text("Nothing is limited. BUDGET_DAY_USD, BUDGET_PERSON_USD and BUDGET_TURN_USD, or the same in tokens, set limits; bot config show lists them.")))
 	}
@@ -283,9 +280,8 @@ func (p *costPages) costsCSV(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var groups []spend.Group
-	ctx := r.Context()
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		groups, _, err = tx.UsageBy(ctx, c.by, c.filter, costFile)
+	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		groups, _, err = tx.UsageBy(r.Context(), c.by, c.filter, costFile)
 		return err
 	})
 	if err != nil {

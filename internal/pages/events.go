@@ -20,9 +20,8 @@ func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group
 	if err != nil {
 		return nil, err
 	}
-	ctx := r.Context()
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
-		return tx.SessionEvents(ctx, row.Session, before, eventsPage+1)
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
+		return tx.SessionEvents(r.Context(), row.Session, before, eventsPage+1)
 	})
 	if err != nil {
 		return nil, err

@@ -93,8 +93,8 @@ const (
 type overviewPages struct {
 	storage   Storage
 	show      *renderer
-	budget    func() spend.Budget // nil: nothing is limited
-	platforms func() []Light      // nil: they are not shown
+	budget    func() spend.Budget
+	platforms func() []Light // nil: they are not shown
 }
 
 func (p *overviewPages) routes(to *Pages) { to.page("GET /{$}", p.overview) }
@@ -209,21 +209,14 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 
 // today is what was spent since midnight UTC, against what may be.
 func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
-	title, parts := "Today, all people", html.Group{}
+	title, most, parts := "Today, all people", p.budget().DayMicros, html.Group{}
 	if !r.owner() {
-		title = "Today, you"
+		title, most = "Today, you", p.budget().PersonMicros
 	}
 	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)))
-	if p.budget != nil {
-		b := p.budget()
-		most := b.DayMicros
-		if !r.owner() {
-			most = b.PersonMicros
-		}
-		if most > 0 {
-			parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
-				html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
-		}
+	if most > 0 {
+		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
+			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
 	}
 	return parts
 }

@@ -31,6 +31,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/setup"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -54,7 +55,7 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
 }
 
-// read reads one thing.
+// read reads a list, or a word; for each struct it would be compiled anew.
 func read[T any](ctx context.Context, from Storage, get func(tx *store.Tx) (T, error)) (found T, err error) {
 	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
 		found, err = get(tx)
@@ -128,6 +129,9 @@ func New(config Config) *Pages {
 	}
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.About.Budget == nil {
+		config.About.Budget = func() spend.Budget { return spend.Budget{} }
 	}
 	if config.Redact == nil {
 		config.Redact = func(text string) string { return text }

@@ -59,8 +59,8 @@ const peoplePage = 50
 type peoplePages struct {
 	storage   Storage
 	show      *renderer
-	directory Directory           // nil: it is not known
-	budget    func() spend.Budget // nil: nothing is limited
+	directory Directory // nil: it is not known
+	budget    func() spend.Budget
 }
 
 func (p *peoplePages) routes(to *Pages) {
@@ -193,8 +193,8 @@ func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 		about = append(about, "same person as "+strings.Join(f.linked, ", "))
 	}
 	today := f.today.String() + " today"
-	if p.budget != nil && p.budget().PersonMicros > 0 {
-		today += " of " + spend.Dollars(p.budget().PersonMicros)
+	if most := p.budget().PersonMicros; most > 0 {
+		today += " of " + spend.Dollars(most)
 	}
 	about = append(about, today)
 	if f.seen.IsZero() {

@@ -329,9 +329,7 @@ func (p *queuePages) settle(r *request, action, id string, change settling) erro
 // queueSchedule switches a standing task off, as /schedule off does in its chat.
 func (p *queuePages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
-	conv, err := read(ctx, p.storage, func(tx *store.Tx) (sessions.Conversation, error) {
-		return tx.Conversation(ctx, r.PostForm.Get("conversation"))
-	})
+	conv, err := conversationOf(ctx, p.storage, r.PostForm.Get("conversation"))
 	if err != nil {
 		return outcome{}, err
 	}
