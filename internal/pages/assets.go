@@ -19,9 +19,11 @@ type asset struct {
 	path        string // changes with the content
 }
 
-// readAssets returns them by name.
-func readAssets() map[string]asset {
-	all := make(map[string]asset)
+// assets are all of them, by name.
+type assets map[string]asset
+
+func readAssets() assets {
+	all := make(assets)
 	entries, err := embedded.ReadDir("assets")
 	if err != nil {
 		panic(err) // they are in the program
@@ -47,16 +49,14 @@ func readAssets() map[string]asset {
 	return all
 }
 
-func (p *Pages) assetPath(name string) string { return p.assets[name].path }
-
-// serveAsset serves one to anybody: they are the same for all who run this program.
-func (p *Pages) serveAsset(w http.ResponseWriter, r *http.Request) {
-	a, ok := p.assets[r.PathValue("name")]
+// serve serves one to anybody: they are the same for all who run this program.
+func (a assets) serve(w http.ResponseWriter, r *http.Request) {
+	found, ok := a[r.PathValue("name")]
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", a.contentType)
+	w.Header().Set("Content-Type", found.contentType)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(a.data) // a browser that left needs no answer
+	_, _ = w.Write(found.data) // a browser that left needs no answer
 }

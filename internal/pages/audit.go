@@ -18,17 +18,29 @@ const (
 	auditJob  = "audit"
 )
 
+// auditPages are the audit log.
+type auditPages struct {
+	storage Storage
+	show    *renderer
+	jobs    *jobs
+	sound   func(ctx context.Context) (said string, err error) // see About; may be nil
+}
+
+func (p *auditPages) routes(to *Pages) {
+	to.page("GET /audit", ownersSee(p.audit))
+	to.act("POST /audit/verify", ownersDo(p.verifyAudit))
+}
+
 // audit shows who did what, to be searched.
-func (p *Pages) audit(r *request) (view, error) {
+func (p *auditPages) audit(r *request) (view, error) {
 	f, err := r.readAudit()
 	if err != nil {
 		return view{}, err
 	}
 	var rows []audit.Row
 	next := int64(0)
-	ctx := r.Context()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		rows, next, err = tx.SearchAudit(ctx, f)
+	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		rows, next, err = tx.SearchAudit(r.Context(), f)
 		return err
 	})
 	if err != nil {
@@ -43,7 +55,7 @@ func (p *Pages) audit(r *request) (view, error) {
 		html.El("form", html.Class("filters"), html.Attr("action", "/audit"),
 			field("q", "Text", "text", "words"), field("person", "Person", "text", "telegram/42"), field("kind", "Kind", "text", "person or person.allow"),
 			field("from", "From", "date", ""), field("to", "To", "date", ""), button("Search", "primary")),
-		p.form(r, "/audit/verify", button("Verify the chain", "")), p.backupJob(auditJob)}
+		form(r, "/audit/verify", button("Verify the chain", "")), p.show.job(p.jobs, auditJob)}
 	switch {
 	case len(rows) > 0:
 		body = append(body, table([]string{"No.", "When (UTC)", "Who", "What", "On", "Details"}, html.Map(rows, p.auditLine)))
@@ -87,24 +99,24 @@ func (r *request) readAudit() (f store.AuditSearch, err error) {
 }
 
 // auditLine is a row of the audit log.
-func (p *Pages) auditLine(a audit.Row) html.Node {
+func (p *auditPages) auditLine(a audit.Row) html.Node {
 	seq := "–"
 	if a.Seq > 0 {
 		seq = strconv.FormatInt(a.Seq, 10)
 	}
-	on := p.head200(a.Target)
+	on := p.show.head200(a.Target)
 	if a.ConversationID != "" {
 		on = strings.TrimSpace(on + " in " + a.ConversationID)
 	}
 	return row(html.Text(seq), html.El("time", html.Attr("datetime", a.At.UTC().Format(time.RFC3339)), html.Text(a.At.UTC().Format(time.DateTime))),
-		html.Text(p.head200(a.Actor)), html.El("code", html.Text(p.head200(a.Action))), html.Text(on), html.Text(p.head200(a.Detail)))
+		html.Text(p.show.head200(a.Actor)), html.El("code", html.Text(p.show.head200(a.Action))), html.Text(on), html.Text(p.show.head200(a.Detail)))
 }
 
 // verifyAudit verifies the chain, beside the request: it reads all of it.
-func (p *Pages) verifyAudit(_ http.ResponseWriter, r *request) (outcome, error) {
-	if p.About.AuditSound == nil {
+func (p *auditPages) verifyAudit(_ http.ResponseWriter, r *request) (outcome, error) {
+	if p.sound == nil {
 		return outcome{}, fault.New(fault.Unsupported, "The chain cannot be verified here; use `bot audit verify`.")
 	}
-	err := p.work(r, auditJob, func(ctx context.Context, j *job) { j.Said, j.Err = p.About.AuditSound(ctx) })
+	err := p.jobs.work(r, auditJob, func(ctx context.Context, j *job) { j.Said, j.Err = p.sound(ctx) })
 	return outcome{to: "/audit"}, err
 }

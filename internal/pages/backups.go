@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -33,9 +34,25 @@ const (
 	slowest = time.Minute
 )
 
+// backupPages are the backups that there are.
+type backupPages struct {
+	storage Storage
+	show    *renderer
+	jobs    *jobs
+	can     *Backups
+	log     *slog.Logger
+}
+
+func (p *backupPages) routes(to *Pages) {
+	to.page("GET /backups", ownersSee(p.backups))
+	to.file("GET /backups/{name}/download", p.downloadBackup)
+	to.act("POST /backups/create", ownersDo(p.createBackup))
+	to.act("POST /backups/verify", ownersDo(p.verifyBackup))
+}
+
 // backupList returns the backups behind the one with a name, the newest first.
-func (p *Pages) backupList(before string) ([]backup.Listed, error) {
-	all, err := backup.List(p.About.Backups.Folder)
+func (p *backupPages) backupList(before string) ([]backup.Listed, error) {
+	all, err := backup.List(p.can.Folder)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +63,7 @@ func (p *Pages) backupList(before string) ([]backup.Listed, error) {
 }
 
 // backupNamed finds a backup that can be used.
-func (p *Pages) backupNamed(name string) (backup.Listed, error) {
+func (p *backupPages) backupNamed(name string) (backup.Listed, error) {
 	all, err := p.backupList("")
 	if err != nil {
 		return backup.Listed{}, err
@@ -59,7 +76,7 @@ func (p *Pages) backupNamed(name string) (backup.Listed, error) {
 }
 
 // backups lists the backups.
-func (p *Pages) backups(r *request) (view, error) {
+func (p *backupPages) backups(r *request) (view, error) {
 	if err := r.plain(); err != nil {
 		return view{}, err
 	}
@@ -71,8 +88,8 @@ func (p *Pages) backups(r *request) (view, error) {
 	list = list[:min(len(list), backupsPage)]
 	body := html.Group{html.El("h1", html.Text("Backups")),
 		html.El("p", html.Text("A backup holds the database, what people attached, the databases of projects and commits that were not pushed: all that was said, and no configuration. It is in "),
-			html.El("code", html.Text(p.Redact(p.About.Backups.Folder))), html.Text(" on the server.")),
-		p.form(r, "/backups/create", button("Create a backup", "primary")), p.backupJob(createJob)}
+			html.El("code", html.Text(p.show.redact(p.can.Folder))), html.Text(" on the server.")),
+		form(r, "/backups/create", button("Create a backup", "primary")), p.show.job(p.jobs, createJob)}
 	if len(list) == 0 {
 		body = append(body, empty(html.Text("There are no backups yet. Create one here, or every night with bot backup create; docs/operations.md has a timer for it.")))
 	} else {
@@ -87,89 +104,90 @@ func (p *Pages) backups(r *request) (view, error) {
 	return view{title: "Backups", body: body}, nil
 }
 
-func (p *Pages) backupRow(r *request, l backup.Listed) html.Node {
+func (p *backupPages) backupRow(r *request, l backup.Listed) html.Node {
 	name := filepath.Base(l.Dir)
-	heading := html.El("th", html.Attr("scope", "row"), html.Text(p.head200(name)))
+	heading := html.El("th", html.Attr("scope", "row"), html.Text(p.show.head200(name)))
 	if l.Err != nil {
-		return html.El("tr", heading, html.El("td", html.Text("–")), html.El("td", html.Text("–")), html.El("td", state("error", "✖", "unusable"), html.Text(": "+p.head200(fault.Public(l.Err)))), html.El("td"))
+		return html.El("tr", heading, html.El("td", html.Text("–")), html.El("td", html.Text("–")), html.El("td", state("error", "✖", "unusable"), html.Text(": "+p.show.head200(fault.Public(l.Err)))), html.El("td"))
 	}
 	m := l.Manifest
 	shown := html.Node(html.Text("not verified by this process"))
 	if j, ok := p.jobs.of(verifyJob + name); ok {
-		shown = p.backupState(j)
+		shown = p.show.jobState(j)
 	}
-	actions := html.Group{p.form(r, "/backups/verify", hidden("name", name), button("Verify", ""))}
+	actions := html.Group{form(r, "/backups/verify", hidden("name", name), button("Verify", ""))}
 	if m.Database == sqliteBackup {
 		actions = append(actions, html.El("a", html.Class("button"), html.Href("/backups/"+name+"/download"), html.Text("Download")))
 	} else {
 		actions = append(actions, html.El("p", html.Class("meta"), html.Text("Holds a dump of PostgreSQL: copy its folder from the server, with scp -r, or make a dump of your own with pg_dump.")))
 	}
 	if n := len(m.Problems); n > 0 {
-		shown = html.Group{shown, html.El("p", html.Class("warning"), html.Textf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.head200(m.Problems[0])))}
+		shown = html.Group{shown, html.El("p", html.Class("warning"), html.Textf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.show.head200(m.Problems[0])))}
 	}
-	return html.El("tr", heading, html.El("td", p.when(m.CreatedAt)), html.El("td", html.Textf("%s, %s", bytesText(int(m.Size())), wording.Count(len(m.Files), "file", "files"))),
+	return html.El("tr", heading, html.El("td", p.show.when(m.CreatedAt)), html.El("td", html.Textf("%s, %s", bytesText(int(m.Size())), wording.Count(len(m.Files), "file", "files"))),
 		html.El("td", shown), html.El("td", html.El("div", html.Class("actions"), actions)))
 }
 
 // sqliteBackup is what the manifest of a backup says of one that can be downloaded.
 const sqliteBackup = "sqlite"
 
-// backupState says what came of a job.
-func (p *Pages) backupState(j job) html.Node {
+// jobState says what came of a job.
+func (re *renderer) jobState(j job) html.Node {
 	switch {
 	case j.Ended.IsZero():
-		return html.Group{state("running", "◐", "running"), html.Text(" for " + clock(p.Now().Sub(j.Began)) + "; reload the page to see the end.")}
+		return html.Group{state("running", "◐", "running"), html.Text(" for " + clock(re.now().Sub(j.Began)) + "; reload the page to see the end.")}
 	case j.Err != nil:
-		return html.Group{state("error", "✖", "failed"), html.Text(": " + p.head200(fault.Public(j.Err)) + " "), p.when(j.Ended)}
+		return html.Group{state("error", "✖", "failed"), html.Text(": " + re.head200(fault.Public(j.Err)) + " "), re.when(j.Ended)}
 	}
-	return html.Group{state("ok", "✔", "done"), html.Text(": " + p.head200(j.Said) + " "), p.when(j.Ended)}
+	return html.Group{state("ok", "✔", "done"), html.Text(": " + re.head200(j.Said) + " "), re.when(j.Ended)}
 }
 
-func (p *Pages) backupJob(name string) html.Node {
-	j, ok := p.jobs.of(name)
+// job says what came of the last one of a name, if there was one.
+func (re *renderer) job(all *jobs, name string) html.Node {
+	j, ok := all.of(name)
 	if !ok {
 		return nil
 	}
-	return html.El("p", html.Attr("role", "status"), p.backupState(j))
+	return html.El("p", html.Attr("role", "status"), re.jobState(j))
 }
 
 // createBackup makes a backup.
-func (p *Pages) createBackup(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *backupPages) createBackup(_ http.ResponseWriter, r *request) (outcome, error) {
 	if err := p.note(r, "backup.create", ""); err != nil {
 		return outcome{}, err
 	}
-	err := p.work(r, createJob, func(ctx context.Context, j *job) {
-		name, m, err := p.About.Backups.Create(ctx)
+	err := p.jobs.work(r, createJob, func(ctx context.Context, j *job) {
+		name, m, err := p.can.Create(ctx)
 		j.Said, j.Err = fmt.Sprintf("%s, %s, %s", name, wording.Count(len(m.Files), "file", "files"), bytesText(int(m.Size()))), err
 	})
 	return outcome{to: "/backups"}, err
 }
 
 // verifyBackup examines a backup.
-func (p *Pages) verifyBackup(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *backupPages) verifyBackup(_ http.ResponseWriter, r *request) (outcome, error) {
 	name := r.PostForm.Get("name")
 	l, err := p.backupNamed(name)
 	if err != nil {
 		return outcome{}, err
 	}
-	err = p.work(r, verifyJob+name, func(ctx context.Context, j *job) {
+	err = p.jobs.work(r, verifyJob+name, func(ctx context.Context, j *job) {
 		var m backup.Manifest
-		m, j.Err = p.About.Backups.Verify(ctx, l.Dir)
+		m, j.Err = p.can.Verify(ctx, l.Dir)
 		j.Said = fmt.Sprintf("sound, schema %d", m.Schema)
 	})
 	return outcome{to: "/backups"}, err
 }
 
 // note writes down what somebody does.
-func (p *Pages) note(r *request, action, target string) error {
+func (p *backupPages) note(r *request, action, target string) error {
 	ctx := r.Context()
-	return p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	return p.storage.InTx(ctx, func(tx *store.Tx) error {
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, Target: target})
 	})
 }
 
 // downloadBackup sends a backup as an archive, as fast as the browser takes it.
-func (p *Pages) downloadBackup(w http.ResponseWriter, r *request) error {
+func (p *backupPages) downloadBackup(w http.ResponseWriter, r *request) error {
 	if !r.owner() {
 		return fault.New(fault.Forbidden, "Only owners can do this.")
 	}
@@ -187,7 +205,7 @@ func (p *Pages) downloadBackup(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.Header().Set("Content-Disposition", `attachment; filename="remote-agent-`+name+`.tar"`)
 	if err := backup.Archive(r.Context(), patient{w, http.NewResponseController(w)}, l.Dir); err != nil {
-		p.Log.WarnContext(r.Context(), "a download of a backup was cut off", "backup", name, "err", err)
+		p.log.WarnContext(r.Context(), "a download of a backup was cut off", "backup", name, "err", err)
 		panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 	}
 	return nil

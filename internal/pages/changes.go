@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"remote-agent/internal/html"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -25,31 +24,27 @@ const (
 )
 
 // changes shows what is different on the branch of a session's conversation, as it stands.
-func (p *Pages) changes(r *request, row store.SessionRow) (body html.Group, err error) {
+func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Group, err error) {
 	none := html.Group{empty(html.Text("There are no files to compare here: the conversation has no repository, or its files were put away after a while. Choose a repository with /repo or /clone in the chat; /diff brings files back that were put away."))}
-	if p.About.Changes == nil {
+	if p.diff == nil {
 		return none, nil
 	}
 	ctx := r.Context()
-	var conv sessions.Conversation
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversation(ctx, row.ConversationID)
-		return err
-	})
+	conv, err := conversationOf(ctx, p.storage, row.ConversationID)
 	if err != nil {
 		return nil, err
 	}
-	c, ok, err := p.About.Changes(ctx, conv)
+	c, ok, err := p.diff(ctx, conv)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return none, nil
 	case c.Patch == "" && !c.Truncated:
-		return html.Group{p.meta("Branch " + c.Branch), empty(html.Text("No changes on the branch. What a turn changes in the files is here, compared with where the branch began."))}, nil
+		return html.Group{meta("Branch " + c.Branch), empty(html.Text("No changes on the branch. What a turn changes in the files is here, compared with where the branch began."))}, nil
 	}
-	body = html.Group{p.meta("Branch "+c.Branch, fmt.Sprintf("files changed: %d", c.Files), "as it stands now, whichever session made it"), p.output(c.Stat, maxStat)}
-	size, shown, all := 0, 0, filesOf(p.Redact(c.Patch))
+	body = html.Group{meta("Branch "+c.Branch, fmt.Sprintf("files changed: %d", c.Files), "as it stands now, whichever session made it"), p.show.output(c.Stat, maxStat)}
+	size, shown, all := 0, 0, filesOf(p.show.redact(c.Patch))
 	for i, f := range all {
 		node := f.node(i == 0)
 		if size += len(html.String(node)); size > maxPatch {
@@ -64,7 +59,7 @@ func (p *Pages) changes(r *request, row store.SessionRow) (body html.Group, err 
 		body = append(body, html.El("p", html.Class("warning"), html.Text("The patch is too large: only its beginning is here. All of it is on the branch.")))
 	}
 	if len(c.Unsaved) > 0 {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("Not compared: %s", p.head200(strings.Join(c.Unsaved, ", ")))))
+		body = append(body, html.El("p", html.Class("muted"), html.Textf("Not compared: %s", p.show.head200(strings.Join(c.Unsaved, ", ")))))
 	}
 	return body, nil
 }

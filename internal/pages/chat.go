@@ -55,52 +55,53 @@ func isUpload(r *http.Request) bool {
 	return err == nil && kind == "multipart/form-data" && r.Method == http.MethodPost && (r.URL.Path == "/chat" || strings.HasPrefix(r.URL.Path, "/chat/"))
 }
 
-// talking are the paths of conversations in the browser.
-func (p *Pages) talking() {
-	p.page("GET /chat", p.chats)
-	p.page("GET /chat/{id}", p.chat)
-	p.file("GET /chat/{id}/files/{file}", p.chatFile)
-	p.act("POST /chat", p.beginChat)
-	p.act("POST /chat/{id}", p.sayInChat)
-	p.act("POST /chat/{id}/press", p.pressInChat)
-	p.act("POST /chat/{id}/stop", p.stopChat)
-	p.act("POST /chat/{id}/delete", p.removeChat)
+// chatPages are conversations in the browser.
+type chatPages struct {
+	storage   Storage
+	show      *renderer
+	commands  commands
+	talk      Talk
+	remove    func(ctx context.Context, account, id string) error // see About; may be nil
+	uploading chan struct{}                                       // has room for those who send files
+}
+
+func (p *chatPages) routes(to *Pages) {
+	to.page("GET /chat", p.chats)
+	to.page("GET /chat/{id}", p.chat)
+	to.file("GET /chat/{id}/files/{file}", p.chatFile)
+	to.act("POST /chat", p.beginChat)
+	to.act("POST /chat/{id}", p.sayInChat)
+	to.act("POST /chat/{id}/press", p.pressInChat)
+	to.act("POST /chat/{id}/stop", p.stopChat)
+	to.act("POST /chat/{id}/delete", p.removeChat)
 }
 
 // chats lists the conversations of who is signed in, and begins another one.
-func (p *Pages) chats(r *request) (view, error) {
-	var list []messages.Chat
-	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.Chats(r.Context(), r.actor(), maxChats)
-		return err
-	})
+func (p *chatPages) chats(r *request) (view, error) {
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) { return tx.Chats(r.Context(), r.actor(), maxChats) })
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Chat")), p.sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c messages.Chat) html.Node {
-			title := p.head200(c.Title)
-			if title == "" {
-				title = "Conversation " + c.ID[:min(8, len(c.ID))]
-			}
-			return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), p.meta(p.when(c.ChangedAt)))
-		})))
-	}
+	body := html.Group{html.El("h1", html.Text("Chat")), sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
+	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
+		title := p.show.head200(c.Title)
+		if title == "" {
+			title = "Conversation " + c.ID[:min(8, len(c.ID))]
+		}
+		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), meta(p.show.when(c.ChangedAt)))
+	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."))
 	return view{title: "Chat", body: body}, nil
 }
 
 // chat shows a conversation.
-func (p *Pages) chat(r *request) (view, error) {
+func (p *chatPages) chat(r *request) (view, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	var (
 		list    []messages.Posted
 		session sessions.Session
 		has     bool
 	)
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		if err := mustOwnChat(ctx, tx, r, id); err != nil {
 			return err
 		}
@@ -123,18 +124,18 @@ func (p *Pages) chat(r *request) (view, error) {
 	running := has && session.Status == sessions.Running
 	title := "Conversation"
 	if i := slices.IndexFunc(list, func(m messages.Posted) bool { return m.Delivery == "" }); i >= 0 {
-		title = wording.Head(p.head200(list[i].Text), 60)
+		title = wording.Head(p.show.head200(list[i].Text), 60)
 	}
 	v := view{title: title, live: liveChat + id, body: html.Group{
 		html.El("h1", html.Text(title)),
 		html.El("p", html.Class("meta"), html.El("a", html.Href("/chat"), html.Text("All conversations")),
 			html.If(has, html.Group{html.Text(" · "), html.El("a", html.Href("/sessions/"+session.ID), html.Text("Session"))})),
 		html.El("section", html.Attr("aria-label", "Conversation"), html.ID("transcript"), html.On("data-follow", true), p.spoken(r, id, list)),
-		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), p.form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
-		p.sayForm(r, "/chat/"+id, id),
-		html.If(p.About.RemoveChat != nil, html.El("div", html.Class("actions"), html.El("details", html.El("summary", html.Text("Delete")),
+		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
+		sayForm(r, "/chat/"+id, id),
+		html.If(p.remove != nil, html.El("div", html.Class("actions"), html.El("details", html.El("summary", html.Text("Delete")),
 			html.El("p", html.Text("What was said here is deleted with its files, plans and approvals. Kept are what is remembered of you (see Memory), sums of usage, the audit log, and branches and saved files in repositories.")),
-			p.form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and all that was said in it"), button("Delete the conversation", "danger"))))),
+			form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and all that was said in it"), button("Delete the conversation", "danger"))))),
 	}}
 	if running {
 		v.badge = "◐"
@@ -152,7 +153,7 @@ func mustOwnChat(ctx context.Context, tx *store.Tx, r *request, id string) error
 }
 
 // spoken shows the messages of a conversation, the last of them as long as there is room.
-func (p *Pages) spoken(r *request, chat string, list []messages.Posted) (turns html.Group) {
+func (p *chatPages) spoken(r *request, chat string, list []messages.Posted) (turns html.Group) {
 	earlier := html.El("p", html.Class("muted"), html.ID("earlier"), html.Text("Earlier messages are in the session."))
 	size := 0
 	for _, m := range slices.Backward(list) {
@@ -171,37 +172,37 @@ func (p *Pages) spoken(r *request, chat string, list []messages.Posted) (turns h
 	return turns
 }
 
-func (p *Pages) spokenOne(r *request, chat string, m messages.Posted) html.Node {
+func (p *chatPages) spokenOne(r *request, chat string, m messages.Posted) html.Node {
 	who, class := "Assistant", "assistant"
 	var said html.Node
 	switch {
 	case m.Delivery == "":
 		who, class = "You", "user"
-		said = p.bounded(m.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+		said = p.show.bounded(m.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
 	case m.Text == placeholder:
 		said = html.El("p", html.Class("muted"), html.Text("Writing…"))
 	default:
-		said = p.limited(m.Text, html.MaxMarkdown)
+		said = p.show.limited(m.Text, html.MaxMarkdown)
 	}
 	marks := map[string]string{"queued": "waits", "done": "✔ answered", "failed": "✖ failed or stopped"}
 	files := html.Map(m.Files, func(f messages.PostedFile) html.Node {
 		at := "/chat/" + chat + "/files/" + url.PathEscape(f.ID)
 		if f.Gone {
-			return html.El("p", html.Class("muted"), html.Text("📎 "+p.head200(f.Name)+" was deleted: files are kept for a time only."))
+			return html.El("p", html.Class("muted"), html.Text("📎 "+p.show.head200(f.Name)+" was deleted: files are kept for a time only."))
 		}
 		if isPicture(f.MediaType) {
-			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.head200(f.Name)), html.Attr("loading", "lazy"))))
+			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.show.head200(f.Name)), html.Attr("loading", "lazy"))))
 		}
-		return html.El("p", html.Text("📎 "), html.El("a", html.Href(at), html.Text(p.head200(f.Name))), html.El("span", html.Class("meta"), html.Text(" "+bytesText(int(f.Size)))))
+		return html.El("p", html.Text("📎 "), html.El("a", html.Href(at), html.Text(p.show.head200(f.Name))), html.El("span", html.Class("meta"), html.Text(" "+bytesText(int(f.Size)))))
 	})
 	buttons := html.Node(nil)
 	if len(m.Buttons) > 0 && r.role != sessions.Reader {
-		buttons = p.form(r, "/chat/"+chat+"/press", html.Class("inline"), hidden("message", string(m.ID)), html.Map(m.Buttons, func(b messages.Button) html.Node {
+		buttons = form(r, "/chat/"+chat+"/press", html.Class("inline"), hidden("message", string(m.ID)), html.Map(m.Buttons, func(b messages.Button) html.Node {
 			return decision(b.Label, "action", b.ID, string(b.Style))
 		}))
 	}
 	return html.El("article", html.Class("turn "+class), html.ID("p-"+string(m.ID)),
-		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.when(m.At), html.If(marks[m.Mark] != "", html.Text(" · "+marks[m.Mark])))),
+		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At), html.If(marks[m.Mark] != "", html.Text(" · "+marks[m.Mark])))),
 		html.El("div", said, files, buttons))
 }
 
@@ -211,8 +212,8 @@ func isPicture(mediaType string) bool {
 }
 
 // sayForm is where to say something. Sent twice it is said once.
-func (p *Pages) sayForm(r *request, to, draft string) html.Node {
-	return p.form(r, to, html.ID("say"), html.Attr("enctype", "multipart/form-data"), html.On("data-send", draft != "new"),
+func sayForm(r *request, to, draft string) html.Node {
+	return form(r, to, html.ID("say"), html.Attr("enctype", "multipart/form-data"), html.On("data-send", draft != "new"),
 		html.El("label", html.Text("Message"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.Attr("data-draft", "chat-"+draft),
 			html.Attr("placeholder", "Ask something, or /help"))),
 		html.El("label", html.Text("Pictures and files: choose, drop or paste them"), html.El("br"),
@@ -222,13 +223,13 @@ func (p *Pages) sayForm(r *request, to, draft string) html.Node {
 }
 
 // beginChat takes the first message of a conversation, and sayInChat a further one.
-func (p *Pages) beginChat(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *chatPages) beginChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	return p.sayIn(r, digest(r, "chat", r.PostForm.Get("nonce"))[:20])
 }
 
-func (p *Pages) sayInChat(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *chatPages) sayInChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	id := r.PathValue("id")
-	err := p.Storage.InRead(r.Context(), func(tx *store.Tx) error { return mustOwnChat(r.Context(), tx, r, id) })
+	err := p.storage.InRead(r.Context(), func(tx *store.Tx) error { return mustOwnChat(r.Context(), tx, r, id) })
 	if err != nil {
 		return outcome{}, err
 	}
@@ -241,7 +242,7 @@ func digest(r *request, parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (p *Pages) sayIn(r *request, chat string) (outcome, error) {
+func (p *chatPages) sayIn(r *request, chat string) (outcome, error) {
 	ctx := r.Context()
 	text := r.typed()
 	once := r.PostForm.Get("nonce")
@@ -277,7 +278,7 @@ func (p *Pages) sayIn(r *request, chat string) (outcome, error) {
 		return outcome{}, fault.New(fault.Invalid, "The message has no text.")
 	}
 	from := messages.Sender{ID: r.session.Account.ID, Platform: r.session.Platform}
-	if err := p.Talk(ctx, chat, digest(r, parts...), from, text, files); err != nil {
+	if err := p.talk(ctx, chat, digest(r, parts...), from, text, files); err != nil {
 		return outcome{}, err
 	}
 	return outcome{to: "/chat/" + chat + "#say"}, nil
@@ -311,9 +312,9 @@ func readUpload(h *multipart.FileHeader) (f messages.PostedFile, err error) {
 }
 
 // pressInChat presses a button under a message of a conversation.
-func (p *Pages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *chatPages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id, action, under := r.Context(), r.PathValue("id"), r.PostForm.Get("action"), r.PostForm.Get("message")
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		if err := mustOwnChat(ctx, tx, r, id); err != nil {
 			return err
 		}
@@ -330,52 +331,51 @@ func (p *Pages) pressInChat(_ http.ResponseWriter, r *request) (outcome, error) 
 	if action == "" || len(action) > 100 {
 		return outcome{}, fault.New(fault.Invalid, "There is no such button.")
 	}
-	in := r.event(chatKey(id), p.Now())
+	in := r.event(chatKey(id), p.show.now())
 	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(under), true
-	said, err := p.give(ctx, in, "Taken; the answer appears here.")
+	said, err := p.commands.give(ctx, in, "Taken; the answer appears here.")
 	return outcome{to: "/chat/" + id + "#say", said: said}, err
 }
 
-func (p *Pages) stopChat(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *chatPages) stopChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id := r.Context(), r.PathValue("id")
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
 	if err != nil {
 		return outcome{}, err
 	}
-	in := r.event(chatKey(id), p.Now())
+	in := r.event(chatKey(id), p.show.now())
 	in.Text, in.Private = "/stop", true
-	said, err := p.give(ctx, in, "Stopping.")
+	said, err := p.commands.give(ctx, in, "Stopping.")
 	return outcome{to: "/chat/" + id + "#say", said: said}, err
 }
 
 // removeChat deletes a conversation of who asks, once that was confirmed. Readers may, too:
 // it is theirs.
-func (p *Pages) removeChat(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id := r.Context(), r.PathValue("id")
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
 	switch {
 	case err != nil:
 		return outcome{}, err
 	case r.PostForm.Get("sure") != "yes":
 		return outcome{}, fault.New(fault.Invalid, "Nothing was deleted: tick the box to confirm.")
-	case p.About.RemoveChat == nil:
+	case p.remove == nil:
 		return outcome{}, fault.New(fault.Unsupported, "Conversations cannot be deleted here.")
 	}
-	if err := p.About.RemoveChat(ctx, r.actor(), id); err != nil {
+	if err := p.remove(ctx, r.actor(), id); err != nil {
 		return outcome{}, err
 	}
 	return outcome{to: "/chat", said: "Deleted the conversation."}, nil
 }
 
 // chatFile sends a file of a conversation: a picture to be shown, others to be kept.
-func (p *Pages) chatFile(w http.ResponseWriter, r *request) error {
+func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	ctx, id := r.Context(), r.PathValue("id")
 	var f messages.PostedFile
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if err = mustOwnChat(ctx, tx, r, id); err != nil {
-			return err
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if err = mustOwnChat(ctx, tx, r, id); err == nil {
+			f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
 		}
-		f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
 		return err
 	})
 	if err != nil {
@@ -395,8 +395,8 @@ func (p *Pages) chatFile(w http.ResponseWriter, r *request) error {
 }
 
 // watchedChat returns what the page of a conversation has to be told of.
-func (p *Pages) watchedChat(ctx context.Context, r *request, id string) (topics []live.Topic, err error) {
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+func watchedChat(ctx context.Context, from Storage, r *request, id string) (topics []live.Topic, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) error {
 		if err := mustOwnChat(ctx, tx, r, id); err != nil {
 			return err
 		}

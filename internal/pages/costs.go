@@ -24,6 +24,18 @@ const (
 	chartDays = 92     // days in a chart
 )
 
+// costPages are what was used, and what may be.
+type costPages struct {
+	storage Storage
+	show    *renderer
+	budget  func() spend.Budget
+}
+
+func (p *costPages) routes(to *Pages) {
+	to.page("GET /costs", p.costs)
+	to.file("GET /costs.csv", p.costsCSV)
+}
+
 // costQuery is what sums somebody asked for.
 type costQuery struct {
 	by           spend.By
@@ -32,7 +44,7 @@ type costQuery struct {
 }
 
 // readCosts reads the address: the last 30 days, by day, unless it says otherwise.
-func (p *Pages) readCosts(r *request) (c costQuery, err error) {
+func (p *costPages) readCosts(r *request) (c costQuery, err error) {
 	if err := r.plain(); err != nil {
 		return c, err
 	}
@@ -41,10 +53,10 @@ func (p *Pages) readCosts(r *request) (c costQuery, err error) {
 	if c.by, err = spend.ParseBy(cmp.Or(q.Get("by"), string(spend.ByDay))); err != nil {
 		return c, err
 	}
-	if c.filter.Since, err = spend.ParseSince(c.since, p.Now()); err != nil {
+	if c.filter.Since, err = spend.ParseSince(c.since, p.show.now()); err != nil {
 		return c, err
 	}
-	if c.filter.Until, err = spend.ParseUntil(c.until, p.Now()); err != nil {
+	if c.filter.Until, err = spend.ParseUntil(c.until, p.show.now()); err != nil {
 		return c, err
 	}
 	if u := c.filter.Until; !u.IsZero() && !u.After(c.filter.Since) {
@@ -76,7 +88,7 @@ func (r *request) plain() error {
 }
 
 // costs shows what was used, of all people to an owner and their own to everybody else.
-func (p *Pages) costs(r *request) (view, error) {
+func (p *costPages) costs(r *request) (view, error) {
 	c, err := p.readCosts(r)
 	if err != nil {
 		return view{}, err
@@ -85,9 +97,9 @@ func (p *Pages) costs(r *request) (view, error) {
 		groups           []spend.Group
 		total, day, mine spend.Sum
 		ctx              = r.Context()
-		today            = spend.Today(p.Now())
+		today            = spend.Today(p.show.now())
 	)
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if groups, total, err = tx.UsageBy(ctx, c.by, c.filter, costRows+1); err != nil {
 			return err
 		}
@@ -112,7 +124,7 @@ func (p *Pages) costs(r *request) (view, error) {
 	} else {
 		body = append(body,
 			html.El("p", html.El("strong", html.Text(total.String())), html.Textf(" in %s", wording.Count(total.Turns, "turn", "turns"))),
-			html.If(c.by == spend.ByDay, p.costChart(c, groups)), p.costTable(c.by, groups, total))
+			html.If(c.by == spend.ByDay, costChart(c, groups)), p.costTable(c.by, groups, total))
 	}
 	if more {
 		body = append(body, html.El("p", html.Class("muted"), html.Textf("The first %d are shown; the file has more.", costRows)))
@@ -167,7 +179,7 @@ func heaviest(groups []spend.Group, weigh func(spend.Sum) int64) (most int64) {
 }
 
 // costChart shows days as bars, in their order; the table below has the figures.
-func (p *Pages) costChart(c costQuery, groups []spend.Group) html.Node {
+func costChart(c costQuery, groups []spend.Group) html.Node {
 	byDay := make(map[string]spend.Sum, len(groups))
 	for _, g := range groups {
 		byDay[g.Key] = g.Sum
@@ -197,7 +209,7 @@ func (p *Pages) costChart(c costQuery, groups []spend.Group) html.Node {
 }
 
 // costTable has a bar and the figures of each sum.
-func (p *Pages) costTable(by spend.By, groups []spend.Group, total spend.Sum) html.Node {
+func (p *costPages) costTable(by spend.By, groups []spend.Group, total spend.Sum) html.Node {
 	weigh := weight(groups)
 	most := max(heaviest(groups, weigh), 1)
 	line := func(name string, s spend.Sum, bar html.Node) html.Node {
@@ -215,26 +227,23 @@ func (p *Pages) costTable(by spend.By, groups []spend.Group, total spend.Sum) ht
 func number(text string) html.Node { return html.El("td", html.Class("num"), html.Text(text)) }
 
 // costName is how a sum is called.
-func (p *Pages) costName(g spend.Group) string {
+func (p *costPages) costName(g spend.Group) string {
 	switch {
 	case g.Key == "":
 		return "(none or deleted)"
 	case g.Name == "":
-		return p.head200(g.Key)
+		return p.show.head200(g.Key)
 	}
 	if strings.Contains(g.Key, "/") { // a person, whose name says nothing for sure
-		return p.head200(g.Name) + " (" + p.head200(g.Key) + ")"
+		return p.show.head200(g.Name) + " (" + p.show.head200(g.Key) + ")"
 	}
-	return p.head200(g.Name)
+	return p.show.head200(g.Name)
 }
 
 // budgets says what may be used, beside what was.
-func (p *Pages) budgets(r *request, day, mine spend.Sum) html.Node {
+func (p *costPages) budgets(r *request, day, mine spend.Sum) html.Node {
 	parts := html.Group{html.El("h2", html.ID("budgets"), html.Text("Budgets"))}
-	var b spend.Budget
-	if p.About.Budget != nil {
-		b = p.About.Budget()
-	}
+	b := p.budget()
 	if b.IsZero() {
 		return append(parts, empty(html.Text("Nothing is limited. BUDGET_DAY_USD, BUDGET_PERSON_USD and BUDGET_TURN_USD, or the same in tokens, set limits; bot config show lists them.")))
 	}
@@ -265,22 +274,21 @@ func meter(label string, used, most int64) html.Node {
 }
 
 // costsCSV sends the same sums as a file.
-func (p *Pages) costsCSV(w http.ResponseWriter, r *request) error {
+func (p *costPages) costsCSV(w http.ResponseWriter, r *request) error {
 	c, err := p.readCosts(r)
 	if err != nil {
 		return err
 	}
 	var groups []spend.Group
-	ctx := r.Context()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		groups, _, err = tx.UsageBy(ctx, c.by, c.filter, costFile)
+	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
+		groups, _, err = tx.UsageBy(r.Context(), c.by, c.filter, costFile)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i := range groups {
-		groups[i].Name = p.Redact(groups[i].Name)
+		groups[i].Name = p.show.redact(groups[i].Name)
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="costs-by-`+string(c.by)+`.csv"`)

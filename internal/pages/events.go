@@ -15,16 +15,13 @@ import (
 const eventsPage = 50
 
 // events shows what came in for a session, what became of it, and what was sent.
-func (p *Pages) events(r *request, row store.SessionRow) (body html.Group, err error) {
+func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group, err error) {
 	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
 	}
-	var list []store.SessionEvent
-	ctx := r.Context()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.SessionEvents(ctx, row.Session, before, eventsPage+1)
-		return err
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
+		return tx.SessionEvents(r.Context(), row.Session, before, eventsPage+1)
 	})
 	if err != nil {
 		return nil, err
@@ -42,11 +39,11 @@ func (p *Pages) events(r *request, row store.SessionRow) (body html.Group, err e
 }
 
 // eventLine is an event with what was sent for it.
-func (p *Pages) eventLine(r *request, e store.SessionEvent) html.Node {
-	now := p.Now()
+func (p *sessionPages) eventLine(r *request, e store.SessionEvent) html.Node {
+	now := p.show.now()
 	about := []any{fmt.Sprintf("no. %d", e.Seq)}
 	if e.In.Sender.ID != "" {
-		about = append(about, p.who(e.In.Sender.Name, e.In.Actor()))
+		about = append(about, p.show.who(e.In.Sender.Name, e.In.Actor()))
 	}
 	if e.Attempts > 0 {
 		about = append(about, wording.Count(e.Attempts, "try", "tries"))
@@ -54,13 +51,13 @@ func (p *Pages) eventLine(r *request, e store.SessionEvent) html.Node {
 	if e.NextAt.After(now) {
 		about = append(about, "tries again "+until(e.NextAt, now))
 	}
-	about = append(about, p.when(e.AcceptedAt))
-	parts := html.Group{eventState(e, now), html.El("span", html.Class("what"), html.Text(p.eventText(r, e))), p.meta(about...)}
+	about = append(about, p.show.when(e.AcceptedAt))
+	parts := html.Group{eventState(e, now), html.El("span", html.Class("what"), html.Text(p.eventText(r, e))), meta(about...)}
 	if why := whyNot(e); why != "" {
 		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text(why)))
 	}
 	if e.Error != "" && r.owner() {
-		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text("On record: "+p.head200(e.Error))))
+		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text("On record: "+p.show.head200(e.Error))))
 	}
 	if len(e.Deliveries) > 0 {
 		parts = append(parts, html.El("ul", html.Class("wide"), html.Map(e.Deliveries, func(d messages.Delivery) html.Node { return p.sentLine(r, d) })))
@@ -71,7 +68,7 @@ func (p *Pages) eventLine(r *request, e store.SessionEvent) html.Node {
 // eventText says what came in. What only one person wrote to the bot, such as a command
 // about their memories, is nobody else's: of a command of somebody else only the name is
 // shown.
-func (p *Pages) eventText(r *request, e store.SessionEvent) string {
+func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 	own := e.In.Actor() == r.actor()
 	switch {
 	case e.In.Kind == "":
@@ -82,12 +79,12 @@ func (p *Pages) eventText(r *request, e store.SessionEvent) string {
 		return "Event: " + string(e.In.Kind)
 	}
 	if call, is := command.Parse(e.In.Text); is && !own {
-		return "Command: /" + p.head200(call.Name)
+		return "Command: /" + p.show.head200(call.Name)
 	}
 	if e.In.Whispered && !own {
 		return "A message that only its sender sees"
 	}
-	if text := p.head200(e.In.Text); text != "" {
+	if text := p.show.head200(e.In.Text); text != "" {
 		return text
 	}
 	return "A message without text"
@@ -135,8 +132,8 @@ func whyNot(e store.SessionEvent) string {
 }
 
 // sentLine is a delivery.
-func (p *Pages) sentLine(r *request, d messages.Delivery) html.Node {
-	now := p.Now()
+func (p *sessionPages) sentLine(r *request, d messages.Delivery) html.Node {
+	now := p.show.now()
 	mark := state("muted", "◦", "not sent yet")
 	switch d.State {
 	case messages.DeliverySent:
@@ -149,10 +146,10 @@ func (p *Pages) sentLine(r *request, d messages.Delivery) html.Node {
 		mark = state("running", "◐", "being written")
 	case messages.DeliveryPending:
 	}
-	what := p.head200(d.Text)
+	what := p.show.head200(d.Text)
 	switch {
 	case d.FileName != "":
-		what = "📎 " + p.head200(d.FileName)
+		what = "📎 " + p.show.head200(d.FileName)
 	case d.Control || d.OnlyFor != "":
 		what = "The answer to a command"
 	case what == "":
@@ -162,10 +159,10 @@ func (p *Pages) sentLine(r *request, d messages.Delivery) html.Node {
 	if d.NextAt.After(now) && d.State != messages.DeliverySent {
 		about = append(about, "tries again "+until(d.NextAt, now))
 	}
-	about = append(about, p.when(d.CreatedAt))
+	about = append(about, p.show.when(d.CreatedAt))
 	line := html.Group{mark, html.Text(" " + what + " "), html.El("span", append(html.Group{html.Class("meta")}, metaParts(about)...))}
 	if d.Error != "" && r.owner() {
-		line = append(line, html.El("p", html.Class("meta"), html.Text("Last error: "+p.head200(d.Error))))
+		line = append(line, html.El("p", html.Class("meta"), html.Text("Last error: "+p.show.head200(d.Error))))
 	}
 	return html.El("li", line)
 }

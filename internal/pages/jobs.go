@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -28,6 +29,10 @@ type job struct {
 
 // jobs are the last of each name. It is safe for concurrent use.
 type jobs struct {
+	background func(fn func(ctx context.Context)) bool // see About; may be nil
+	now        func() time.Time
+	log        *slog.Logger
+
 	mu  sync.Mutex // guards all
 	all map[string]job
 }
@@ -65,39 +70,39 @@ func (j *jobs) end(name string, ended job) {
 // work runs what a form asks for beside the request, and waits for it a moment: what is
 // quick is there on the next page, and what is not keeps nobody waiting. run fills in
 // what came of it.
-func (p *Pages) work(r *request, name string, run func(ctx context.Context, j *job)) error {
-	if p.About.Background == nil {
+func (j *jobs) work(r *request, name string, run func(ctx context.Context, j *job)) error {
+	if j.background == nil {
 		return fault.New(fault.Unsupported, "This cannot be done here.")
 	}
-	j, err := p.jobs.begin(name, r.actor(), p.Now())
+	one, err := j.begin(name, r.actor(), j.now())
 	if err != nil {
 		return err
 	}
-	started := p.About.Background(func(ctx context.Context) {
+	started := j.background(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, jobPatience)
 		defer cancel()
 		defer func() {
 			if broken := recover(); broken != nil {
-				j.Err = fault.New(fault.Internal, "It failed; the log has the reason.")
-				p.Log.ErrorContext(ctx, "a job of a page panicked", "job", name, "panic", broken)
+				one.Err = fault.New(fault.Internal, "It failed; the log has the reason.")
+				j.log.ErrorContext(ctx, "a job of a page panicked", "job", name, "panic", broken)
 			}
-			j.Ended = p.Now()
-			p.jobs.end(name, j)
+			one.Ended = j.now()
+			j.end(name, one)
 		}()
-		run(ctx, &j)
-		if j.Err != nil {
-			p.Log.WarnContext(ctx, "a job of a page failed", "job", name, "err", j.Err)
+		run(ctx, &one)
+		if one.Err != nil {
+			j.log.WarnContext(ctx, "a job of a page failed", "job", name, "err", one.Err)
 		}
 	})
 	if !started {
-		j.Ended, j.Err = p.Now(), fault.New(fault.Unavailable, "The program is stopping.")
-		p.jobs.end(name, j)
-		return j.Err
+		one.Ended, one.Err = j.now(), fault.New(fault.Unavailable, "The program is stopping.")
+		j.end(name, one)
+		return one.Err
 	}
 	wait := time.NewTimer(atOnce)
 	defer wait.Stop()
 	select {
-	case <-j.done:
+	case <-one.done:
 	case <-wait.C:
 	case <-r.Context().Done():
 	}

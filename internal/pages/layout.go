@@ -1,12 +1,15 @@
 package pages
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
-	"time"
+	"strings"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
-	"remote-agent/internal/wording"
+	"remote-agent/internal/live"
 )
 
 // place is an entry of the navigation.
@@ -43,21 +46,30 @@ func (v view) heading() html.Node {
 	return html.El("title", html.Text(title))
 }
 
+// frame writes pages with what is around all of them.
+type frame struct {
+	show    *renderer
+	version string
+	assets  assets
+	changes *live.Hub // nil: pages that are open stay as they are
+	log     *slog.Logger
+}
+
 // content is the page itself. Where its changes are told, it says how to learn of them.
-func (p *Pages) content(r *request, v view) html.Node {
+func (f *frame) content(r *request, v view) html.Node {
 	return html.El("main", html.ID("main"),
-		html.If(v.live != "" && p.Changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
-		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), p.limited(r.said, maxText))),
+		html.If(v.live != "" && f.changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
+		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), f.show.limited(r.said, maxText))),
 		v.body)
 }
 
 // part is a page without what is around all of them, for one that is open already.
-func (p *Pages) part(r *request, v view) html.Node {
-	return html.Group{v.heading(), p.content(r, v)}
+func (f *frame) part(r *request, v view) html.Node {
+	return html.Group{v.heading(), f.content(r, v)}
 }
 
 // layout puts a page into what is around all of them.
-func (p *Pages) layout(r *request, v view) html.Node {
+func (f *frame) layout(r *request, v view) html.Node {
 	theme := ""
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		theme = c.Value
@@ -68,19 +80,102 @@ func (p *Pages) layout(r *request, v view) html.Node {
 			html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width, initial-scale=1")),
 			html.El("meta", html.Attr("name", "color-scheme"), html.Attr("content", "light dark")),
 			v.heading(),
-			html.El("link", html.Attr("rel", "icon"), html.Href(p.assetPath("icon.svg"))),
-			html.El("link", html.Attr("rel", "stylesheet"), html.Href(p.assetPath("style.css"))),
-			html.El("script", html.Attr("src", p.assetPath("script.js")), html.On("defer", true))),
+			html.El("link", html.Attr("rel", "icon"), html.Href(f.assets["icon.svg"].path)),
+			html.El("link", html.Attr("rel", "stylesheet"), html.Href(f.assets["style.css"].path)),
+			html.El("script", html.Attr("src", f.assets["script.js"].path), html.On("defer", true))),
 		html.El("body",
 			html.El("a", html.Class("skip"), html.Href("#main"), html.Text("Skip to the content")),
-			html.If(r.role != "", p.head(r, theme)),
-			p.content(r, v),
-			html.El("footer", html.Textf("Remote Agent %s", p.Version))))
+			html.If(r.role != "", header(r, theme)),
+			f.content(r, v),
+			html.El("footer", html.Textf("Remote Agent %s", f.version))))
 	return root
 }
 
-// head is the top of a page: where to go, and who is signed in.
-func (p *Pages) head(r *request, theme string) html.Node {
+// fail shows an error by its public text.
+func (f *frame) fail(w http.ResponseWriter, r *request, err error) { f.failWith(w, r, err, nil) }
+
+func (f *frame) failWith(w http.ResponseWriter, r *request, err error, more html.Node) {
+	status := statusOf(err)
+	if status == http.StatusInternalServerError && r.Context().Err() == nil {
+		f.log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
+	}
+	f.explain(w, r, status, fault.Public(err), more)
+}
+
+// explain shows why there is nothing else to see.
+func (f *frame) explain(w http.ResponseWriter, r *request, status int, why string, more html.Node) {
+	f.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
+		html.El("h1", html.Text(http.StatusText(status))),
+		html.El("p", html.Text(why)),
+		more,
+		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
+	}})
+}
+
+// write writes a page.
+func (f *frame) write(w http.ResponseWriter, r *request, status int, v view) {
+	var out bytes.Buffer
+	page := f.layout
+	if isPart(r.Request) {
+		page = f.part
+	}
+	if err := html.Write(&out, page(r, v)); err != nil {
+		status = http.StatusInternalServerError
+	}
+	if v.formTo != "" {
+		w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+v.formTo, 1))
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(out.Bytes()) // a browser that left needs no answer
+	}
+}
+
+// answer is a page with what was answered to a form.
+func (f *frame) answer(done outcome) view {
+	return view{title: "Answer", body: html.Group{
+		html.El("h1", html.Text("Answer")),
+		html.El("div", html.Attr("role", "status"), f.show.limited(done.said, html.MaxMarkdown)),
+		html.El("p", html.El("a", html.Class("button"), html.Href(localPath(done.to)), html.Text("Go on"))),
+	}}
+}
+
+// refuse says why a form came to nothing. What was written in it is shown again, to be
+// sent anew.
+func (f *frame) refuse(w http.ResponseWriter, r *request, err error) {
+	if r.PostForm == nil {
+		_ = readForm(r.Request) // of somebody who is not signed in any more; err says so
+	}
+	text := r.PostForm.Get("text")
+	if text == "" || len(text) > maxMessage {
+		f.fail(w, r, err)
+		return
+	}
+	field := html.El("label", html.Text("What you wrote"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "8"), html.Text(text)))
+	again := html.El("form", field) // to be copied: whoever is not signed in can send nothing
+	if r.role != "" {
+		kept := html.Group{field}
+		for name, values := range r.PostForm {
+			if name != "text" && name != "token" && name != "nonce" && len(values) == 1 {
+				kept = append(kept, hidden(name, values[0]))
+			}
+		}
+		again = form(r, r.URL.Path, kept, button("Send again", "primary"))
+	}
+	f.failWith(w, r, err, again)
+}
+
+// position is the last change that there was.
+func (f *frame) position() string {
+	if f.changes == nil {
+		return ""
+	}
+	return f.changes.Position()
+}
+
+// header is the top of a page: where to go, and who is signed in.
+func header(r *request, theme string) html.Node {
 	links := html.Group{}
 	for _, l := range places {
 		if l.owners && !r.owner() {
@@ -102,11 +197,11 @@ func (p *Pages) head(r *request, theme string) html.Node {
 		html.El("nav", html.Attr("aria-label", "Main"), html.El("ul", links)),
 		html.El("div", html.Class("who"),
 			html.El("a", html.Href("/account"), html.Text(r.actor())),
-			p.form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), hidden("back", r.URL.RequestURI()), themes)))
+			form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), hidden("back", r.URL.RequestURI()), themes)))
 }
 
 // form is a form that does something.
-func (p *Pages) form(r *request, action string, parts ...html.Node) html.Node {
+func form(r *request, action string, parts ...html.Node) html.Node {
 	return html.El("form", html.Attr("method", "post"), html.Attr("action", action), hidden("token", formToken(r.token)), hidden("nonce", newNonce()), html.Group(parts))
 }
 
@@ -140,22 +235,25 @@ func row(cells ...html.Node) html.Node {
 	return html.El("tr", html.Map(cells, func(c html.Node) html.Node { return html.El("td", c) }))
 }
 
-// when is a moment: how long ago, with the moment itself in its title.
-func (p *Pages) when(t time.Time) html.Node {
-	if t.IsZero() {
-		return html.Text("–")
-	}
-	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, p.Now())))
-}
-
 // empty says what would be here, and how it comes.
 func empty(parts ...html.Node) html.Node {
 	return html.El("p", html.Class("empty"), html.Group(parts))
+}
+
+// listed is a list, or what would be in it.
+func listed(lines html.Group, teach string) html.Node {
+	if len(lines) == 0 {
+		return empty(html.Text(teach))
+	}
+	return html.El("ul", html.Class("list"), lines)
+}
+
+// section is a list below a heading.
+func section(id, heading string, lines html.Group, teach string) html.Node {
+	return html.Group{html.El("h2", html.ID(id), html.Text(heading)), listed(lines, teach)}
 }
 
 // state is how something stands: a mark and a word, never a color alone.
 func state(class, mark, word string) html.Node {
 	return html.El("span", html.Class("state "+class), html.El("span", html.Attr("aria-hidden", "true"), html.Text(mark)), html.Text(" "+word))
 }
-
-var _ http.Handler = (*Pages)(nil)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/live"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -24,17 +24,19 @@ const partHeader = "Bot-Part"
 
 func isPart(r *http.Request) bool { return r.Header.Get(partHeader) != "" }
 
-// position is the last change that there was.
-func (p *Pages) position() string {
-	if p.Changes == nil {
-		return ""
-	}
-	return p.Changes.Position()
+// livePages tell pages that are open of what changes.
+type livePages struct {
+	storage Storage
+	role    roleOf
+	changes *live.Hub // nil: nobody is told
+	now     func() time.Time
 }
 
+func (p *livePages) routes(to *Pages) { to.file("GET /events", p.stream) }
+
 // stream tells a page that is open when something that it shows has changed.
-func (p *Pages) stream(w http.ResponseWriter, r *request) error {
-	if p.Changes == nil {
+func (p *livePages) stream(w http.ResponseWriter, r *request) error {
+	if p.changes == nil {
 		return fault.New(fault.NotFound, "There is no such page.")
 	}
 	topic := r.URL.Query().Get("topic")
@@ -46,7 +48,7 @@ func (p *Pages) stream(w http.ResponseWriter, r *request) error {
 	if after == "" {
 		after = r.URL.Query().Get("after")
 	}
-	stream, ok := p.Changes.Subscribe(live.Asked{
+	stream, ok := p.changes.Subscribe(live.Asked{
 		Owner: r.session.ID, Topics: topics, All: all, Access: []live.Topic{live.Access, live.Browser(r.session.ID)}, After: after,
 	})
 	if !ok {
@@ -62,38 +64,26 @@ func (p *Pages) stream(w http.ResponseWriter, r *request) error {
 }
 
 // watched returns what a page has to be told of, if who asks sees it.
-func (p *Pages) watched(ctx context.Context, r *request, topic string) (topics []live.Topic, all bool, err error) {
+func (p *livePages) watched(ctx context.Context, r *request, topic string) (topics []live.Topic, all bool, err error) {
 	if topic == liveAll {
 		return nil, true, nil
 	}
 	if id, ok := strings.CutPrefix(topic, liveChat); ok {
-		topics, err := p.watchedChat(ctx, r, id)
+		topics, err := watchedChat(ctx, p.storage, r, id)
 		return topics, false, err
 	}
 	id, ok := strings.CutPrefix(topic, liveSession)
 	if !ok {
 		return nil, false, fault.New(fault.Invalid, "There are no changes of that name.")
 	}
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		row, err := p.conversationOf(ctx, tx, r, id)
-		topics = []live.Topic{live.Conversation(row.ConversationID)}
-		return err
-	})
-	return topics, false, err
+	row, err := sessionOf(ctx, p.storage, r, id)
+	return []live.Topic{live.Conversation(row.ConversationID)}, false, err
 }
 
 // mayWatch reports whether a stream may go on: the session is good, the role is what it
 // was when it began, and the page is still one that they see.
-func (p *Pages) mayWatch(ctx context.Context, r *request, topic string) bool {
-	role := sessions.Stranger
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		session, err := tx.WebSession(ctx, r.session.Hash)
-		if err != nil || !session.Live(p.Now()) {
-			return err
-		}
-		role, err = p.Role(ctx, tx, session.Account)
-		return err
-	})
+func (p *livePages) mayWatch(ctx context.Context, r *request, topic string) bool {
+	_, role, err := p.role.session(ctx, p.storage, r.session.Hash, p.now())
 	if err != nil || role != r.role {
 		return false
 	}
@@ -102,16 +92,13 @@ func (p *Pages) mayWatch(ctx context.Context, r *request, topic string) bool {
 }
 
 // seesAny reports whether who looks sees one of the conversations that changed.
-func (p *Pages) seesAny(ctx context.Context, r *request, changed []live.Topic) (sees bool) {
+func (p *livePages) seesAny(ctx context.Context, r *request, changed []live.Topic) bool {
 	var ids []string
 	for _, t := range changed {
 		if id, ok := t.Conversation(); ok {
 			ids = append(ids, id)
 		}
 	}
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		sees, err = tx.SeesAny(ctx, r.viewer(), ids)
-		return err
-	})
+	sees, err := read(ctx, p.storage, func(tx *store.Tx) (bool, error) { return tx.SeesAny(ctx, r.viewer(), ids) })
 	return err == nil && sees
 }

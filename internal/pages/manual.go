@@ -20,8 +20,8 @@ const (
 // manualOrder is how the pages of the manual are read; those that are not in it follow.
 var manualOrder = []string{"commands", "assistants", "operations", "telegram", "slack", "github", "api"} //nolint:gochecknoglobals // a constant
 
-// manualPages returns the names of all pages.
-func manualPages() []string {
+// manualNames returns the names of all pages.
+func manualNames() []string {
 	files, err := fs.Glob(docs.Manual, "*"+manualEnd)
 	if err != nil {
 		panic(err) // the pattern is ours
@@ -45,7 +45,7 @@ func manualLink(to string) string {
 	switch {
 	case file == "":
 		return fragment
-	case isPage && slices.Contains(manualPages(), name):
+	case isPage && slices.Contains(manualNames(), name):
 		return "/docs/" + name + fragment
 	case file == openAPI+openAPIEnd:
 		return "/docs/" + openAPI
@@ -84,10 +84,22 @@ func titleOf(text string) string {
 	return strings.TrimPrefix(line, "# ")
 }
 
+// manualPages are the manual, which is in the program.
+type manualPages struct {
+	version  string
+	markdown func() *html.Renderer // made when it is first used
+}
+
+func (p *manualPages) routes(to *Pages) {
+	to.page("GET /docs", p.manualContents)
+	to.page("GET /docs/{page}", p.manualPage)
+	to.file("GET /docs/openapi.yaml", openAPIFile)
+}
+
 // manualContents lists the pages of the manual.
-func (p *Pages) manualContents(*request) (view, error) {
+func (p *manualPages) manualContents(*request) (view, error) {
 	items := html.Group{}
-	for _, name := range manualPages() {
+	for _, name := range manualNames() {
 		text, err := readManual(name)
 		if err != nil {
 			return view{}, err
@@ -102,14 +114,14 @@ func (p *Pages) manualContents(*request) (view, error) {
 	items = append(items, html.El("section", html.Class("card"), html.El("h2", html.El("a", html.Href("/docs/"+openAPI), html.Text("The HTTP API as OpenAPI"))),
 		html.El("p", html.El("a", html.Href("/docs/"+openAPI+openAPIEnd), html.Text("The document itself, for programs")))))
 	return view{title: "Manual", body: html.Group{html.El("h1", html.Text("Manual")),
-		html.El("p", html.Class("muted"), html.Textf("As of version %s. It is in the program, and nothing is fetched.", p.Version)), html.El("div", html.Class("cards"), items)}}, nil
+		html.El("p", html.Class("muted"), html.Textf("As of version %s. It is in the program, and nothing is fetched.", p.version)), html.El("div", html.Class("cards"), items)}}, nil
 }
 
 // manualPage shows a page of the manual.
-func (p *Pages) manualPage(r *request) (view, error) {
+func (p *manualPages) manualPage(r *request) (view, error) {
 	name := r.PathValue("page")
 	if name == openAPI {
-		return p.openAPI(), nil
+		return openAPIView(), nil
 	}
 	text, err := readManual(name)
 	if err != nil {
@@ -117,13 +129,13 @@ func (p *Pages) manualPage(r *request) (view, error) {
 	}
 	body := html.Group{html.El("p", html.El("a", html.Href("/docs"), html.Text("Manual")))}
 	for _, s := range sectionsOf(text) {
-		body = append(body, p.manual().Markdown(s))
+		body = append(body, p.markdown().Markdown(s))
 	}
 	return view{title: titleOf(text), body: html.El("article", html.Class("manual"), body)}, nil
 }
 
 // openAPI shows the document of the API, path by path.
-func (p *Pages) openAPI() view {
+func openAPIView() view {
 	about, rest, _ := strings.Cut(string(docs.OpenAPI), "\npaths:\n")
 	paths, components, _ := strings.Cut(rest, "\ncomponents:\n")
 	code := func(text string) html.Node {
@@ -161,7 +173,7 @@ func summaries(lines []string) string {
 }
 
 // openAPIFile sends the document of the API.
-func (p *Pages) openAPIFile(w http.ResponseWriter, _ *request) error {
+func openAPIFile(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(docs.OpenAPI) // a browser that left needs no answer
 	return nil

@@ -29,9 +29,21 @@ type Memories interface {
 
 const memoriesPage = 50
 
+// memoryPages are what is remembered of whoever looks.
+type memoryPages struct {
+	storage  Storage
+	show     *renderer
+	memories Memories // nil: nothing is remembered
+}
+
+func (p *memoryPages) routes(to *Pages) {
+	to.page("GET /memory", p.memory)
+	to.act("POST /memory/change", p.changeMemory)
+}
+
 // memory shows what is remembered of whoever looks; nobody sees that of somebody else.
-func (p *Pages) memory(r *request) (view, error) {
-	if p.About.Memories == nil {
+func (p *memoryPages) memory(r *request) (view, error) {
+	if p.memories == nil {
 		return view{title: "Memory", body: html.Group{html.El("h1", html.Text("Memory")), empty(html.Text("Nothing is remembered: memory is switched off in the configuration."))}}, nil
 	}
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
@@ -59,11 +71,11 @@ func (p *Pages) memory(r *request) (view, error) {
 		stands, change, label = state("muted", "○", "off: none of this is used"), "on", "Switch on"
 	}
 	body := html.Group{html.El("h1", html.Text("Memory")),
-		p.meta("About "+r.actor()+" and nobody else", wording.Count(int(all), "memory", "memories"), stands),
-		p.form(r, "/memory/change", hidden("do", change), button(label, "")),
+		meta("About "+r.actor()+" and nobody else", wording.Count(int(all), "memory", "memories"), stands),
+		form(r, "/memory/change", hidden("do", change), button(label, "")),
 		html.El("form", html.Class("filters"), html.Attr("action", "/memory"), html.El("label", html.Text("Search"), html.El("br"),
 			html.El("input", html.Attr("name", "q"), html.Attr("value", words), html.Attr("maxlength", "200"))), button("Search", "")),
-		html.El("details", html.El("summary", html.Text("Add one")), p.form(r, "/memory/change", hidden("do", "remember"),
+		html.El("details", html.El("summary", html.Text("Add one")), form(r, "/memory/change", hidden("do", "remember"),
 			html.El("label", html.Text("What to remember about you"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "2"), html.On("required", true))), button("Remember", "primary")))}
 	switch {
 	case len(lines) > 0:
@@ -80,20 +92,20 @@ func (p *Pages) memory(r *request) (view, error) {
 		body = append(body, html.El("p", html.Class("muted"), html.Text("Only the best matches are shown.")))
 	}
 	if all > 0 {
-		body = append(body, html.El("details", html.El("summary", html.Text("Forget all")), p.form(r, "/memory/change", hidden("do", "forget-all"),
+		body = append(body, html.El("details", html.El("summary", html.Text("Forget all")), form(r, "/memory/change", hidden("do", "forget-all"),
 			sure(fmt.Sprintf("Yes, delete all that is remembered about me (%d)", all)), button("Forget all", "danger"))))
 	}
 	return view{title: "Memory", body: body}, nil
 }
 
 // memoriesOf reads what is remembered of who asks.
-func (p *Pages) memoriesOf(r *request, words string, before int64) (list []memory.Memory, all int64, on bool, err error) {
-	ctx, now := r.Context(), p.Now()
+func (p *memoryPages) memoriesOf(r *request, words string, before int64) (list []memory.Memory, all int64, on bool, err error) {
+	ctx, now := r.Context(), p.show.now()
 	q := memory.Query{Scope: memory.Scope{Person: r.actor()}, Text: words, Limit: memoriesPage, Now: now}
 	if words != "" {
-		q.Embedding = p.About.Memories.Embed(ctx, words)
+		q.Embedding = p.memories.Embed(ctx, words)
 	}
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		list = nil
 		if on, err = tx.MemoryOn(ctx, r.actor()); err != nil {
 			return err
@@ -115,7 +127,7 @@ func (p *Pages) memoriesOf(r *request, words string, before int64) (list []memor
 }
 
 // memoryLine is a memory, to be changed or forgotten.
-func (p *Pages) memoryLine(r *request, m memory.Memory) html.Node {
+func (p *memoryPages) memoryLine(r *request, m memory.Memory) html.Node {
 	about := []any{fmt.Sprintf("no. %d", m.Number)}
 	switch {
 	case m.Kind == memory.Episodic:
@@ -131,21 +143,21 @@ func (p *Pages) memoryLine(r *request, m memory.Memory) html.Node {
 		about = append(about, fmt.Sprintf("confidence %.0f%%", 100*m.Certainty()))
 	}
 	if n := len(m.History); n > 0 {
-		about = append(about, "before: "+p.head200(m.History[n-1].Text))
+		about = append(about, "before: "+p.show.head200(m.History[n-1].Text))
 	}
-	about = append(about, p.when(m.UpdatedAt))
+	about = append(about, p.show.when(m.UpdatedAt))
 	number := hidden("number", strconv.FormatInt(m.Number, 10))
-	return html.El("li", html.El("span", html.Class("what"), html.Text(p.Redact(cut(m.Text, maxOutput)))), p.meta(about...),
-		html.If(m.Kind != memory.Episodic, html.El("details", html.El("summary", html.Text("Edit")), p.form(r, "/memory/change", number, hidden("do", "edit"),
+	return html.El("li", html.El("span", html.Class("what"), html.Text(p.show.redact(cut(m.Text, maxOutput)))), meta(about...),
+		html.If(m.Kind != memory.Episodic, html.El("details", html.El("summary", html.Text("Edit")), form(r, "/memory/change", number, hidden("do", "edit"),
 			html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(cut(m.Text, maxOutput)))),
 			button("Save", "primary")))),
-		html.El("details", html.El("summary", html.Text("Forget")), p.form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
+		html.El("details", html.El("summary", html.Text("Forget")), form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
 }
 
 // changeMemory changes what is remembered of who asks.
-func (p *Pages) changeMemory(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *memoryPages) changeMemory(_ http.ResponseWriter, r *request) (outcome, error) {
 	form, ctx, by := r.PostForm, r.Context(), r.session.Account
-	if p.About.Memories == nil {
+	if p.memories == nil {
 		return outcome{}, fault.New(fault.Unsupported, "Memory is switched off in the configuration.")
 	}
 	do, done := form.Get("do"), outcome{to: "/memory"}
@@ -164,15 +176,15 @@ func (p *Pages) changeMemory(_ http.ResponseWriter, r *request) (outcome, error)
 		done.said = "Memory is " + do + " for you."
 		return done, p.switchMemory(r, do == "on")
 	case "remember":
-		out, err := p.About.Memories.Remember(ctx, by, once, text)
+		out, err := p.memories.Remember(ctx, by, once, text)
 		done.said = fmt.Sprintf("Saved as memory %d.", out.Memory.Number)
 		return done, err
 	case "edit":
 		done.said = fmt.Sprintf("Updated memory %d.", number)
-		return done, p.About.Memories.Correct(ctx, by, once, number, text)
+		return done, p.memories.Correct(ctx, by, once, number, text)
 	case "forget":
 		done.said = fmt.Sprintf("Deleted memory %d.", number)
-		return done, p.About.Memories.Forget(ctx, by.String(), number)
+		return done, p.memories.Forget(ctx, by.String(), number)
 	case "forget-all":
 		n, err := p.forgetAll(r)
 		done.said = "Deleted " + wording.Count(int(n), "memory", "memories") + "."
@@ -181,12 +193,12 @@ func (p *Pages) changeMemory(_ http.ResponseWriter, r *request) (outcome, error)
 	return done, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 }
 
-func (p *Pages) switchMemory(r *request, on bool) error {
+func (p *memoryPages) switchMemory(r *request, on bool) error {
 	ctx, action := r.Context(), "memory.off"
 	if on {
 		action = "memory.on"
 	}
-	return p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	return p.storage.InTx(ctx, func(tx *store.Tx) error {
 		if err := tx.SetMemoryOn(ctx, r.actor(), on); err != nil {
 			return err
 		}
@@ -194,9 +206,9 @@ func (p *Pages) switchMemory(r *request, on bool) error {
 	})
 }
 
-func (p *Pages) forgetAll(r *request) (n int64, err error) {
+func (p *memoryPages) forgetAll(r *request) (n int64, err error) {
 	ctx := r.Context()
-	err = p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
+	err = p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
 		if n, err = tx.ForgetMemories(ctx, r.actor()); err != nil {
 			return err
 		}

@@ -89,19 +89,29 @@ const (
 	failedFor = 7 * 24 * time.Hour // how long a failed session needs somebody
 )
 
+// overviewPages are the first page.
+type overviewPages struct {
+	storage   Storage
+	show      *renderer
+	budget    func() spend.Budget
+	platforms func() []Light // nil: they are not shown
+}
+
+func (p *overviewPages) routes(to *Pages) { to.page("GET /{$}", p.overview) }
+
 // overview is the first page: what needs a person, then what runs.
-func (p *Pages) overview(r *request) (view, error) {
+func (p *overviewPages) overview(r *request) (view, error) {
 	var (
 		entries        []store.OpenEntry
 		failed, recent []store.SessionRow
 		today          spend.Sum
 	)
-	open, err := p.openQuestions(r)
+	open, err := openQuestions(r, p.storage, p.show.now())
 	if err != nil {
 		return view{}, err
 	}
-	ctx, now := r.Context(), p.Now()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	ctx, now := r.Context(), p.show.now()
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if entries, err = tx.OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
 			return err
 		}
@@ -123,12 +133,7 @@ func (p *Pages) overview(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Overview")), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
-	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")))
-	if len(recent) == 0 {
-		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
-	} else {
-		body = append(body, p.sessionList(recent))
-	}
+	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
 	if n := open.count(); n > 0 {
 		badge = "◆" + html.String(html.Textf("%d", n))
@@ -137,7 +142,7 @@ func (p *Pages) overview(r *request) (view, error) {
 }
 
 // needsYou is what waits for a person.
-func (p *Pages) needsYou(r *request, open questions, failed []store.SessionRow) html.Node {
+func (p *overviewPages) needsYou(r *request, open questions, failed []store.SessionRow) html.Node {
 	items := html.Group{}
 	item := func(mark html.Node, what, about, to, label string) {
 		items = append(items, html.El("li", html.ID("need"+strings.NewReplacer("/", "-", "#", "-").Replace(to)), mark,
@@ -146,24 +151,21 @@ func (p *Pages) needsYou(r *request, open questions, failed []store.SessionRow) 
 			html.El("a", html.Class("button"), html.Href(to), html.Text(label))))
 	}
 	for _, a := range open.approvals {
-		item(state("waiting", "◆", a.Name()), p.head200(a.Question()), "asked for "+a.Requester, "/approvals#"+a.Name(), "Decide")
+		item(state("waiting", "◆", a.Name()), p.show.head200(a.Question()), "asked for "+a.Requester, "/approvals#"+a.Name(), "Decide")
 	}
 	for _, pl := range open.plans {
-		item(state("waiting", "☰", pl.Name()), p.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
+		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
 	}
 	for _, s := range failed {
-		item(state("error", "✖", "failed"), p.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
+		item(state("error", "✖", "failed"), p.show.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}
-	if len(items) == 0 {
-		return html.Group{html.El("h2", html.Text("Needs you")), empty(html.Text("Nothing waits for you. Approvals, plans and failed turns appear here first."))}
-	}
-	return html.Group{html.El("h2", html.Text("Needs you")), html.El("ul", html.Class("list"), items)}
+	return html.Group{html.El("h2", html.Text("Needs you")), listed(items, "Nothing waits for you. Approvals, plans and failed turns appear here first.")}
 }
 
 // atWork is what runs and what waits.
-func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
+func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group {
 	var running, waiting html.Group
-	now := p.Now()
+	now := p.show.now()
 	for _, e := range entries {
 		about := []any{chatName(string(e.Key.Platform), e.Key.ID)}
 		parked := e.NextAt.After(now)
@@ -176,13 +178,13 @@ func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
 		case parked:
 			about = append(about, "waits until "+e.NextAt.UTC().Format("15:04 UTC"))
 		default:
-			about = append(about, p.when(e.AcceptedAt))
+			about = append(about, p.show.when(e.AcceptedAt))
 		}
-		what := html.Node(html.Text(p.head200(e.In.Text)))
+		what := html.Node(html.Text(p.show.head200(e.In.Text)))
 		var stop html.Node
 		if e.SessionID != "" {
 			what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
-			stop = p.form(r, "/sessions/"+e.SessionID+"/stop", hidden("back", "/"), button("Stop", "danger"))
+			stop = form(r, "/sessions/"+e.SessionID+"/stop", hidden("back", "/"), button("Stop", "danger"))
 		}
 		mark := state("muted", "◦", "waiting")
 		if e.State == sessions.EntryRunning {
@@ -191,19 +193,14 @@ func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
 		if parked {
 			mark = state("waiting", "⏳", "parked")
 		}
-		line := html.El("li", html.ID("e-"+e.ID), mark, html.El("span", html.Class("what"), what), p.meta(about...), stop)
+		line := html.El("li", html.ID("e-"+e.ID), mark, html.El("span", html.Class("what"), what), meta(about...), stop)
 		if e.State == sessions.EntryRunning {
 			running = append(running, line)
 		} else {
 			waiting = append(waiting, line)
 		}
 	}
-	body := html.Group{html.El("h2", html.Text("Running"))}
-	if len(running) == 0 {
-		body = append(body, empty(html.Text("Nothing runs.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), running))
-	}
+	body := html.Group{html.El("h2", html.Text("Running")), listed(running, "Nothing runs.")}
 	if len(waiting) > 0 {
 		body = append(body, html.El("h2", html.Text("Waiting")), html.El("ul", html.Class("list"), waiting))
 	}
@@ -211,32 +208,25 @@ func (p *Pages) atWork(r *request, entries []store.OpenEntry) html.Group {
 }
 
 // today is what was spent since midnight UTC, against what may be.
-func (p *Pages) today(r *request, sum spend.Sum) html.Node {
-	title, parts := "Today, all people", html.Group{}
+func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
+	title, most, parts := "Today, all people", p.budget().DayMicros, html.Group{}
 	if !r.owner() {
-		title = "Today, you"
+		title, most = "Today, you", p.budget().PersonMicros
 	}
 	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)))
-	if p.About.Budget != nil {
-		b := p.About.Budget()
-		most := b.DayMicros
-		if !r.owner() {
-			most = b.PersonMicros
-		}
-		if most > 0 {
-			parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
-				html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
-		}
+	if most > 0 {
+		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
+			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
 	}
 	return parts
 }
 
 // lights are the platforms.
-func (p *Pages) lights() html.Node {
-	if p.About.Platforms == nil {
+func (p *overviewPages) lights() html.Node {
+	if p.platforms == nil {
 		return nil
 	}
-	return html.Group{html.El("h2", html.Text("Platforms")), html.El("ul", html.Class("list"), html.Map(p.About.Platforms(), func(l Light) html.Node {
+	return html.Group{html.El("h2", html.Text("Platforms")), html.El("ul", html.Class("list"), html.Map(p.platforms(), func(l Light) html.Node {
 		mark := state("muted", "○", "off")
 		switch {
 		case l.On && l.Works:
@@ -244,6 +234,6 @@ func (p *Pages) lights() html.Node {
 		case l.On:
 			mark = state("warn", "▲", "no answer")
 		}
-		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), p.line(l.Detail)))
+		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), p.show.line(l.Detail)))
 	}))}
 }

@@ -8,7 +8,7 @@
 package pages
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,6 +31,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/setup"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -52,6 +53,15 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 type Storage interface {
 	InTx(ctx context.Context, fn func(tx *store.Tx) error) error
 	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
+}
+
+// read reads a list, or a word; for each struct it would be compiled anew.
+func read[T any](ctx context.Context, from Storage, get func(tx *store.Tx) (T, error)) (found T, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		found, err = get(tx)
+		return err
+	})
+	return found, err
 }
 
 // Config configures Pages.
@@ -93,83 +103,77 @@ type Config struct {
 	Now func() time.Time // default time.Now
 }
 
-// Pages answers the requests of browsers. It is safe for concurrent use.
+// Pages answers the requests of browsers: it knows the paths and guards them. What is
+// shown and done there is of the families of pages. It is safe for concurrent use.
 type Pages struct {
-	Config
+	storage  Storage
+	role     roleOf
+	identity Identity
+	site     site
+	frame    *frame
+	log      *slog.Logger
+	now      func() time.Time
 
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
-	markdown *html.Renderer
-	manual   func() *html.Renderer // made when it is first used
-	uses     *ratelimit.Limits     // of a session
-	failed   *ratelimit.Limits     // of an address
-	assets   map[string]asset
-	jobs     jobs
+	uses     *ratelimit.Limits // of a session
+	failed   *ratelimit.Limits // of an address
 	together sharedPages
 	anybody  string // stands for the token of a session in a page that is made for several
-	attempts attempts
-
-	uploading chan struct{} // has room for those who send files
 }
 
 // New returns Pages.
 func New(config Config) *Pages {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.About.Budget == nil {
+		config.About.Budget = func() spend.Budget { return spend.Budget{} }
+	}
+	if config.Redact == nil {
+		config.Redact = func(text string) string { return text }
+	}
+	show := &renderer{redact: config.Redact, now: config.Now, markdown: html.NewRenderer()}
 	p := &Pages{
-		Config: config, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), markdown: html.NewRenderer(),
-		manual: sync.OnceValue(func() *html.Renderer { return html.NewManual(manualLink) }),
-		uses:   ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), assets: readAssets(), uploading: make(chan struct{}, uploads),
-		anybody: rand.Text(),
+		storage: config.Storage, role: config.Role, identity: config.Identity, site: site{config.PublicURL}, log: config.Log, now: config.Now,
+		frame: &frame{show: show, version: config.Version, assets: readAssets(), changes: config.Changes, log: config.Log},
+		mux:   http.NewServeMux(), guard: http.NewCrossOriginProtection(), anybody: rand.Text(),
+		uses: ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst),
 	}
-	if p.Log == nil {
-		p.Log = slog.New(slog.DiscardHandler)
-	}
-	if p.Now == nil {
-		p.Now = time.Now
-	}
-	if p.Redact == nil {
-		p.Redact = func(text string) string { return text }
-	}
-	p.routes()
+	p.routes(config, show)
 	return p
 }
 
-// routes are all paths that there are.
-func (p *Pages) routes() {
-	p.mux.HandleFunc("GET /assets/{name}", p.serveAsset)
-	p.mux.HandleFunc("GET /sign-in", p.open(p.signInPage))
-	p.mux.HandleFunc("POST /sign-in", p.open(p.signIn))
-	p.mux.HandleFunc("POST /sign-in/proxy", p.open(p.proxySignIn))
-	p.mux.HandleFunc("GET "+issuerPath, p.open(p.toIssuer))
-	p.mux.HandleFunc("GET "+backPath, p.open(p.fromIssuer))
-
-	p.page("GET /{$}", p.overview)
-	p.page("GET /approvals", p.approvals)
-	p.page("GET /approvals/{name}", p.question)
-	p.page("GET /sessions", p.sessions)
-	p.page("GET /sessions/{id}", p.session)
-	p.page("GET /account", p.account)
-	p.page("GET /repos", p.repos)
-	p.page("GET /repos/{id}", p.repo)
-	p.page("GET /agents", p.profiles)
-	p.page("GET /docs", p.manualContents)
-	p.page("GET /docs/{page}", p.manualPage)
-	p.file("GET /docs/openapi.yaml", p.openAPIFile)
-	p.file("GET /sessions/{id}/export", p.export)
-	p.file("GET /events", p.stream)
-	p.act("POST /decide", p.decide)
-	p.act("POST /sessions/{id}/stop", p.stop)
-	p.act("POST /sessions/{id}/retry", p.retry)
-	p.act("POST /sessions/{id}/undo", p.undo)
-	p.act("POST /sessions/{id}/fork", p.fork)
-	p.act("POST /sessions/{id}/message", p.message)
-	p.act("POST /sessions/{id}/delete", p.remove)
-	p.act("POST /account/end", p.endSession)
-	p.act("POST /sign-out", p.signOut)
-	p.act("POST /theme", p.chooseTheme)
-	if p.Talk != nil {
-		p.talking()
+// routes makes the families of pages; each adds its paths.
+func (p *Pages) routes(c Config, show *renderer) {
+	about := c.About
+	jobs := &jobs{background: about.Background, now: c.Now, log: c.Log}
+	p.mux.HandleFunc("GET /assets/{name}", p.frame.assets.serve)
+	(&signInPages{storage: c.Storage, show: show, role: c.Role, site: p.site, identity: c.Identity, failed: p.failed, log: c.Log}).routes(p)
+	(&overviewPages{storage: c.Storage, show: show, budget: about.Budget, platforms: about.Platforms}).routes(p)
+	(&approvalPages{storage: c.Storage, show: show, commands: c.Command, secondApprover: c.SecondApprover}).routes(p)
+	(&sessionPages{storage: c.Storage, show: show, diff: about.Changes, exports: about.Export, removes: about.RemoveSession != nil, log: c.Log}).routes(p)
+	(&sessionForms{storage: c.Storage, commands: c.Command, accept: c.Accept, deletes: about.RemoveSession, now: c.Now}).routes(p)
+	(&livePages{storage: c.Storage, role: c.Role, changes: c.Changes, now: c.Now}).routes(p)
+	(&repoPages{storage: c.Storage, show: show, workspace: about.Repository}).routes(p)
+	(&profilePages{storage: c.Storage, show: show, frame: p.frame, parse: about.ParseProfile}).routes(p)
+	(&manualPages{version: c.Version, markdown: sync.OnceValue(func() *html.Renderer { return html.NewManual(manualLink) })}).routes(p)
+	(&costPages{storage: c.Storage, show: show, budget: about.Budget}).routes(p)
+	(&memoryPages{storage: c.Storage, show: show, memories: about.Memories}).routes(p)
+	(&queuePages{storage: c.Storage, show: show, commands: c.Command, ring: about.Ring}).routes(p)
+	(&peoplePages{storage: c.Storage, show: show, directory: about.People, budget: about.Budget}).routes(p)
+	(&auditPages{storage: c.Storage, show: show, jobs: jobs, sound: about.AuditSound}).routes(p)
+	(&systemPages{storage: c.Storage, show: show, jobs: jobs, connections: about.Connections, options: about.Settings, examine: about.Check}).routes(p)
+	(&setupPages{storage: c.Storage, show: show, frame: p.frame, site: p.site, configuration: c.Setup, log: c.Log}).routes(p)
+	if c.Talk != nil {
+		(&chatPages{storage: c.Storage, show: show, commands: c.Command, talk: c.Talk, remove: about.RemoveChat, uploading: make(chan struct{}, uploads)}).routes(p)
 	}
-	p.operations()
+	if about.Backups != nil {
+		(&backupPages{storage: c.Storage, show: show, jobs: jobs, can: about.Backups, log: c.Log}).routes(p)
+	}
 }
 
 var errNoPage = fault.New(fault.NotFound, "There is no such page.")
@@ -179,19 +183,19 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin") // without one, older browsers do not say where a form comes from
-	if p.secure(r) {
+	if p.site.secure(r) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
-	if why := p.Identity.misled(r); why != "" {
-		p.explain(w, &request{Request: r}, http.StatusMisdirectedRequest, why, nil) //nolint:contextcheck // it has the request's
+	if why := p.identity.misled(r); why != "" {
+		p.frame.explain(w, &request{Request: r}, http.StatusMisdirectedRequest, why, nil) //nolint:contextcheck // it has the request's
 		return
 	}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-		p.fail(w, &request{Request: r}, errNoPage) //nolint:contextcheck // it has the request's
+		p.frame.fail(w, &request{Request: r}, errNoPage) //nolint:contextcheck // it has the request's
 		return
 	}
 	if err := p.guard.Check(r); err != nil {
-		p.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done.")) //nolint:contextcheck // as above
+		p.frame.fail(w, &request{Request: r}, fault.New(fault.Forbidden, "This form was sent from another site, so nothing was done.")) //nolint:contextcheck // as above
 		return
 	}
 	limit := int64(maxForm)
@@ -209,7 +213,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Allow", seen.header.Get("Allow"))
 			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
 		}
-		p.fail(w, &request{Request: r}, err) //nolint:contextcheck // as above
+		p.frame.fail(w, &request{Request: r}, err) //nolint:contextcheck // as above
 		return
 	}
 	p.mux.ServeHTTP(w, r)
@@ -258,82 +262,122 @@ type outcome struct {
 	said string // told on the next page, in Markdown
 }
 
+// open adds what people do who are not signed in yet.
+func (p *Pages) open(pattern string, do func(w http.ResponseWriter, r *request) (view, error)) {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveOpen(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveOpen(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (view, error)) {
+	r := &request{Request: plain}
+	v, err := do(w, r)
+	switch {
+	case err != nil:
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	case v.body != nil:
+		p.frame.write(w, r, http.StatusOK, v)
+	}
+}
+
 // page adds a page for people who are signed in.
 func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
-			return
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.servePage(w, r, show) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(r *request) (view, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
+		return
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	if isPart(plain) && plain.URL.Path == "/" {
+		if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
+			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
 		}
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		if isPart(plain) && plain.URL.Path == "/" {
-			if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
-				p.fail(w, r, err) //nolint:contextcheck // r carries it
-			}
-			return
-		}
-		at := p.position()
-		v, err := show(r)
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		v.at = at
-		p.write(w, r, http.StatusOK, v)
-	})
+		return
+	}
+	at := p.frame.position()
+	v, err := show(r)
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	v.at = at
+	p.frame.write(w, r, http.StatusOK, v)
 }
 
 // file adds something that is not a page, for people who are signed in.
 func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request) error) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in.")
-		}
-		if err == nil {
-			err = send(w, r)
-		}
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveFile(w, r, send) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveFile(w http.ResponseWriter, plain *http.Request, send func(w http.ResponseWriter, r *request) error) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in.")
+	}
+	if err == nil {
+		err = send(w, r)
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	}
 }
 
 // act adds something that people who are signed in do with a form.
 func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (outcome, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) {
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveAct(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (outcome, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	}
+	if err == nil {
+		err = readForm(plain)
+	}
+	if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
+		err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
+	}
+	if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
+		err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
+	}
+	var done outcome
+	if err == nil {
+		done, err = do(w, r)
+	}
+	switch {
+	case errors.Is(err, errAnswered):
+	case err != nil:
+		p.frame.refuse(w, r, err) //nolint:contextcheck // r carries it
+	case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
+		p.frame.write(w, r, http.StatusOK, p.frame.answer(done))
+	default:
+		p.site.say(w, r, done.said)
+		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
+	}
+}
+
+func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {
+	return func(r *request) (view, error) {
+		if !r.owner() {
+			return view{}, fault.New(fault.Forbidden, "Only owners can see this page.")
 		}
-		if err == nil {
-			err = readForm(plain)
+		return show(r)
+	}
+}
+
+func ownersDo(do func(w http.ResponseWriter, r *request) (outcome, error)) func(w http.ResponseWriter, r *request) (outcome, error) {
+	return func(w http.ResponseWriter, r *request) (outcome, error) {
+		if !r.owner() {
+			return outcome{}, fault.New(fault.Forbidden, "Only owners can do this.")
 		}
-		if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
-			err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
-		}
-		if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
-			err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
-		}
-		var done outcome
-		if err == nil {
-			done, err = do(w, r)
-		}
-		switch {
-		case errors.Is(err, errAnswered):
-		case err != nil:
-			p.refuse(w, r, err) //nolint:contextcheck // r carries it
-		case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
-			p.write(w, r, http.StatusOK, p.answer(done))
-		default:
-			p.say(w, r, done.said)
-			http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
-		}
-	})
+		return do(w, r)
+	}
 }
 
 // errAnswered is the error of an action that has written a page itself, such as the form
@@ -364,67 +408,13 @@ func localPath(to string) string {
 	return to
 }
 
+var statuses = map[fault.Kind]int{ //nolint:gochecknoglobals // a constant
+	fault.Invalid: http.StatusBadRequest, fault.Unauthorized: http.StatusUnauthorized, fault.Forbidden: http.StatusForbidden,
+	fault.NotFound: http.StatusNotFound, fault.Gone: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.RateLimited: http.StatusTooManyRequests,
+	fault.Unsupported: http.StatusMethodNotAllowed, fault.Unavailable: http.StatusServiceUnavailable,
+}
+
 // statusOf is the status of an answer that is an error.
 func statusOf(err error) int {
-	switch fault.KindOf(err) {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound, fault.Gone:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.RateLimited:
-		return http.StatusTooManyRequests
-	case fault.Unsupported:
-		return http.StatusMethodNotAllowed
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
-}
-
-// fail shows an error by its public text.
-func (p *Pages) fail(w http.ResponseWriter, r *request, err error) { p.failWith(w, r, err, nil) }
-
-func (p *Pages) failWith(w http.ResponseWriter, r *request, err error, more html.Node) {
-	status := statusOf(err)
-	if status == http.StatusInternalServerError && r.Context().Err() == nil {
-		p.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
-	}
-	p.explain(w, r, status, fault.Public(err), more)
-}
-
-// explain shows why there is nothing else to see.
-func (p *Pages) explain(w http.ResponseWriter, r *request, status int, why string, more html.Node) {
-	p.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
-		html.El("h1", html.Text(http.StatusText(status))),
-		html.El("p", html.Text(why)),
-		more,
-		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
-	}})
-}
-
-// write writes a page.
-func (p *Pages) write(w http.ResponseWriter, r *request, status int, v view) {
-	var out bytes.Buffer
-	page := p.layout
-	if isPart(r.Request) {
-		page = p.part
-	}
-	if err := html.Write(&out, page(r, v)); err != nil {
-		status = http.StatusInternalServerError
-	}
-	if v.formTo != "" {
-		w.Header().Set("Content-Security-Policy", strings.Replace(policy, "form-action 'self'", "form-action 'self' "+v.formTo, 1))
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(out.Bytes()) // a browser that left needs no answer
-	}
+	return cmp.Or(statuses[fault.KindOf(err)], http.StatusInternalServerError)
 }

@@ -55,6 +55,20 @@ const (
 
 const peoplePage = 50
 
+// peoplePages are who may use the bot and who asks to.
+type peoplePages struct {
+	storage   Storage
+	show      *renderer
+	directory Directory // nil: it is not known
+	budget    func() spend.Budget
+}
+
+func (p *peoplePages) routes(to *Pages) {
+	to.page("GET /people", ownersSee(p.people))
+	to.act("POST /people/request", ownersDo(p.answerRequest))
+	to.act("POST /people/change", ownersDo(p.changePerson))
+}
+
 // figures are what is known of somebody besides.
 type figures struct {
 	seen   time.Time
@@ -63,8 +77,8 @@ type figures struct {
 }
 
 // people shows who may use the bot and who asks to, to be changed.
-func (p *Pages) people(r *request) (view, error) {
-	if p.About.People == nil {
+func (p *peoplePages) people(r *request) (view, error) {
+	if p.directory == nil {
 		return view{}, fault.New(fault.Unsupported, "People cannot be listed here.")
 	}
 	q := r.URL.Query()
@@ -72,11 +86,11 @@ func (p *Pages) people(r *request) (view, error) {
 		return view{}, fault.New(fault.Invalid, "The words to look for are too long.")
 	}
 	ctx := r.Context()
-	waiting, err := p.About.People.Waiting(ctx)
+	waiting, err := p.directory.Waiting(ctx)
 	if err != nil {
 		return view{}, err
 	}
-	all, err := p.About.People.List(ctx)
+	all, err := p.directory.List(ctx)
 	if err != nil {
 		return view{}, err
 	}
@@ -91,7 +105,7 @@ func (p *Pages) people(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("People")), p.requests(r, waiting),
-		html.El("h2", html.Text("Who may use the bot")), p.allowForm(r),
+		html.El("h2", html.Text("Who may use the bot")), allowForm(r),
 		html.El("form", html.Class("filters"), html.Attr("action", "/people"), html.El("label", html.Text("Name or account"), html.El("br"),
 			html.El("input", html.Attr("name", "q"), html.Attr("value", q.Get("q")), html.Attr("maxlength", "200"))), button("Filter", ""))}
 	switch {
@@ -112,10 +126,10 @@ func (p *Pages) people(r *request) (view, error) {
 	return view{title: "People", body: body, badge: badge}, nil
 }
 
-func (p *Pages) figuresOf(ctx context.Context, list []Person) (map[signin.Account]figures, error) {
+func (p *peoplePages) figuresOf(ctx context.Context, list []Person) (map[signin.Account]figures, error) {
 	all := make(map[signin.Account]figures, len(list))
-	today := spend.Today(p.Now())
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	today := spend.Today(p.show.now())
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		for _, who := range list {
 			var f figures
 			var err error
@@ -142,30 +156,30 @@ func (p *Pages) figuresOf(ctx context.Context, list []Person) (map[signin.Accoun
 }
 
 // requests are who asks to be let in.
-func (p *Pages) requests(r *request, waiting []sessions.Pairing) html.Node {
+func (p *peoplePages) requests(r *request, waiting []sessions.Pairing) html.Node {
 	lines := html.Map(waiting[:min(len(waiting), peoplePage)], func(w sessions.Pairing) html.Node {
 		choice := func(label, role, class string) html.Node {
-			return p.form(r, "/people/request", hidden("number", strconv.FormatInt(w.Number, 10)), decision(label, "role", role, class))
+			return form(r, "/people/request", hidden("number", strconv.FormatInt(w.Number, 10)), decision(label, "role", role, class))
 		}
-		return html.El("li", state("waiting", "◆", w.Code), html.El("span", html.Class("what"), html.Text(p.who(w.Name, w.Account()))), p.meta("asks to be let in", p.when(w.AskedAt)),
+		return html.El("li", state("waiting", "◆", w.Code), html.El("span", html.Class("what"), html.Text(p.show.who(w.Name, w.Account()))), meta("asks to be let in", p.show.when(w.AskedAt)),
 			choice("Allow", "member", "primary"), choice("Allow, read only", "viewer", ""), choice("No", "none", "danger"))
 	})
 	return section("requests", heading("Requests", len(waiting)), lines, "Nobody asks to be let in. A stranger who writes to the bot in private gets a code and is here for a day, and owners are asked in their chats, too.")
 }
 
 // allowForm lets somebody in by account.
-func (p *Pages) allowForm(r *request) html.Node {
+func allowForm(r *request) html.Node {
 	option := func(s Standing, label string) html.Node {
 		return html.El("option", html.Attr("value", string(s)), html.Text(label))
 	}
-	return html.El("details", html.El("summary", html.Text("Allow somebody by account")), p.form(r, "/people/change", html.Class("filters"),
+	return html.El("details", html.El("summary", html.Text("Allow somebody by account")), form(r, "/people/change", html.Class("filters"),
 		html.El("label", html.Text("Account; /whoami shows it"), html.El("br"), html.El("input", html.Attr("name", "account"), html.Attr("placeholder", "telegram/42"), html.Attr("maxlength", "300"), html.On("required", true))),
 		html.El("label", html.Text("Role"), html.El("br"), html.El("select", html.Attr("name", "to"), option(AsMember, "member"), option(AsViewer, "viewer (read only)"), option(AsOwner, "owner"))),
 		button("Allow", "primary")))
 }
 
 // personLine is somebody in the list, with what an owner can make of them.
-func (p *Pages) personLine(r *request, who Person, f figures) html.Node {
+func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 	account := who.Account.String()
 	mark := state("ok", "✔", roleName(who.Role))
 	switch {
@@ -174,26 +188,26 @@ func (p *Pages) personLine(r *request, who Person, f figures) html.Node {
 	case who.Role == sessions.Stranger:
 		mark = state("muted", "○", "no access")
 	}
-	about := []any{p.head200(who.Why)}
+	about := []any{p.show.head200(who.Why)}
 	if len(f.linked) > 0 {
 		about = append(about, "same person as "+strings.Join(f.linked, ", "))
 	}
 	today := f.today.String() + " today"
-	if p.About.Budget != nil && p.About.Budget().PersonMicros > 0 {
-		today += " of " + spend.Dollars(p.About.Budget().PersonMicros)
+	if most := p.budget().PersonMicros; most > 0 {
+		today += " of " + spend.Dollars(most)
 	}
 	about = append(about, today)
 	if f.seen.IsZero() {
 		about = append(about, "never seen")
 	} else {
-		about = append(about, html.Group{html.Text("seen "), p.when(f.seen)})
+		about = append(about, html.Group{html.Text("seen "), p.show.when(f.seen)})
 	}
-	line := html.Group{mark, html.El("span", html.Class("what"), html.Text(p.who(who.Name, account))), p.meta(about...)}
+	line := html.Group{mark, html.El("span", html.Class("what"), html.Text(p.show.who(who.Name, account))), meta(about...)}
 	if who.Account == r.session.Account {
 		return html.El("li", append(line, html.El("span", html.Class("muted"), html.Text("you")))...)
 	}
 	change := func(to Standing, label, class string, more ...html.Node) html.Node {
-		return p.form(r, "/people/change", hidden("account", account), hidden("to", string(to)), html.Group(more), button(label, class))
+		return form(r, "/people/change", hidden("account", account), hidden("to", string(to)), html.Group(more), button(label, class))
 	}
 	actions := html.Group{}
 	if who.Role == sessions.Owner {
@@ -209,14 +223,14 @@ func (p *Pages) personLine(r *request, who Person, f figures) html.Node {
 }
 
 // answerRequest decides on a request, as the buttons of its card in the chats of owners.
-func (p *Pages) answerRequest(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *peoplePages) answerRequest(_ http.ResponseWriter, r *request) (outcome, error) {
 	roles := map[string]sessions.Role{"member": sessions.User, "viewer": sessions.Reader, "none": sessions.Stranger}
 	role, ok := roles[r.PostForm.Get("role")]
 	number, err := strconv.ParseInt(r.PostForm.Get("number"), 10, 64)
-	if !ok || err != nil || number <= 0 || p.About.People == nil {
+	if !ok || err != nil || number <= 0 || p.directory == nil {
 		return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 	}
-	said, err := p.About.People.Answer(r.Context(), r.session.Account, number, role)
+	said, err := p.directory.Answer(r.Context(), r.session.Account, number, role)
 	if fault.Is(err, fault.Conflict) { // somebody was faster, or it is the same form again
 		said, err = fault.Public(err), nil
 	}
@@ -224,7 +238,7 @@ func (p *Pages) answerRequest(_ http.ResponseWriter, r *request) (outcome, error
 }
 
 // changePerson gives somebody another role, or takes it.
-func (p *Pages) changePerson(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *peoplePages) changePerson(_ http.ResponseWriter, r *request) (outcome, error) {
 	account, to := strings.TrimSpace(r.PostForm.Get("account")), Standing(r.PostForm.Get("to"))
 	confirmed := r.PostForm.Get("sure") == "yes"
 	switch to {
@@ -236,9 +250,9 @@ func (p *Pages) changePerson(_ http.ResponseWriter, r *request) (outcome, error)
 	default:
 		return outcome{}, fault.New(fault.Invalid, "Choose a role: member, viewer or owner.")
 	}
-	if p.About.People == nil {
+	if p.directory == nil {
 		return outcome{}, fault.New(fault.Unsupported, "People cannot be changed here.")
 	}
-	said, err := p.About.People.Change(r.Context(), r.session.Account, account, to)
+	said, err := p.directory.Change(r.Context(), r.session.Account, account, to)
 	return outcome{to: "/people", said: said}, err
 }

@@ -26,17 +26,30 @@ const (
 	keptValue = "(hidden; stays as it is)"
 )
 
+// profilePages are the agent profiles.
+type profilePages struct {
+	storage Storage
+	show    *renderer
+	frame   *frame
+	parse   func(text []byte) (profile.Profile, error) // nil: they cannot be changed
+}
+
+func (p *profilePages) routes(to *Pages) {
+	to.page("GET /agents", p.profiles)
+	to.page("GET /agents/new", ownersSee(p.newProfile))
+	to.act("POST /agents/new", ownersDo(p.saveProfile))
+	to.page("GET /agents/{id}", ownersSee(p.profile))
+	to.act("POST /agents/{id}", ownersDo(p.saveProfile))
+	to.act("POST /agents/{id}/delete", ownersDo(p.deleteProfile))
+}
+
 // profiles lists the agent profiles.
-func (p *Pages) profiles(r *request) (view, error) {
+func (p *profilePages) profiles(r *request) (view, error) {
 	if err := r.plain(); err != nil {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	var list []profile.Profile
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.ListAgents(ctx, "")
-		return err
-	})
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
 	if err != nil {
 		return view{}, err
 	}
@@ -47,18 +60,14 @@ func (p *Pages) profiles(r *request) (view, error) {
 	list = list[:min(len(list), profilesPage)]
 	body := html.Group{html.El("h1", html.Text("Agent profiles")),
 		html.If(r.owner(), html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new"), html.Text("New profile"))))}
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(a profile.Profile) html.Node {
-			name := html.El("strong", html.Text(a.Title()))
-			if r.owner() {
-				name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
-			}
-			return html.El("li", html.El("span", html.Class("what"), name), p.meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.head200(a.Description))),
-				html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
-		})))
-	}
+	body = append(body, listed(html.Map(list, func(a profile.Profile) html.Node {
+		name := html.El("strong", html.Text(a.Title()))
+		if r.owner() {
+			name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
+		}
+		return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.show.head200(a.Description))),
+			html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
+	}), "There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one."))
 	if more {
 		body = append(body, older(r, "after", place(list[len(list)-1]), "", "More profiles"))
 	}
@@ -84,8 +93,8 @@ func profileFacts(a profile.Profile) []any {
 }
 
 // profileOf returns a profile with its picture.
-func (p *Pages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+func (p *profilePages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
 		a, err = tx.Agent(ctx, id)
 		return err
 	})
@@ -94,12 +103,12 @@ func (p *Pages) profileOf(ctx context.Context, id string) (a profile.Profile, er
 
 // profileText returns a profile as YAML for a page: without its picture and the values
 // of MCP servers. It reports false for one that cannot be changed there.
-func (p *Pages) profileText(a profile.Profile) (text string, editable bool, err error) {
+func (p *profilePages) profileText(a profile.Profile) (text string, editable bool, err error) {
 	a.AvatarImage, a.AvatarType = nil, ""
 	a.MCPServers = mapServers(a.MCPServers, func(_, _, _ string) string { return keptValue })
 	encoded, err := profile.Format(a)
 	text = string(encoded)
-	return text, p.Redact(text) == text && len(html.String(html.Text(text))) <= maxEditable, err
+	return text, p.show.redact(text) == text && len(html.String(html.Text(text))) <= maxEditable, err
 }
 
 // mapServers returns the servers with other values of their variables and headers.
@@ -119,11 +128,11 @@ func mapServers(servers map[string]mcpserver.Server, value func(server, key, old
 
 // readProfile reads what somebody wrote, with what pages do not show of the profile that
 // it began with.
-func (p *Pages) readProfile(text string, from profile.Profile) (profile.Profile, error) {
-	if p.About.ParseProfile == nil {
+func (p *profilePages) readProfile(text string, from profile.Profile) (profile.Profile, error) {
+	if p.parse == nil {
 		return profile.Profile{}, fault.New(fault.Unsupported, "Profiles cannot be changed here. Use bot agent edit on the server.")
 	}
-	a, err := p.About.ParseProfile([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
+	a, err := p.parse([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
 	if err != nil {
 		return a, err
 	}
@@ -152,7 +161,7 @@ func (p *Pages) readProfile(text string, from profile.Profile) (profile.Profile,
 }
 
 // newProfile shows the form of a new profile, which may begin as a copy.
-func (p *Pages) newProfile(r *request) (view, error) {
+func (p *profilePages) newProfile(r *request) (view, error) {
 	if err := r.plain(); err != nil {
 		return view{}, err
 	}
@@ -173,7 +182,7 @@ func (p *Pages) newProfile(r *request) (view, error) {
 }
 
 // profile shows the form of a profile, and how it is deleted.
-func (p *Pages) profile(r *request) (view, error) {
+func (p *profilePages) profile(r *request) (view, error) {
 	ctx := r.Context()
 	a, err := p.profileOf(ctx, r.PathValue("id"))
 	if err != nil {
@@ -185,13 +194,13 @@ func (p *Pages) profile(r *request) (view, error) {
 	}
 	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
 	var goes store.AgentsRemoved
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		goes, err = tx.MeasureAgent(ctx, a.ID)
 		return err
 	})
 	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
 		html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))),
-		p.form(r, "/agents/"+a.ID+"/delete",
+		form(r, "/agents/"+a.ID+"/delete",
 			html.El("p", html.Textf("With it go %s and %s that it saved by itself; %s to the default. Nothing that was said is deleted.",
 				wording.Count(int(goes.Schedules), "standing task", "standing tasks"), wording.Count(int(goes.Memories), "memory", "memories"), wording.Count(int(goes.Conversations), "conversation returns", "conversations return"))),
 			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this profile")),
@@ -200,29 +209,29 @@ func (p *Pages) profile(r *request) (view, error) {
 }
 
 // profileForm is where a profile is written, with what is wrong with it beside.
-func (p *Pages) profileForm(r *request, title, action, text string, editable bool, wrong error, fields html.Node) view {
+func (p *profilePages) profileForm(r *request, title, action, text string, editable bool, wrong error, fields html.Node) view {
 	body := html.Group{html.El("p", html.El("a", html.Href("/agents"), html.Text("Agent profiles"))), html.El("h1", html.Text(title))}
 	if !editable {
 		return view{title: title, body: append(body, html.El("p", html.Class("problem"), html.Text("This profile is too long for a page, or holds a secret of the configuration. Change it on the server: bot agent edit.")),
-			p.output(text, maxText))}
+			p.show.output(text, maxText))}
 	}
 	problems := html.Node(nil)
 	if wrong != nil {
-		lines := strings.Split(strings.TrimSpace(p.Redact(fault.Public(wrong))), "\n")
+		lines := strings.Split(strings.TrimSpace(p.show.redact(fault.Public(wrong))), "\n")
 		problems = html.El("div", html.Class("problem"), html.ID("problems"), html.Attr("role", "alert"), html.El("p", html.Text("Nothing was saved:")),
 			html.El("ul", html.Map(lines[:min(len(lines), 50)], func(line string) html.Node { return html.El("li", html.Text(line)) })))
 	}
 	return view{title: title, body: append(body,
 		html.El("p", html.Class("muted"), html.Text("In YAML. Values of MCP servers are not shown, and stay where the text says so; a picture stays as well. The next turn uses what is saved. "),
 			html.El("a", html.Href("/docs/assistants"), html.Text("The manual describes the fields."))),
-		html.El("div", html.Class("beside"), p.form(r, action, fields,
+		html.El("div", html.Class("beside"), form(r, action, fields,
 			html.El("label", html.Text("Profile"), html.El("textarea", html.Class("code"), html.Attr("name", "text"), html.Attr("rows", "24"), html.Attr("spellcheck", "false"), html.On("required", true),
 				html.If(wrong != nil, html.Attr("aria-describedby", "problems")), html.If(wrong != nil, html.Attr("aria-invalid", "true")), html.Text("\n"+text))),
 			button("Save", "primary")), problems))}
 }
 
 // saveProfile stores what somebody wrote: a new profile, or the next version of one.
-func (p *Pages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) {
+func (p *profilePages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) {
 	ctx, form, id := r.Context(), r.PostForm, r.PathValue("id")
 	from, action, fields := profile.Profile{}, "/agents/new", hidden("from", form.Get("from"))
 	if named := id + form.Get("from"); named != "" {
@@ -246,7 +255,7 @@ func (p *Pages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) 
 		return outcome{to: "/agents", said: title + " is the same as before; nothing was changed."}, nil
 	}
 	if err == nil {
-		err = p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
+		err = p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
 			if id == "" {
 				_, err = tx.CreateAgent(ctx, a)
 			} else {
@@ -260,7 +269,7 @@ func (p *Pages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) 
 	}
 	switch {
 	case (fault.Is(err, fault.Invalid) || fault.Is(err, fault.Conflict)) && len(html.String(html.Text(form.Get("text")))) <= maxEditable: // what was written is kept on the page
-		p.write(w, r, statusOf(err), p.profileForm(r, title, action, strings.ToValidUTF8(form.Get("text"), "\uFFFD"), true, err, fields))
+		p.frame.write(w, r, statusOf(err), p.profileForm(r, title, action, strings.ToValidUTF8(form.Get("text"), "\uFFFD"), true, err, fields))
 		return outcome{}, errAnswered
 	case err != nil:
 		return outcome{}, err
@@ -269,12 +278,12 @@ func (p *Pages) saveProfile(w http.ResponseWriter, r *request) (outcome, error) 
 }
 
 // deleteProfile deletes a profile, once that was confirmed.
-func (p *Pages) deleteProfile(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *profilePages) deleteProfile(_ http.ResponseWriter, r *request) (outcome, error) {
 	if r.PostForm.Get("sure") != "yes" {
 		return outcome{}, fault.New(fault.Invalid, "Nothing was deleted: tick the box to confirm.")
 	}
 	ctx, title := r.Context(), ""
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		a, err := tx.Agent(ctx, r.PathValue("id"))
 		if err != nil {
 			return err

@@ -19,8 +19,23 @@ const (
 	deadPage  = 25  // dead ends of one kind on a page
 )
 
+// queuePages are what waits, what runs, and what failed for good.
+type queuePages struct {
+	storage  Storage
+	show     *renderer
+	commands commands
+	ring     func(ctx context.Context, conversationID string) // see About; may be nil
+}
+
+func (p *queuePages) routes(to *Pages) {
+	to.page("GET /queue", ownersSee(p.queue))
+	to.act("POST /queue/turn", ownersDo(p.queueTurn))
+	to.act("POST /queue/delivery", ownersDo(p.queueDelivery))
+	to.act("POST /queue/schedule", ownersDo(p.queueSchedule))
+}
+
 // queue shows what waits, what runs, and what failed for good.
-func (p *Pages) queue(r *request) (view, error) {
+func (p *queuePages) queue(r *request) (view, error) {
 	var (
 		open, failed []store.OpenEntry
 		out, givenUp []store.QueuedDelivery
@@ -30,7 +45,7 @@ func (p *Pages) queue(r *request) (view, error) {
 		service      sessions.ServiceState
 	)
 	ctx, q := r.Context(), r.URL.Query()
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if service, err = tx.ServiceState(ctx); err != nil {
 			return err
 		}
@@ -66,7 +81,7 @@ func (p *Pages) queue(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Queue"))}
 	if service.Halted() {
-		body = append(body, html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", service.HaltedBy, p.head200(service.HaltReason))))
+		body = append(body, html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", service.HaltedBy, p.show.head200(service.HaltReason))))
 	}
 	body = append(body, p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places),
 		p.deadTurns(r, failed, count.FailedTurns), p.deadAnswers(r, givenUp, count.FailedDeliveries))
@@ -79,16 +94,16 @@ func (p *Pages) queue(r *request) (view, error) {
 
 // queuedTurns are the messages that are being answered, those that are parked and those
 // that wait.
-func (p *Pages) queuedTurns(r *request, open []store.OpenEntry, count store.QueueCounts) html.Node {
+func (p *queuePages) queuedTurns(r *request, open []store.OpenEntry, count store.QueueCounts) html.Node {
 	var running, parked, waiting html.Group
-	now := p.Now()
+	now := p.show.now()
 	for _, e := range open {
 		switch {
 		case e.NextAt.After(now):
 			parked = append(parked, p.queuedTurn(r, e, state("waiting", "⏳", "parked"), "tries again "+until(e.NextAt, now)+", at "+wording.Moment(e.NextAt),
-				p.press(r, e, "now", "Retry now", ""), p.press(r, e, "stop", "Stop", "danger")))
+				press(r, e, "now", "Retry now", ""), press(r, e, "stop", "Stop", "danger")))
 		case e.State == sessions.EntryRunning:
-			running = append(running, p.queuedTurn(r, e, state("running", "◐", "running"), "for "+clock(now.Sub(e.AcceptedAt)), p.press(r, e, "stop", "Stop", "danger")))
+			running = append(running, p.queuedTurn(r, e, state("running", "◐", "running"), "for "+clock(now.Sub(e.AcceptedAt)), press(r, e, "stop", "Stop", "danger")))
 		default:
 			waiting = append(waiting, p.queuedTurn(r, e, state("muted", "◦", "waiting"), ""))
 		}
@@ -105,7 +120,7 @@ func (p *Pages) queuedTurns(r *request, open []store.OpenEntry, count store.Queu
 }
 
 // queuedTurn is the line of a message.
-func (p *Pages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when string, actions ...html.Node) html.Node {
+func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when string, actions ...html.Node) html.Node {
 	what := html.Node(html.Text(p.saidIn(e)))
 	if e.SessionID != "" {
 		what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
@@ -120,30 +135,30 @@ func (p *Pages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when s
 	if e.Attempts > 1 {
 		about = append(about, wording.Count(e.Attempts, "attempt", "attempts"))
 	}
-	about = append(about, p.when(e.AcceptedAt))
-	line := html.Group{mark, html.El("span", html.Class("what"), what), p.meta(about...)}
+	about = append(about, p.show.when(e.AcceptedAt))
+	line := html.Group{mark, html.El("span", html.Class("what"), what), meta(about...)}
 	if e.Error != "" {
-		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.head200(e.Error))))
+		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.show.head200(e.Error))))
 	}
 	return html.El("li", line, html.Group(actions))
 }
 
 // saidIn is the beginning of a message.
-func (p *Pages) saidIn(e store.OpenEntry) string {
-	if text := p.head200(e.In.Text); text != "" {
+func (p *queuePages) saidIn(e store.OpenEntry) string {
+	if text := p.show.head200(e.In.Text); text != "" {
 		return text
 	}
 	return "A message without text"
 }
 
 // press is a button for the turn of a message; it does what its button in the chat does.
-func (p *Pages) press(r *request, e store.OpenEntry, what, label, class string) html.Node {
-	return p.form(r, "/queue/turn", hidden("id", e.ID), decision(label, "do", what, class))
+func press(r *request, e store.OpenEntry, what, label, class string) html.Node {
+	return form(r, "/queue/turn", hidden("id", e.ID), decision(label, "do", what, class))
 }
 
 // queuedAnswers are the answers that are on their way.
-func (p *Pages) queuedAnswers(list []store.QueuedDelivery, count store.QueueCounts) html.Node {
-	now := p.Now()
+func (p *queuePages) queuedAnswers(list []store.QueuedDelivery, count store.QueueCounts) html.Node {
+	now := p.show.now()
 	lines := html.Map(list, func(d store.QueuedDelivery) html.Node {
 		mark := state("muted", "◦", "waiting")
 		switch {
@@ -164,11 +179,11 @@ func (p *Pages) queuedAnswers(list []store.QueuedDelivery, count store.QueueCoun
 }
 
 // answerLine is the line of an answer.
-func (p *Pages) answerLine(d store.QueuedDelivery, mark html.Node, actions ...html.Node) html.Node {
-	text := p.head200(d.Text)
+func (p *queuePages) answerLine(d store.QueuedDelivery, mark html.Node, actions ...html.Node) html.Node {
+	text := p.show.head200(d.Text)
 	switch {
 	case d.FileName != "":
-		text = "📎 " + p.head200(d.FileName)
+		text = "📎 " + p.show.head200(d.FileName)
 	case text == "":
 		text = "An answer that has no text yet"
 	}
@@ -177,35 +192,35 @@ func (p *Pages) answerLine(d store.QueuedDelivery, mark html.Node, actions ...ht
 		what = html.El("a", html.Href("/sessions/"+d.SessionID), what)
 	}
 	line := html.Group{mark, html.El("span", html.Class("what"), what),
-		p.meta("to "+chatName(string(d.Key.Platform), d.Key.ID), wording.Count(d.Attempts, "attempt", "attempts"), p.when(d.CreatedAt))}
+		meta("to "+chatName(string(d.Key.Platform), d.Key.ID), wording.Count(d.Attempts, "attempt", "attempts"), p.show.when(d.CreatedAt))}
 	if d.Error != "" {
-		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.head200(d.Error))))
+		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.show.head200(d.Error))))
 	}
 	return html.El("li", line, html.Group(actions))
 }
 
 // queuedTasks are the standing tasks.
-func (p *Pages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey) html.Node {
-	now := p.Now()
+func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey) html.Node {
+	now := p.show.now()
 	lines := html.Map(tasks, func(s sessions.Schedule) html.Node {
 		key := places[s.ConversationID]
 		about := []any{"by " + s.CreatedBy, wording.Count(int(s.Runs), "run", "runs")}
 		if !s.LastAt.IsZero() {
-			about = append(about, html.Group{html.Text("last "), p.when(s.LastAt)})
+			about = append(about, html.Group{html.Text("last "), p.show.when(s.LastAt)})
 		}
 		return html.El("li", state("ok", "⏲", until(s.NextAt, now)),
-			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), p.meta(about...),
-			p.form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
+			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), meta(about...),
+			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
 	})
 	return section("schedules", "Schedules", lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
 }
 
 // deadTurns are the messages whose turns failed.
-func (p *Pages) deadTurns(r *request, list []store.OpenEntry, all int) html.Node {
+func (p *queuePages) deadTurns(r *request, list []store.OpenEntry, all int) html.Node {
 	more := len(list) > deadPage
 	list = list[:min(len(list), deadPage)]
 	lines := html.Map(list, func(e store.OpenEntry) html.Node {
-		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", p.press(r, e, "retry", "Retry", ""), p.press(r, e, "drop", "Drop", "danger"))
+		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", press(r, e, "retry", "Retry", ""), press(r, e, "drop", "Drop", "danger"))
 	})
 	parts := html.Group{section("failed-turns", heading("Failed turns", all), lines,
 		"No failed turns. A message that could not be answered is here, to be retried or dropped.")}
@@ -216,13 +231,13 @@ func (p *Pages) deadTurns(r *request, list []store.OpenEntry, all int) html.Node
 }
 
 // deadAnswers are the answers that were given up.
-func (p *Pages) deadAnswers(r *request, list []store.QueuedDelivery, all int) html.Node {
+func (p *queuePages) deadAnswers(r *request, list []store.QueuedDelivery, all int) html.Node {
 	more := len(list) > deadPage
 	list = list[:min(len(list), deadPage)]
 	lines := html.Map(list, func(d store.QueuedDelivery) html.Node {
 		return p.answerLine(d, state("error", "✖", "given up"),
-			p.form(r, "/queue/delivery", hidden("id", d.ID), decision("Send again", "do", "retry", "")),
-			p.form(r, "/queue/delivery", hidden("id", d.ID), decision("Drop", "do", "drop", "danger")))
+			form(r, "/queue/delivery", hidden("id", d.ID), decision("Send again", "do", "retry", "")),
+			form(r, "/queue/delivery", hidden("id", d.ID), decision("Drop", "do", "drop", "danger")))
 	})
 	parts := html.Group{section("failed-answers", heading("Answers that were not delivered", all), lines,
 		"Every answer was delivered. One that its platform refuses for good is here, to be sent again or dropped.")}
@@ -247,7 +262,7 @@ func older(r *request, name, id, to, label string) html.Node {
 }
 
 // queueTurn presses a button of a turn, as in its chat, or drops one that failed.
-func (p *Pages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *queuePages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id, what := r.Context(), r.PostForm.Get("id"), r.PostForm.Get("do")
 	done := outcome{to: "/queue", said: "Dropped the failed turn."}
 	if what == "drop" {
@@ -255,7 +270,7 @@ func (p *Pages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
 	}
 	var e sessions.Entry
 	var conv sessions.Conversation
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if e, err = tx.Entry(ctx, id); err != nil {
 			return err
 		}
@@ -265,7 +280,7 @@ func (p *Pages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	in := r.event(conv.Key, p.Now())
+	in := r.event(conv.Key, p.show.now())
 	in.Kind = messages.KindAction
 	switch what {
 	case "stop":
@@ -277,12 +292,12 @@ func (p *Pages) queueTurn(_ http.ResponseWriter, r *request) (outcome, error) {
 	default:
 		return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 	}
-	done.said, err = p.give(ctx, in, "Done; what comes of it appears in the chat.")
+	done.said, err = p.commands.give(ctx, in, "Done; what comes of it appears in the chat.")
 	return done, err
 }
 
 // queueDelivery sends an answer again that was given up, or drops it.
-func (p *Pages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *queuePages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, error) {
 	id := r.PostForm.Get("id")
 	switch r.PostForm.Get("do") {
 	case "retry":
@@ -297,33 +312,29 @@ func (p *Pages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, error
 type settling func(tx *store.Tx, ctx context.Context, id string) (conversationID string, err error)
 
 // settle ends a dead end, writes that down, and has somebody look after its conversation.
-func (p *Pages) settle(r *request, action, id string, change settling) error {
+func (p *queuePages) settle(r *request, action, id string, change settling) error {
 	ctx, conversation := r.Context(), ""
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) (err error) {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
 		if conversation, err = change(tx, ctx, id); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, ConversationID: conversation, Target: id})
 	})
-	if err == nil && p.About.Ring != nil {
-		p.About.Ring(ctx, conversation)
+	if err == nil && p.ring != nil {
+		p.ring(ctx, conversation)
 	}
 	return err
 }
 
 // queueSchedule switches a standing task off, as /schedule off does in its chat.
-func (p *Pages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *queuePages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
-	var conv sessions.Conversation
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversation(ctx, r.PostForm.Get("conversation"))
-		return err
-	})
+	conv, err := conversationOf(ctx, p.storage, r.PostForm.Get("conversation"))
 	if err != nil {
 		return outcome{}, err
 	}
-	in := r.event(conv.Key, p.Now())
+	in := r.event(conv.Key, p.show.now())
 	in.Text = "/schedule off"
-	said, err := p.give(ctx, in, "Switched off; the chat says so.")
+	said, err := p.commands.give(ctx, in, "Switched off; the chat says so.")
 	return outcome{to: "/queue", said: said}, err
 }

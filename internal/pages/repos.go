@@ -34,17 +34,25 @@ const (
 	repoPatience = 3 * time.Second // for git
 )
 
+// repoPages are the repositories.
+type repoPages struct {
+	storage   Storage
+	show      *renderer
+	workspace func(ctx context.Context, c sessions.Codebase) (Repository, error) // nil: it knows nothing
+}
+
+func (p *repoPages) routes(to *Pages) {
+	to.page("GET /repos", p.repos)
+	to.page("GET /repos/{id}", p.repo)
+}
+
 // repos lists the repositories.
-func (p *Pages) repos(r *request) (view, error) {
+func (p *repoPages) repos(r *request) (view, error) {
 	if err := r.plain(); err != nil {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	var all []sessions.Codebase
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		all, err = tx.Codebases(ctx)
-		return err
-	})
+	all, err := read(ctx, p.storage, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
 	if err != nil {
 		return view{}, err
 	}
@@ -52,14 +60,10 @@ func (p *Pages) repos(r *request) (view, error) {
 	body := html.Group{html.El("h1", html.Text("Repositories"))}
 	more := len(list) > reposPage
 	list = list[:min(len(list), reposPage)]
-	if len(list) == 0 {
-		body = append(body, empty(html.Text("No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too.")))
-	} else {
-		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(c sessions.Codebase) html.Node {
-			return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.head200(c.Name)))),
-				p.meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
-		})))
-	}
+	body = append(body, listed(html.Map(list, func(c sessions.Codebase) html.Node {
+		return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.show.head200(c.Name)))),
+			meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
+	}), "No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too."))
 	if more {
 		body = append(body, older(r, "after", list[len(list)-1].Name, "", "More repositories"))
 	}
@@ -71,19 +75,19 @@ func sessionsOf(c sessions.Codebase) string {
 }
 
 // address is where a repository comes from.
-func (p *Pages) address(c sessions.Codebase) string {
+func (p *repoPages) address(c sessions.Codebase) string {
 	if c.RepositoryURL == "" {
 		return "a folder on the server"
 	}
-	return p.head200(c.RepositoryURL)
+	return p.show.head200(c.RepositoryURL)
 }
 
 // repo shows a repository.
-func (p *Pages) repo(r *request) (view, error) {
+func (p *repoPages) repo(r *request) (view, error) {
 	ctx, used := r.Context(), 0
 	var c sessions.Codebase
 	var commands map[string]sessions.CommandDef
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if c, err = tx.Codebase(ctx, r.PathValue("id")); err != nil {
 			return err
 		}
@@ -102,22 +106,22 @@ func (p *Pages) repo(r *request) (view, error) {
 	facts := html.Group{fact("Address", html.Text(p.address(c)))}
 	var trees html.Node
 	if r.owner() {
-		facts = append(facts, fact("Folder", html.El("code", html.Text(p.head200(c.DefaultCwd)))), fact("Conversations", html.Textf("%d", used)))
+		facts = append(facts, fact("Folder", html.El("code", html.Text(p.show.head200(c.DefaultCwd)))), fact("Conversations", html.Textf("%d", used)))
 		branch, found, err := p.worktrees(ctx, c)
 		if err != nil {
 			return view{}, err
 		}
 		facts, trees = append(facts, branch), found
 	}
-	facts = append(facts, fact("Assistant", html.Text(c.Assistant)), fact("Added", p.when(c.CreatedAt)),
+	facts = append(facts, fact("Assistant", html.Text(c.Assistant)), fact("Added", p.show.when(c.CreatedAt)),
 		fact("Who may", html.Text("Members and owners of the bot work on it, each conversation in a worktree of its own; viewers ask about it. On GitHub, people with write access to the repository.")))
-	return view{title: c.Name, body: html.Group{html.El("h1", html.Text(p.head200(c.Name))), html.El("dl", facts),
+	return view{title: c.Name, body: html.Group{html.El("h1", html.Text(p.show.head200(c.Name))), html.El("dl", facts),
 		html.El("p", html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Its sessions")), html.Text(" "), html.El("a", html.Class("button"), html.Href("/repos"), html.Text("All repositories"))),
 		p.commandFiles(commands), trees}}, nil
 }
 
 // commandFiles are the prompts that a repository brings.
-func (p *Pages) commandFiles(commands map[string]sessions.CommandDef) html.Node {
+func (p *repoPages) commandFiles(commands map[string]sessions.CommandDef) html.Node {
 	heading := html.El("h2", html.Text("Commands"))
 	if len(commands) == 0 {
 		return html.Group{heading, empty(html.Text("No command files. Markdown files in .claude/commands or .agents/commands of the repository become commands, once /load_commands or bot repo sync has read them."))}
@@ -127,33 +131,33 @@ func (p *Pages) commandFiles(commands map[string]sessions.CommandDef) html.Node 
 	names = names[:min(len(names), maxCommands)]
 	return html.Group{heading, table([]string{"Command", "What it does", "File"}, html.Map(names, func(name string) html.Node {
 		def := commands[name]
-		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(p.head200(name)))), html.El("td", html.Text(p.head200(def.Description))), html.El("td", html.El("code", html.Text(p.head200(def.Path)))))
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(p.show.head200(name)))), html.El("td", html.Text(p.show.head200(def.Description))), html.El("td", html.El("code", html.Text(p.show.head200(def.Path)))))
 	})), html.If(more > 0, html.El("p", html.Class("muted"), html.Textf("%d more are not shown.", more)))}
 }
 
 // worktrees asks the workspace, which may not have a repository that another process
 // works on.
-func (p *Pages) worktrees(ctx context.Context, c sessions.Codebase) (branch, list html.Node, err error) {
+func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch, list html.Node, err error) {
 	heading := html.El("h2", html.Text("Worktrees"))
-	if p.About.Repository == nil {
+	if p.workspace == nil {
 		return nil, nil, nil
 	}
 	asked, cancel := context.WithTimeout(ctx, repoPatience)
 	defer cancel()
-	about, err := p.About.Repository(asked, c)
+	about, err := p.workspace(asked, c)
 	if err != nil {
-		return fact("Default branch", html.Text("unknown")), html.Group{heading, html.El("p", html.Class("problem"), html.Text(p.head200(fault.Public(err))))}, nil
+		return fact("Default branch", html.Text("unknown")), html.Group{heading, html.El("p", html.Class("problem"), html.Text(p.show.head200(fault.Public(err))))}, nil
 	}
 	branch = fact("Default branch", html.Text("none"))
 	if about.Branch != "" {
-		branch = fact("Default branch", html.El("code", html.Text(p.head200(about.Branch))))
+		branch = fact("Default branch", html.El("code", html.Text(p.show.head200(about.Branch))))
 	}
 	if len(about.Worktrees) == 0 {
 		return branch, html.Group{heading, empty(html.Text("No worktrees. A conversation gets one with its first turn on this repository, on a branch of its own, and those at rest are put away."))}, nil
 	}
 	shown := about.Worktrees[:min(len(about.Worktrees), maxWorktrees)]
 	keys := make(map[string]messages.ConversationKey, len(shown))
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
 		for _, w := range shown {
 			conv, err := tx.Conversation(ctx, w.ConversationID)
 			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
@@ -171,7 +175,7 @@ func (p *Pages) worktrees(ctx context.Context, c sessions.Codebase) (branch, lis
 		if key, ok := keys[w.ConversationID]; ok {
 			name = chatName(string(key.Platform), key.ID)
 		}
-		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(wording.Head(name, 200))), html.El("td", html.El("code", html.Text(p.head200(w.Branch)))), html.El("td", p.when(w.Made)))
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(wording.Head(name, 200))), html.El("td", html.El("code", html.Text(p.show.head200(w.Branch)))), html.El("td", p.show.when(w.Made)))
 	}))}
 	return branch, list, err
 }

@@ -114,7 +114,7 @@ func TestEveryPageIsMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`p\.page\("(GET ([^"]+))"`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`to\.page\("(GET ([^"]+))"`).FindAllStringSubmatch(string(text), -1) {
 			mux.HandleFunc(m[1], http.NotFound)
 			if missing[m[1]] = unmeasured[m[2]] == ""; !missing[m[1]] {
 				delete(unmeasured, m[2])

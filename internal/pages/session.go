@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -31,23 +32,28 @@ const (
 // errNobody is the error of a request without a session that is good.
 var errNobody = errors.New("not signed in")
 
+// site is where browsers find the pages, and what they keep for them.
+type site struct {
+	url string // empty: this machine only
+}
+
 // secure reports whether a request came by https, as far as that can be known: to the
 // host of PUBLIC_URL, if that begins with https.
-func (p *Pages) secure(r *http.Request) bool {
-	u, err := url.Parse(p.PublicURL)
+func (s site) secure(r *http.Request) bool {
+	u, err := url.Parse(s.url)
 	return r.TLS != nil || err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
 }
 
-func (p *Pages) cookieName(r *http.Request) string {
-	if p.secure(r) {
+func (s site) cookieName(r *http.Request) string {
+	if s.secure(r) {
 		return secureCookie
 	}
 	return sessionCookie
 }
 
-func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+func (s site) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
 	c := &http.Cookie{ //nolint:gosec // Secure where the browser would send it back
-		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
+		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: s.secure(r), SameSite: http.SameSiteLaxMode, MaxAge: int(life.Seconds()),
 	}
 	if life <= 0 {
 		c.MaxAge = -1
@@ -55,30 +61,44 @@ func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, name, value st
 	http.SetCookie(w, c)
 }
 
+// base is where the browser of a request sees the pages.
+func (s site) base(r *http.Request) string {
+	if s.url != "" && s.secure(r) {
+		return strings.TrimSuffix(s.url, "/")
+	}
+	return "http://" + r.Host
+}
+
+// roleOf says what an account may do at this moment.
+type roleOf func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.Role, error)
+
+// session returns a session and what its account may do: nothing once it is over.
+func (of roleOf) session(ctx context.Context, from Storage, hash string, now time.Time) (s signin.Session, role sessions.Role, err error) {
+	role = sessions.Stranger
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		if s, err = tx.WebSession(ctx, hash); err == nil && s.Live(now) {
+			role, err = of(ctx, tx, s.Account)
+		}
+		return err
+	})
+	return s, role, err
+}
+
 // authenticate finds who a request is of. It is errNobody if they have no session that
 // is good. A request is returned in any case.
 func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*request, error) {
 	r := &request{Request: plain}
-	cookie, err := plain.Cookie(p.cookieName(plain))
+	cookie, err := plain.Cookie(p.site.cookieName(plain))
 	if err != nil || len(cookie.Value) > 200 {
 		return r, errNobody
 	}
-	now, ctx := p.Now(), plain.Context()
-	client := p.Identity.client(plain)
+	now, ctx := p.now(), plain.Context()
+	client := p.identity.client(plain)
 	hash := signin.Hash(cookie.Value)
 	if wait := p.failed.Wait(client, now); wait > 0 && !p.uses.Knows(hash) {
 		return r, tooMany(w, wait)
 	}
-	var session signin.Session
-	role := sessions.Stranger
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		if session, err = tx.WebSession(ctx, hash); err != nil || !session.Live(now) {
-			return err
-		}
-		role, err = p.Role(ctx, tx, session.Account)
-		return err
-	})
+	session, role, err := p.role.session(ctx, p.storage, hash, now)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		p.failed.Take(client, now)
@@ -96,7 +116,7 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	p.touch(r, session, now) //nolint:contextcheck // it has the request's
 	r.session, r.token, r.role = session, cookie.Value, role
 	if !isPart(plain) {
-		r.said = p.heard(w, plain)
+		r.said = p.site.heard(w, plain)
 	}
 	return r, nil
 }
@@ -108,8 +128,8 @@ func (p *Pages) touch(r *request, s signin.Session, now time.Time) {
 		return
 	}
 	ctx := r.Context()
-	if err := p.Storage.InTx(ctx, func(tx *store.Tx) error { return tx.TouchWebSession(ctx, s.ID, used) }); err != nil {
-		p.Log.WarnContext(ctx, "could not note the use of a session", "err", err)
+	if err := p.storage.InTx(ctx, func(tx *store.Tx) error { return tx.TouchWebSession(ctx, s.ID, used) }); err != nil {
+		p.log.WarnContext(ctx, "could not note the use of a session", "err", err)
 	}
 }
 
@@ -133,19 +153,19 @@ func sameText(a, b string) bool {
 }
 
 // say keeps what is told on the next page that is shown.
-func (p *Pages) say(w http.ResponseWriter, r *request, text string) {
+func (s site) say(w http.ResponseWriter, r *request, text string) {
 	if text != "" {
-		p.setCookie(w, r.Request, saidCookie, base64.RawURLEncoding.EncodeToString([]byte(wording.Head(text, maxSaid))), time.Minute)
+		s.setCookie(w, r.Request, saidCookie, base64.RawURLEncoding.EncodeToString([]byte(wording.Head(text, maxSaid))), time.Minute)
 	}
 }
 
 // heard returns what is to be told now, and forgets it.
-func (p *Pages) heard(w http.ResponseWriter, r *http.Request) string {
+func (s site) heard(w http.ResponseWriter, r *http.Request) string {
 	c, err := r.Cookie(saidCookie)
 	if err != nil || r.Method != http.MethodGet {
 		return ""
 	}
-	p.setCookie(w, r, saidCookie, "", 0)
+	s.setCookie(w, r, saidCookie, "", 0)
 	text, err := base64.RawURLEncoding.DecodeString(c.Value)
 	if err != nil {
 		return ""

@@ -3,6 +3,8 @@ package pages
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,6 +27,22 @@ const (
 	maxText      = 16 << 10  // bytes of a text that are shown
 	maxOutput    = 4 << 10   // bytes of what a tool said
 )
+
+// sessionPages are the sessions and what is known of each. The functions are those of About.
+type sessionPages struct {
+	storage Storage
+	show    *renderer
+	diff    func(ctx context.Context, conv sessions.Conversation) (c Changes, ok bool, err error)
+	exports func(ctx context.Context, out io.Writer, id string, all bool) error
+	removes bool // whether sessions can be deleted
+	log     *slog.Logger
+}
+
+func (p *sessionPages) routes(to *Pages) {
+	to.page("GET /sessions", p.sessions)
+	to.page("GET /sessions/{id}", p.session)
+	to.file("GET /sessions/{id}/export", p.export)
+}
 
 // readFilter reads what somebody wants to see.
 func (r *request) readFilter() (f store.SessionFilter, err error) {
@@ -52,7 +70,7 @@ func (r *request) readFilter() (f store.SessionFilter, err error) {
 }
 
 // sessions lists sessions, the newest first.
-func (p *Pages) sessions(r *request) (view, error) {
+func (p *sessionPages) sessions(r *request) (view, error) {
 	f, err := r.readFilter()
 	if err != nil {
 		return view{}, err
@@ -61,7 +79,7 @@ func (p *Pages) sessions(r *request) (view, error) {
 	var list []store.SessionRow
 	var codebases []sessions.Codebase
 	further := url.Values{} // leads to what is not on the page
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		if codebases, err = tx.Codebases(ctx); err != nil {
 			return err
@@ -88,16 +106,14 @@ func (p *Pages) sessions(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Sessions")), p.filterForm(r, codebases)}
+	body := html.Group{html.El("h1", html.Text("Sessions")), filterForm(r, codebases)}
 	switch {
-	case len(list) > 0:
-		body = append(body, p.sessionList(list))
-	case further != nil:
+	case len(list) == 0 && further != nil:
 		body = append(body, empty(html.Text("No session is like that among the newest ones.")))
-	case r.URL.RawQuery != "":
+	case len(list) == 0 && r.URL.RawQuery != "":
 		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
 	default:
-		body = append(body, empty(html.Text("No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")))
+		body = append(body, p.show.sessionList(list))
 	}
 	if further != nil {
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+further.Encode()), html.Text("Older sessions"))))
@@ -110,7 +126,7 @@ func (p *Pages) sessions(r *request) (view, error) {
 }
 
 // filterForm shows the filter that holds, to be changed; the address keeps it.
-func (p *Pages) filterForm(r *request, codebases []sessions.Codebase) html.Node {
+func filterForm(r *request, codebases []sessions.Codebase) html.Node {
 	q := r.URL.Query()
 	field := func(name, label, placeholder string) html.Node {
 		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("value", q.Get(name)),
@@ -135,13 +151,13 @@ func (p *Pages) filterForm(r *request, codebases []sessions.Codebase) html.Node 
 		button("Filter", "primary"))
 }
 
-// sessionList is a list of sessions.
-func (p *Pages) sessionList(list []store.SessionRow) html.Node {
-	return html.El("ul", html.Class("list"), html.Map(list, func(s store.SessionRow) html.Node {
+// sessionList is a list of sessions, or what would be in it.
+func (re *renderer) sessionList(list []store.SessionRow) html.Node {
+	return listed(html.Map(list, func(s store.SessionRow) html.Node {
 		return html.El("li", html.ID("s-"+s.ID), sessionState(s.Session),
-			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(p.title(s.Session)))),
-			p.meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), p.when(s.StartedAt)))
-	}))
+			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(re.title(s.Session)))),
+			meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), re.when(s.StartedAt)))
+	}), "No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")
 }
 
 func sessionState(s sessions.Session) html.Node {
@@ -156,15 +172,15 @@ func sessionState(s sessions.Session) html.Node {
 }
 
 // title is what a session is about: what was asked first.
-func (p *Pages) title(s sessions.Session) string {
-	if text := p.head200(s.UserPrompt); text != "" {
+func (re *renderer) title(s sessions.Session) string {
+	if text := re.head200(s.UserPrompt); text != "" {
 		return text
 	}
 	return "Session " + s.ID[len(s.ID)-8:]
 }
 
 // said shows what was said in a session.
-func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err error) {
+func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, err error) {
 	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
@@ -172,7 +188,7 @@ func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err err
 	var list []store.TranscriptMessage
 	var names map[string]messages.Inbound
 	ctx := r.Context()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if list, err = tx.TranscriptPage(ctx, row.ID, before, window); err != nil {
 			return err
 		}
@@ -193,7 +209,7 @@ func (p *Pages) said(r *request, row store.SessionRow) (body html.Group, err err
 	if before > 0 {
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID), html.Text("To the end"))))
 	}
-	return append(body, p.sayHere(r, row)), nil
+	return append(body, sayHere(r, row)), nil
 }
 
 func beforeOf(r *request) (int64, error) { return r.number("before") }
@@ -214,7 +230,7 @@ func (r *request) number(name string) (int64, error) {
 // transcript shows messages, the last of them first as long as there is room, and the
 // number of the first that is shown. What tools were given and returned is shown with all
 // only: in a chat of several people it may be about one of them.
-func (p *Pages) transcript(list []store.TranscriptMessage, senders map[string]messages.Inbound, all bool) (turns html.Group, from int64) {
+func (p *sessionPages) transcript(list []store.TranscriptMessage, senders map[string]messages.Inbound, all bool) (turns html.Group, from int64) {
 	results := make(map[string]messages.ToolResult)
 	for _, m := range list {
 		for _, b := range m.Blocks {
@@ -238,7 +254,7 @@ func (p *Pages) transcript(list []store.TranscriptMessage, senders map[string]me
 
 // turn shows a message. Results of tools are folded into their calls, where these are on
 // the page.
-func (p *Pages) turn(m store.TranscriptMessage, person string, results map[string]messages.ToolResult, all bool) html.Node {
+func (p *sessionPages) turn(m store.TranscriptMessage, person string, results map[string]messages.ToolResult, all bool) html.Node {
 	who, class := "Assistant", "assistant"
 	switch m.Role {
 	case messages.RoleUser:
@@ -260,32 +276,32 @@ func (p *Pages) turn(m store.TranscriptMessage, person string, results map[strin
 		who += ", taken back"
 	}
 	return html.El("article", html.Class("turn "+class), html.ID(fmt.Sprintf("m%d", m.Seq)),
-		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.when(m.At))), html.El("div", parts))
+		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At))), html.El("div", parts))
 }
 
 // nameOf is what whoever sent an event is called; "Person" if that was forgotten.
-func (p *Pages) nameOf(in messages.Inbound) string {
+func (p *sessionPages) nameOf(in messages.Inbound) string {
 	switch {
 	case in.Sender.ID == "":
 		return "Person"
 	case in.Sender.Name == "":
 		return in.Actor()
 	}
-	return p.head200(in.Sender.Name)
+	return p.show.head200(in.Sender.Name)
 }
 
-func (p *Pages) block(b messages.Block, results map[string]messages.ToolResult, all, plain bool) html.Node {
+func (p *sessionPages) block(b messages.Block, results map[string]messages.ToolResult, all, plain bool) html.Node {
 	switch b := b.(type) {
 	case messages.Text:
 		if plain {
-			return p.bounded(b.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+			return p.show.bounded(b.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
 		}
-		return p.limited(b.Text, maxText)
+		return p.show.limited(b.Text, maxText)
 	case messages.Thinking:
 		if strings.TrimSpace(b.Text) == "" || !all {
 			return nil
 		}
-		return html.El("details", html.El("summary", html.Text("Thinking")), p.output(b.Text, maxOutput))
+		return html.El("details", html.El("summary", html.Text("Thinking")), p.show.output(b.Text, maxOutput))
 	case messages.ToolCall:
 		res, ok := results[b.ID]
 		mark, line := "…", ""
@@ -296,41 +312,41 @@ func (p *Pages) block(b messages.Block, results map[string]messages.ToolResult, 
 			}
 		}
 		if !all {
-			return html.El("p", html.Text(mark+" "), html.El("code", html.Text(p.head200(b.Name))))
+			return html.El("p", html.Text(mark+" "), html.El("code", html.Text(p.show.head200(b.Name))))
 		}
-		return html.El("details", html.El("summary", html.Text(mark+" "), html.El("code", html.Text(p.head200(b.Name))), html.Text(" "+p.head200(line))),
-			p.output(b.Arguments, maxOutput), html.If(ok, p.output(res.Content, maxOutput)))
+		return html.El("details", html.El("summary", html.Text(mark+" "), html.El("code", html.Text(p.show.head200(b.Name))), html.Text(" "+p.show.head200(line))),
+			p.show.output(b.Arguments, maxOutput), html.If(ok, p.show.output(res.Content, maxOutput)))
 	case messages.ToolResult:
 		return nil // folded into its call
 	case messages.Attachment:
-		return html.El("p", html.Text("📎 "+p.head200(b.Name)), html.El("span", html.Class("meta"), html.Text(" "+p.head200(b.MediaType+" "+b.Note))))
+		return html.El("p", html.Text("📎 "+p.show.head200(b.Name)), html.El("span", html.Class("meta"), html.Text(" "+p.show.head200(b.MediaType+" "+b.Note))))
 	}
 	return nil
 }
 
 // sessionActions is what can be done with a session.
-func (p *Pages) sessionActions(r *request, row store.SessionRow) html.Node {
+func (p *sessionPages) sessionActions(r *request, row store.SessionRow) html.Node {
 	at := "/sessions/" + row.ID
 	actions := html.Group{html.Class("actions")}
 	if row.Status == sessions.Running {
-		actions = append(actions, p.form(r, at+"/stop", button("Stop", "danger")))
+		actions = append(actions, form(r, at+"/stop", button("Stop", "danger")))
 	}
 	if r.role != sessions.Reader && row.Active {
-		actions = append(actions, p.form(r, at+"/retry", button("Retry the last turn", "")))
+		actions = append(actions, form(r, at+"/retry", button("Retry the last turn", "")))
 	}
-	if p.About.Export != nil {
+	if p.exports != nil {
 		actions = append(actions, html.El("a", html.Class("button"), html.Href(at+"/export"), html.Text("Export")))
 	}
 	if r.role != sessions.Reader && row.Active {
 		actions = append(actions,
-			html.El("details", html.El("summary", html.Text("Fork")), p.form(r, at+"/fork",
+			html.El("details", html.El("summary", html.Text("Fork")), form(r, at+"/fork",
 				html.El("label", html.Text("Messages to keep (empty: all)"), html.El("input", html.Attr("type", "number"), html.Attr("name", "messages"), html.Attr("min", "1"))),
 				html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "place"), html.Attr("value", "thread")), html.Text(" In a thread or topic of its own, with its own files")),
 				button("Fork the session", ""))),
-			html.El("details", html.El("summary", html.Text("Undo")), p.form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
+			html.El("details", html.El("summary", html.Text("Undo")), form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
 	}
-	if r.owner() && p.About.RemoveSession != nil {
-		actions = append(actions, html.El("details", html.El("summary", html.Text("Delete")), p.form(r, at+"/delete",
+	if r.owner() && p.removes {
+		actions = append(actions, html.El("details", html.El("summary", html.Text("Delete")), form(r, at+"/delete",
 			sure("Yes, delete this session and all that was said in it"), button("Delete the session", "danger"))))
 	}
 	return html.El("div", actions)
@@ -342,7 +358,7 @@ func sure(text string) html.Node {
 }
 
 // sayHere is where to say something.
-func (p *Pages) sayHere(r *request, row store.SessionRow) html.Node {
+func sayHere(r *request, row store.SessionRow) html.Node {
 	if r.role == sessions.Reader || !row.Active {
 		return nil
 	}
@@ -350,7 +366,7 @@ func (p *Pages) sayHere(r *request, row store.SessionRow) html.Node {
 	if row.Status == sessions.Running {
 		hint = "Steers the running turn."
 	}
-	return p.form(r, "/sessions/"+row.ID+"/message",
+	return form(r, "/sessions/"+row.ID+"/message",
 		html.El("label", html.Text("Message. "+hint+" The chat shows it, too."),
 			html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Attr("data-draft", row.ID))),
 		button("Send", "primary"))
@@ -363,20 +379,20 @@ const (
 )
 
 // export sends the transcript of a session as a file, as it is read.
-func (p *Pages) export(w http.ResponseWriter, r *request) error {
-	if p.About.Export == nil {
+func (p *sessionPages) export(w http.ResponseWriter, r *request) error {
+	if p.exports == nil {
 		return fault.New(fault.Unsupported, "Sessions cannot be exported here.")
 	}
-	row, err := p.sessionOf(r)
+	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), exportTime)
 	defer cancel()
 	out := &fileWriter{w: w, control: http.NewResponseController(w), name: "session-" + row.ID + ".md"}
-	err = p.About.Export(ctx, out, row.ID, r.owner())
+	err = p.exports(ctx, out, row.ID, r.owner())
 	if err != nil && out.begun {
-		p.Log.WarnContext(ctx, "an export was broken off", "session", row.ID, "err", err)
+		p.log.WarnContext(ctx, "an export was broken off", "session", row.ID, "err", err)
 		panic(http.ErrAbortHandler) // so that the browser does not take it for whole
 	}
 	return err

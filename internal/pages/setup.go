@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -29,6 +30,24 @@ const (
 	fieldPrefix = "f:" // before the name of a field, and dropPrefix before that of one to take out
 	dropPrefix  = "drop:"
 )
+
+// setupPages change the configuration, step by step.
+type setupPages struct {
+	storage       Storage
+	show          *renderer
+	frame         *frame
+	site          site
+	configuration func() (setup.Service, error) // nil: nothing can be changed
+	log           *slog.Logger
+	attempts      attempts
+}
+
+func (p *setupPages) routes(to *Pages) {
+	to.page("GET /setup", ownersSee(p.setupList))
+	to.page("GET /setup/{step}", ownersSee(p.setupStep))
+	to.act("POST /setup/{step}", ownersDo(p.setUp))
+	to.file("GET /setup/{step}/back", p.setupBack)
+}
 
 // attempt is what somebody entered into a step, and what came of it. It lives here and not
 // in the page because of its secrets, until it is over.
@@ -91,15 +110,15 @@ func (a *attempts) back(session, step, state string, now time.Time) (attempt, bo
 }
 
 // service returns what changes the configuration, as it is now.
-func (p *Pages) service() (setup.Service, error) {
-	if p.Setup == nil {
+func (p *setupPages) service() (setup.Service, error) {
+	if p.configuration == nil {
 		return nil, fault.New(fault.Unsupported, "The configuration cannot be changed here: use bot setup on the server.")
 	}
-	return p.Setup()
+	return p.configuration()
 }
 
 // findStep returns the step of a request.
-func (p *Pages) findStep(r *request) (setup.Service, setup.Step, error) {
+func (p *setupPages) findStep(r *request) (setup.Service, setup.Step, error) {
 	s, err := p.service()
 	if err != nil {
 		return nil, setup.Step{}, err
@@ -113,7 +132,7 @@ func (p *Pages) findStep(r *request) (setup.Service, setup.Step, error) {
 }
 
 // setupList shows all steps and how they stand.
-func (p *Pages) setupList(r *request) (view, error) {
+func (p *setupPages) setupList(r *request) (view, error) {
 	s, err := p.service()
 	if err != nil {
 		return view{}, err
@@ -127,7 +146,7 @@ func (p *Pages) setupList(r *request) (view, error) {
 			mark = state("ok", "✔", "done")
 		}
 		list = append(list, html.El("li", mark, html.El("span", html.Class("what"),
-			html.El("a", html.Href("/setup/"+step.Name), html.Text(step.Title)), html.Text(" "), html.El("span", html.Class("meta"), html.Text(p.head200(now.Line))))))
+			html.El("a", html.Href("/setup/"+step.Name), html.Text(step.Title)), html.Text(" "), html.El("span", html.Class("meta"), html.Text(p.show.head200(now.Line))))))
 	}
 	return view{title: "Set-up", body: html.Group{
 		html.El("h1", html.Text("Set-up")),
@@ -138,13 +157,13 @@ func (p *Pages) setupList(r *request) (view, error) {
 }
 
 // setupStep shows one step: its ways, and the form of the one that was chosen.
-func (p *Pages) setupStep(r *request) (view, error) {
+func (p *setupPages) setupStep(r *request) (view, error) {
 	s, step, err := p.findStep(r)
 	if err != nil {
 		return view{}, err
 	}
 	w := step.Ways[0]
-	last, tried := p.attempts.of(r.session.ID, step.Name, r.URL.Query().Get("attempt"), p.Now())
+	last, tried := p.attempts.of(r.session.ID, step.Name, r.URL.Query().Get("attempt"), p.show.now())
 	name := r.URL.Query().Get("way")
 	if tried {
 		name = last.way
@@ -157,7 +176,7 @@ func (p *Pages) setupStep(r *request) (view, error) {
 	}
 	body := html.Group{html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps"))), html.El("h1", html.Text(step.Title))}
 	now := s.State(r.Context(), step)
-	body = append(body, html.El("p", html.Text("Now: "+p.head200(now.Line)+".")), p.setValues(now.Values))
+	body = append(body, html.El("p", html.Text("Now: "+p.show.head200(now.Line)+".")), p.setValues(now.Values))
 	if len(step.Ways) > 1 {
 		body = append(body, html.El("nav", html.Attr("aria-label", "Ways"), html.El("ul", html.Class("ways"), html.Map(step.Ways, func(other setup.Way) html.Node {
 			return html.El("li", html.El("a", html.Href("/setup/"+step.Name+"?way="+queryEscape(other.Name)), html.If(other.Name == w.Name, html.Attr("aria-current", "page")), html.Text(other.Title)))
@@ -172,18 +191,18 @@ func (p *Pages) setupStep(r *request) (view, error) {
 		body = append(body, p.wayForm(r, s, step, w, last))
 	}
 	if now.On && w.Asks() && len(w.Proof.Areas) > 0 {
-		body = append(body, p.form(r, "/setup/"+step.Name, hidden("way", w.Name), decision("Check what is set", "do", "prove", "")))
+		body = append(body, form(r, "/setup/"+step.Name, hidden("way", w.Name), decision("Check what is set", "do", "prove", "")))
 	}
 	v.body = body
 	return v, nil
 }
 
 // setValues are the options of a step that are set.
-func (p *Pages) setValues(values []setup.Value) html.Node {
+func (p *setupPages) setValues(values []setup.Value) html.Node {
 	var rows html.Group
 	for _, v := range values {
 		if v.Set || v.Pinned {
-			rows = append(rows, row(html.El("code", html.Text(v.Name)), html.Text(p.head200(v.Text)), html.Text(v.Origin)))
+			rows = append(rows, row(html.El("code", html.Text(v.Name)), html.Text(p.show.head200(v.Text)), html.Text(v.Origin)))
 		}
 	}
 	if len(rows) == 0 {
@@ -193,7 +212,7 @@ func (p *Pages) setValues(values []setup.Value) html.Node {
 }
 
 // wayForm guides through a way and asks for its values.
-func (p *Pages) wayForm(r *request, s setup.Service, step setup.Step, w setup.Way, last attempt) html.Node {
+func (p *setupPages) wayForm(r *request, s setup.Service, step setup.Step, w setup.Way, last attempt) html.Node {
 	if why := s.Blocked(w); why != "" {
 		return html.El("p", html.Class("problem"), html.Text("✖ "+why))
 	}
@@ -212,17 +231,17 @@ func (p *Pages) wayForm(r *request, s setup.Service, step setup.Step, w setup.Wa
 	case w.Obtain != nil:
 		label = "Continue"
 	}
-	return append(parts, p.form(r, "/setup/"+step.Name, fields, button(label, "primary")))
+	return append(parts, form(r, "/setup/"+step.Name, fields, button(label, "primary")))
 }
 
 // field asks for a value.
-func (p *Pages) field(s setup.Service, w setup.Way, f setup.Field, typed string) html.Node {
+func (p *setupPages) field(s setup.Service, w setup.Way, f setup.Field, typed string) html.Node {
 	var known setup.Value
 	if w.Asks() {
 		known = s.Value(f.Name)
 	}
 	if known.Pinned {
-		return html.El("p", html.Textf("%s: %s, which only the %s can change.", f.Label, p.head200(known.Text), known.Origin))
+		return html.El("p", html.Textf("%s: %s, which only the %s can change.", f.Label, p.show.head200(known.Text), known.Origin))
 	}
 	note, needed := "", false
 	switch {
@@ -257,25 +276,25 @@ func (p *Pages) field(s setup.Service, w setup.Way, f setup.Field, typed string)
 }
 
 // triedStep shows what came of an attempt. formTo is where a form in it leads; empty: here.
-func (p *Pages) triedStep(r *request, step setup.Step, t attempt) (shown html.Node, formTo string) {
+func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown html.Node, formTo string) {
 	parts := html.Group{html.El("h2", html.Text("What came of it"))}
 	for _, line := range slices.Concat(t.wrong, t.out.Problems) {
-		parts = append(parts, html.El("p", html.Class("problem"), html.Text("✖ "+p.head200(line))))
+		parts = append(parts, html.El("p", html.Class("problem"), html.Text("✖ "+p.show.head200(line))))
 	}
 	for _, line := range t.out.Warnings {
-		parts = append(parts, html.El("p", html.Class("problem"), html.Text("⚠ "+p.head200(line))))
+		parts = append(parts, html.El("p", html.Class("problem"), html.Text("⚠ "+p.show.head200(line))))
 	}
 	if len(t.out.Findings) > 0 {
-		parts = append(parts, html.El("ul", html.Class("list"), html.Map(t.out.Findings, p.finding)))
+		parts = append(parts, html.El("ul", html.Class("list"), html.Map(t.out.Findings, p.show.finding)))
 	}
 	for _, line := range t.said {
-		parts = append(parts, html.El("p", html.Text(p.head200(line))))
+		parts = append(parts, html.El("p", html.Text(p.show.head200(line))))
 	}
 	if t.aside != "" && len(t.said) == 0 {
-		parts = append(parts, html.El("p", html.Text(p.head200(t.aside))))
+		parts = append(parts, html.El("p", html.Text(p.show.head200(t.aside))))
 	}
 	again := func(do, label, class string) html.Node {
-		return p.form(r, "/setup/"+step.Name, hidden("way", t.way), hidden("attempt", t.id), decision(label, "do", do, class))
+		return form(r, "/setup/"+step.Name, hidden("way", t.way), hidden("attempt", t.id), decision(label, "do", do, class))
 	}
 	switch {
 	case t.form != nil:
@@ -297,23 +316,8 @@ func (p *Pages) triedStep(r *request, step setup.Step, t attempt) (shown html.No
 	return parts, formTo
 }
 
-func hostOfLink(link string) string {
-	if u, err := url.Parse(link); err == nil && u.Host != "" {
-		return u.Host
-	}
-	return "the page"
-}
-
-func originOf(link string) string {
-	u, err := url.Parse(link)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
 // setUp does what a form of a step asks for.
-func (p *Pages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *setupPages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 	s, step, err := p.findStep(r)
 	if err != nil {
 		return outcome{}, err
@@ -327,12 +331,12 @@ func (p *Pages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), setupPatience)
 	defer cancel()
-	t := attempt{id: rand.Text(), session: r.session.ID, step: step.Name, way: w.Name, began: p.Now()}
+	t := attempt{id: rand.Text(), session: r.session.ID, step: step.Name, way: w.Name, began: p.show.now()}
 	switch do := r.PostForm.Get("do"); {
 	case do == "prove":
 		t.out, t.proves = s.Prove(ctx, w), true
 	case do != "":
-		if t, ok = p.attempts.of(r.session.ID, step.Name, r.PostForm.Get("attempt"), p.Now()); !ok || t.way != w.Name || t.values == nil {
+		if t, ok = p.attempts.of(r.session.ID, step.Name, r.PostForm.Get("attempt"), p.show.now()); !ok || t.way != w.Name || t.values == nil {
 			return outcome{}, fault.New(fault.Gone, "This was begun too long ago, so nothing was done. Enter the values again.")
 		}
 		p.goOn(ctx, r, s, step, w, &t, do)
@@ -344,7 +348,7 @@ func (p *Pages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 	if len(t.said) > 0 { // a restart would forget the attempt
 		return outcome{to: "/setup/" + step.Name + "?way=" + queryEscape(w.Name), said: strings.Join(t.said, " ")}, nil
 	}
-	p.attempts.keep(t, p.Now())
+	p.attempts.keep(t, p.show.now())
 	return outcome{to: "/setup/" + step.Name + "?attempt=" + t.id}, nil
 }
 
@@ -387,7 +391,7 @@ func answers(s setup.Service, w setup.Way, form url.Values) (values, typed map[s
 }
 
 // enterStep does what a way is for, with values that are right by themselves.
-func (p *Pages) enterStep(ctx context.Context, r *request, s setup.Service, step setup.Step, w setup.Way, t *attempt) {
+func (p *setupPages) enterStep(ctx context.Context, r *request, s setup.Service, step setup.Step, w setup.Way, t *attempt) {
 	switch {
 	case w.Act != nil:
 		said, err := w.Act(ctx, t.values)
@@ -399,7 +403,7 @@ func (p *Pages) enterStep(ctx context.Context, r *request, s setup.Service, step
 		t.said = append(strings.Split(strings.TrimSpace(said), "\n"), w.Opens)
 	case w.Obtain != nil:
 		t.state = rand.Text()
-		form, err := w.Obtain.Form(t.values, p.base(r.Request)+"/setup/"+step.Name+"/back", t.state)
+		form, err := w.Obtain.Form(t.values, p.site.base(r.Request)+"/setup/"+step.Name+"/back", t.state)
 		if err != nil {
 			t.wrong, t.state = append(t.wrong, fault.Public(err)), ""
 			return
@@ -412,7 +416,7 @@ func (p *Pages) enterStep(ctx context.Context, r *request, s setup.Service, step
 
 // goOn tries the values of an attempt, and keeps them if they are good, or the person
 // wants that.
-func (p *Pages) goOn(ctx context.Context, r *request, s setup.Service, step setup.Step, w setup.Way, t *attempt, do string) {
+func (p *setupPages) goOn(ctx context.Context, r *request, s setup.Service, step setup.Step, w setup.Way, t *attempt, do string) {
 	t.wrong = nil
 	if do != "keep" || t.out.Verdict != setup.Doubtful {
 		if t.out = s.Try(ctx, step, w, t.values); t.out.Verdict != setup.Good {
@@ -432,22 +436,14 @@ func (p *Pages) goOn(ctx context.Context, r *request, s setup.Service, step setu
 }
 
 // auditSetup notes who has changed which options; their values are nobody's business.
-func (p *Pages) auditSetup(ctx context.Context, r *request, t *attempt) {
+func (p *setupPages) auditSetup(ctx context.Context, r *request, t *attempt) {
 	detail, _ := json.Marshal(map[string]any{"way": t.way, "values": slices.Sorted(maps.Keys(t.values))}) //nolint:errchkjson // texts
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "setup.keep", Target: t.step, Detail: string(detail)})
 	})
 	if err != nil {
-		p.Log.WarnContext(ctx, "a change of the configuration is not in the audit log", "step", t.step, "err", err)
+		p.log.WarnContext(ctx, "a change of the configuration is not in the audit log", "step", t.step, "err", err)
 	}
-}
-
-// base is where the browser of a request sees the pages.
-func (p *Pages) base(r *http.Request) string {
-	if p.PublicURL != "" && p.secure(r) {
-		return strings.TrimSuffix(p.PublicURL, "/")
-	}
-	return "http://" + r.Host
 }
 
 // putAside keeps what a service gives only once and what is not in effect, and says where.
@@ -460,7 +456,7 @@ func putAside(s setup.Service, w setup.Way, values map[string]string) string {
 }
 
 // setupBack takes what a service gives to the browser of whoever asked for it.
-func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
+func (p *setupPages) setupBack(w http.ResponseWriter, r *request) error {
 	if !r.owner() {
 		return fault.New(fault.Forbidden, "Only owners can do this.")
 	}
@@ -468,7 +464,7 @@ func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	t, ok := p.attempts.back(r.session.ID, step.Name, r.URL.Query().Get("state"), p.Now())
+	t, ok := p.attempts.back(r.session.ID, step.Name, r.URL.Query().Get("state"), p.show.now())
 	way, found := step.Way(t.way)
 	if !ok || !found || way.Obtain == nil {
 		return fault.New(fault.Invalid, "This was not begun in this browser, or too long ago. Begin again.")
@@ -484,12 +480,12 @@ func (p *Pages) setupBack(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	t.values, t.next, t.form = values, next, nil
-	p.attempts.keep(t, p.Now()) // before anything can fail: the service does not make them again
+	p.attempts.keep(t, p.show.now()) // before anything can fail: the service does not make them again
 	if p.goOn(ctx, r, s, step, way, &t, "try"); len(t.said) == 0 {
 		t.aside = putAside(s, way, values) // a restart would forget the attempt
 	}
-	p.attempts.keep(t, p.Now())
+	p.attempts.keep(t, p.show.now())
 	shown, _ := p.triedStep(r, step, t) // at once: a restart would forget it
-	p.write(w, r, http.StatusOK, view{title: step.Title, body: html.Group{html.El("h1", html.Text(step.Title)), shown, html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps")))}})
+	p.frame.write(w, r, http.StatusOK, view{title: step.Title, body: html.Group{html.El("h1", html.Text(step.Title)), shown, html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps")))}})
 	return nil
 }

@@ -79,14 +79,14 @@ func (p *Pages) share(w http.ResponseWriter, r *request, show func(r *request) (
 	page, err := p.together.get(r.Context(), who, func(ctx context.Context) ([]byte, error) {
 		all := *r
 		all.Request, all.token = r.WithContext(ctx), p.anybody
-		at := p.position()
+		at := p.frame.position()
 		v, err := show(&all)
 		if err != nil {
 			return nil, err
 		}
 		v.at = at
 		var out bytes.Buffer
-		err = html.Write(&out, p.part(&all, v))
+		err = html.Write(&out, p.frame.part(&all, v))
 		return out.Bytes(), err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,28 +14,36 @@ import (
 // maxShown is how much HTML one text may become, in bytes: what is escaped grows.
 const maxShown = 48 << 10
 
+// renderer makes HTML of what is stored, without secrets: all families of pages show
+// texts, moments and sessions the same way.
+type renderer struct {
+	redact   func(text string) string
+	now      func() time.Time
+	markdown *html.Renderer
+}
+
 // limited renders a text in Markdown, and no more of it than so many bytes.
-func (p *Pages) limited(text string, most int) html.Node {
-	return p.bounded(text, most, p.markdown.Markdown)
+func (re *renderer) limited(text string, most int) html.Node {
+	return re.bounded(text, most, re.markdown.Markdown)
 }
 
 // exact shows all of what somebody decides on, letter by letter, and reports whether that
 // is what it shows: too long a text is cut.
-func (p *Pages) exact(text string) (shown html.Node, whole bool) {
-	text = p.Redact(text)
+func (re *renderer) exact(text string) (shown html.Node, whole bool) {
+	text = re.redact(text)
 	n := html.Exact(text)
 	if len(html.String(n)) <= maxShown {
 		return n, true
 	}
 	return html.Group{
-		p.bounded(text, maxShown/2, html.Exact),
+		re.bounded(text, maxShown/2, html.Exact),
 		html.El("p", html.Class("warning"), html.Text("This is too long to be shown whole, so it cannot be approved here. The chat shows all of it: decide there.")),
 	}, false
 }
 
 // output shows what a program said, as it said it.
-func (p *Pages) output(text string, most int) html.Node {
-	return p.bounded(text, most, func(text string) html.Node {
+func (re *renderer) output(text string, most int) html.Node {
+	return re.bounded(text, most, func(text string) html.Node {
 		return html.El("pre", html.Attr("tabindex", "0"), html.Text(text))
 	})
 }
@@ -44,8 +53,8 @@ func (p *Pages) output(text string, most int) html.Node {
 const margin = 16 << 10
 
 // bounded shows the beginning of a text without secrets, and how much more there is.
-func (p *Pages) bounded(text string, most int, show func(text string) html.Node) html.Node {
-	clean := p.Redact(cut(text, most+margin))
+func (re *renderer) bounded(text string, most int, show func(text string) html.Node) html.Node {
+	clean := re.redact(cut(text, most+margin))
 	head := cut(clean, most)
 	shown := show(head)
 	for len(html.String(shown)) > maxShown {
@@ -80,13 +89,13 @@ func bytesText(n int) string {
 }
 
 // head200 is the beginning of a text on one line.
-func (p *Pages) head200(text string) string {
-	return wording.Head(wording.OneLine(cut(p.Redact(text), 2000)), 200)
+func (re *renderer) head200(text string) string {
+	return wording.Head(wording.OneLine(cut(re.redact(text), 2000)), 200)
 }
 
 // who is somebody by name and account.
-func (p *Pages) who(name, account string) string {
-	if name = p.head200(name); name == "" {
+func (re *renderer) who(name, account string) string {
+	if name = re.head200(name); name == "" {
 		return account
 	}
 	return name + " (" + account + ")"
@@ -94,8 +103,8 @@ func (p *Pages) who(name, account string) string {
 
 // line is a line of text in which what stands between backticks is code, as the program
 // writes it for chats.
-func (p *Pages) line(text string) html.Node {
-	parts := strings.Split(wording.OneLine(cut(p.Redact(text), 2000)), "`")
+func (re *renderer) line(text string) html.Node {
+	parts := strings.Split(wording.OneLine(cut(re.redact(text), 2000)), "`")
 	if len(parts)%2 == 0 { // one that is not closed stands for itself
 		return html.Text(strings.Join(parts, "`"))
 	}
@@ -110,8 +119,16 @@ func (p *Pages) line(text string) html.Node {
 	return g
 }
 
+// when is a moment: how long ago, with the moment itself in its title.
+func (re *renderer) when(t time.Time) html.Node {
+	if t.IsZero() {
+		return html.Text("–")
+	}
+	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
+}
+
 // meta is a line of facts: texts and nodes.
-func (p *Pages) meta(parts ...any) html.Node {
+func meta(parts ...any) html.Node {
 	return html.El("p", html.Class("meta"), metaParts(parts))
 }
 
@@ -131,7 +148,7 @@ func metaParts(parts []any) (g html.Group) {
 }
 
 // size says how large what is decided on is.
-func (p *Pages) size(n int) html.Node {
+func wholeSize(n int) html.Node {
 	return html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(n)))
 }
 
@@ -162,4 +179,19 @@ func clock(d time.Duration) string {
 func chatName(platform, id string) string {
 	id, _, _ = strings.Cut(id, "~") // what follows tells earlier conversations of a place apart
 	return platform + "/" + id
+}
+
+func hostOfLink(link string) string {
+	if u, err := url.Parse(link); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "the page"
+}
+
+func originOf(link string) string {
+	u, err := url.Parse(link)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }

@@ -2,16 +2,97 @@ package pages
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/signin/issuer"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
+
+const (
+	// namedLife is how long a session lasts that an issuer or a proxy began: they are asked
+	// again twice a day, so that whoever they let go is out.
+	namedLife = 12 * time.Hour
+
+	// stateLife is how long people may take at the issuer, and stateCookie what they bring
+	// back.
+	stateLife   = 10 * time.Minute
+	stateCookie = "bot_oidc"
+
+	issuerPath = "/sign-in/oidc"
+	backPath   = issuerPath + "/back"
+)
+
+// Identity is how people get in besides links: named by an issuer or a proxy.
+type Identity struct {
+	// People are the accounts of those who may, by their names. Nobody else gets in.
+	People map[string]signin.Account
+
+	Issuer  *issuer.Issuer // nil: none
+	Proxies []netip.Prefix // in front of this server
+	Header  string         // in which a proxy names people; empty: none does
+}
+
+// behind reports whether a request comes from a trusted proxy.
+func (i Identity) behind(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && i.trusts(from.Addr())
+}
+
+func (i Identity) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(i.Proxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+}
+
+// client is the address that a request is counted under: behind a trusted proxy the
+// nearest one that is none itself.
+func (i Identity) client(r *http.Request) string {
+	if i.behind(r) {
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for _, hop := range slices.Backward(hops) {
+			a, err := netip.ParseAddr(strings.TrimSpace(hop))
+			if err != nil {
+				break
+			}
+			if !i.trusts(a) {
+				return ratelimit.Client(netip.AddrPortFrom(a.Unmap(), 0).String())
+			}
+		}
+	}
+	return ratelimit.Client(r.RemoteAddr)
+}
+
+// misled says what is wrong with a request that reaches this server by a name of its own
+// machine and yet came through a proxy that it does not know: the proxy hides under which
+// name it was asked, and whoever reaches the proxy would be taken for somebody here.
+// It is empty for any other.
+func (i Identity) misled(r *http.Request) string {
+	forwarded := slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Via"}, func(name string) bool {
+		return r.Header.Get(name) != ""
+	})
+	host, err := netip.ParseAddr(strings.Trim(hostOf(r.Host), "[]"))
+	if !forwarded || i.behind(r) || hostOf(r.Host) != "localhost" && (err != nil || !host.Unmap().IsLoopback()) {
+		return ""
+	}
+	return "The proxy in front of this server hides the address that you asked for. " +
+		"Have it pass the Host header on and set PUBLIC_URL to that address, or name the proxy in TRUSTED_PROXIES."
+}
+
+// hostOf is the host of a Host header, without its port.
+func hostOf(host string) string {
+	u := url.URL{Host: host}
+	return strings.ToLower(u.Hostname())
+}
 
 // Link returns the address that signs in with a token. base is where the pages are, such
 // as https://bot.example.com.
@@ -19,24 +100,32 @@ func Link(base, token string) string { return base + "/sign-in?k=" + token }
 
 var errLink = fault.New(fault.Invalid, "This link is wrong, expired (after 5 minutes) or already used. Get a new one: send /web to the bot in a private chat, or run `bot owner-link` on the machine.")
 
-// open makes a handler of what people do who are not signed in yet.
-func (p *Pages) open(do func(w http.ResponseWriter, r *request) (view, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, plain *http.Request) {
-		r := &request{Request: plain}
-		v, err := do(w, r)
-		if err != nil {
-			p.fail(w, r, err) //nolint:contextcheck // r carries it
-			return
-		}
-		if v.body != nil {
-			p.write(w, r, http.StatusOK, v)
-		}
-	}
+// signInPages let people in, by a link or by who they are elsewhere, and out again.
+type signInPages struct {
+	storage  Storage
+	show     *renderer
+	role     roleOf
+	site     site
+	identity Identity
+	failed   *ratelimit.Limits // of an address
+	log      *slog.Logger
+}
+
+func (p *signInPages) routes(to *Pages) {
+	to.open("GET /sign-in", p.signInPage)
+	to.open("POST /sign-in", p.signIn)
+	to.open("POST /sign-in/proxy", p.proxySignIn)
+	to.open("GET "+issuerPath, p.toIssuer)
+	to.open("GET "+backPath, p.fromIssuer)
+	to.page("GET /account", p.account)
+	to.act("POST /account/end", p.endSession)
+	to.act("POST /sign-out", p.signOut)
+	to.act("POST /theme", p.chooseTheme)
 }
 
 // signInPage says whom a link signs in, or how to get one. It uses nothing up, so that
 // programs which look at links in chats do not.
-func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
+func (p *signInPages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 	token, to := r.URL.Query().Get("k"), localPath(r.URL.Query().Get("to"))
 	if token == "" {
 		ways, need := p.ways(r, to), "You need a link to sign in. It works once, for 5 minutes."
@@ -52,13 +141,13 @@ func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),
 		}}, nil
 	}
-	now, ctx := p.Now(), r.Context()
-	client := p.Identity.client(r.Request)
+	now, ctx := p.show.now(), r.Context()
+	client := p.identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
 	var link signin.Link
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) error {
+	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
 		l, ok, err := tx.SignInLink(ctx, signin.Hash(token), now)
 		if err == nil && !ok {
 			err = errLink
@@ -80,12 +169,12 @@ func (p *Pages) signInPage(w http.ResponseWriter, r *request) (view, error) {
 }
 
 // signIn uses a link up and begins a session.
-func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
+func (p *signInPages) signIn(w http.ResponseWriter, r *request) (view, error) {
 	if err := readForm(r.Request); err != nil {
 		return view{}, err
 	}
-	now, ctx := p.Now(), r.Context()
-	client := p.Identity.client(r.Request)
+	now, ctx := p.show.now(), r.Context()
+	client := p.identity.client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -94,14 +183,14 @@ func (p *Pages) signIn(w http.ResponseWriter, r *request) (view, error) {
 		p.failed.Take(client, now)
 		return view{}, err
 	}
-	p.setCookie(w, r.Request, p.cookieName(r.Request), token, signin.SessionLife)
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, signin.SessionLife)
 	http.Redirect(w, r.Request, localPath(r.PostForm.Get("to")), http.StatusSeeOther)
 	return view{}, nil
 }
 
 // begin makes a session of a link, in one transaction.
-func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
-	err = p.Storage.InTx(ctx, func(tx *store.Tx) error {
+func (p *signInPages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
+	err = p.storage.InTx(ctx, func(tx *store.Tx) error {
 		link, ok, err := tx.TakeSignInLink(ctx, hash, now)
 		if err == nil && !ok {
 			err = errLink
@@ -116,16 +205,12 @@ func (p *Pages) begin(ctx context.Context, hash, client string, now time.Time) (
 }
 
 // account shows who is signed in, and where.
-func (p *Pages) account(r *request) (view, error) {
+func (p *signInPages) account(r *request) (view, error) {
 	ctx, of := r.Context(), r.session.Account
 	if r.owner() {
 		of = signin.Account{}
 	}
-	var list []signin.Session
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.WebSessions(ctx, of, p.Now())
-		return err
-	})
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) { return tx.WebSessions(ctx, of, p.show.now()) })
 	if err != nil {
 		return view{}, err
 	}
@@ -134,13 +219,13 @@ func (p *Pages) account(r *request) (view, error) {
 		html.El("p", html.Text("You are "), html.El("strong", html.Text(r.actor())), html.Textf(", role %s.", roleName(r.role))),
 		html.El("h2", html.Text("Signed-in browsers")),
 		table([]string{"Account", "Browser", "Signed in", "Last used", ""}, html.Map(list, func(s signin.Session) html.Node {
-			end := p.form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
+			end := form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
 			if s.ID == r.session.ID {
 				end = html.Text("this browser")
 			}
-			return row(html.Text(s.String()), html.Text(s.Client), p.when(s.CreatedAt), p.when(s.LastUsedAt), end)
+			return row(html.Text(s.String()), html.Text(s.Client), p.show.when(s.CreatedAt), p.show.when(s.LastUsedAt), end)
 		})),
-		p.form(r, "/sign-out", button("Sign out here", "")),
+		form(r, "/sign-out", button("Sign out here", "")),
 	}}, nil
 }
 
@@ -157,10 +242,10 @@ func roleName(r sessions.Role) string {
 }
 
 // endSession ends a session: one's own, or for owners anybody's.
-func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
 	ctx, id := r.Context(), r.PostForm.Get("id")
 	var ended signin.Session
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		s, done, err := tx.RevokeWebSession(ctx, id)
 		if err != nil {
 			return err
@@ -177,9 +262,9 @@ func (p *Pages) endSession(_ http.ResponseWriter, r *request) (outcome, error) {
 }
 
 // signOut ends the session of the request.
-func (p *Pages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
-	err := p.Storage.InTx(ctx, func(tx *store.Tx) error {
+	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
 		if _, _, err := tx.RevokeWebSession(ctx, r.session.ID); err != nil {
 			return err
 		}
@@ -188,20 +273,148 @@ func (p *Pages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	p.setCookie(w, r.Request, p.cookieName(r.Request), "", 0)
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), "", 0)
 	return outcome{to: "/sign-in"}, nil
 }
 
 // chooseTheme keeps how the pages look in a cookie, so that they come right at once.
-func (p *Pages) chooseTheme(w http.ResponseWriter, r *request) (outcome, error) {
+func (p *signInPages) chooseTheme(w http.ResponseWriter, r *request) (outcome, error) {
 	theme := r.PostForm.Get("theme")
 	switch theme {
 	case "light", "dark":
-		p.setCookie(w, r.Request, themeCookie, theme, 365*24*time.Hour)
+		p.site.setCookie(w, r.Request, themeCookie, theme, 365*24*time.Hour)
 	case "auto":
-		p.setCookie(w, r.Request, themeCookie, "", 0)
+		p.site.setCookie(w, r.Request, themeCookie, "", 0)
 	default:
 		return outcome{}, fault.New(fault.Invalid, "Choose light, dark or automatic.")
 	}
 	return outcome{to: r.PostForm.Get("back")}, nil
+}
+
+// ways are the other ways in, on the page for signing in.
+func (p *signInPages) ways(r *request, to string) (ways html.Group) {
+	if i := p.identity.Issuer; i != nil {
+		ways = append(ways, html.El("p", html.El("a", html.Class("button primary"), html.Href(issuerPath+"?to="+queryEscape(to)), html.Text("Sign in with "+i.Name()))))
+	}
+	if name, account, ok := p.proxied(r.Request); ok {
+		ways = append(ways, html.El("form", html.Attr("method", "post"), html.Attr("action", "/sign-in/proxy"),
+			html.El("p", html.Text("You are "), html.El("strong", html.Text(name)), html.Text(".")),
+			hidden("to", to), button("Continue as "+account.String(), "primary")))
+	}
+	return ways
+}
+
+// proxied returns whom a trusted proxy names.
+func (p *signInPages) proxied(r *http.Request) (name string, a signin.Account, ok bool) {
+	values := r.Header.Values(p.identity.Header)
+	if p.identity.Header == "" || !p.identity.behind(r) || len(values) != 1 {
+		return "", signin.Account{}, false
+	}
+	a, ok = p.identity.People[values[0]]
+	return values[0], a, ok
+}
+
+// proxySignIn begins a session for whom a trusted proxy names.
+func (p *signInPages) proxySignIn(w http.ResponseWriter, r *request) (view, error) {
+	if err := readForm(r.Request); err != nil {
+		return view{}, err
+	}
+	name, _, ok := p.proxied(r.Request)
+	if !ok {
+		return view{}, fault.New(fault.Forbidden, "No proxy that this server trusts says who you are, or SIGN_IN_PEOPLE does not list you.")
+	}
+	if err := p.enter(w, r, name, "proxy"); err != nil {
+		return view{}, err
+	}
+	http.Redirect(w, r.Request, localPath(r.PostForm.Get("to")), http.StatusSeeOther)
+	return view{}, nil
+}
+
+// toIssuer sends a browser to the issuer.
+func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) {
+	if p.identity.Issuer == nil {
+		return view{}, errNoPage
+	}
+	client, now := p.identity.client(r.Request), p.show.now()
+	if wait := p.failed.Wait(client, now); wait > 0 {
+		return view{}, tooMany(w, wait)
+	}
+	address, state, err := p.identity.Issuer.Begin(r.Context(), p.site.url+backPath)
+	if err != nil {
+		p.log.WarnContext(r.Context(), "could not send somebody to the issuer", "err", err)
+		return view{}, err
+	}
+	to := localPath(r.URL.Query().Get("to"))
+	p.site.setCookie(w, r.Request, stateCookie, state.Text()+"|"+url.QueryEscape(to), stateLife)
+	http.Redirect(w, r.Request, address, http.StatusSeeOther)
+	return view{}, nil
+}
+
+// fromIssuer begins a session for whom the issuer names.
+func (p *signInPages) fromIssuer(w http.ResponseWriter, r *request) (view, error) {
+	if p.identity.Issuer == nil {
+		return view{}, errNoPage
+	}
+	client, now := p.identity.client(r.Request), p.show.now()
+	if wait := p.failed.Wait(client, now); wait > 0 {
+		return view{}, tooMany(w, wait)
+	}
+	var state issuer.State
+	to := "/"
+	if c, err := r.Cookie(stateCookie); err == nil {
+		kept, path, _ := strings.Cut(c.Value, "|")
+		state = issuer.ParseState(kept)
+		if path, err = url.QueryUnescape(path); err == nil {
+			to = localPath(path)
+		}
+	}
+	p.site.setCookie(w, r.Request, stateCookie, "", 0) // good once
+	name, err := p.identity.Issuer.Finish(r.Context(), p.site.url+backPath, state, r.URL.Query())
+	if err == nil {
+		err = p.enter(w, r, name, "oidc")
+	}
+	if err != nil {
+		p.log.InfoContext(r.Context(), "somebody was not signed in by the issuer", "err", err)
+		if !fault.Is(err, fault.Unavailable) {
+			p.failed.Take(client, now)
+		}
+		return view{}, err
+	}
+	http.Redirect(w, r.Request, to, http.StatusSeeOther)
+	return view{}, nil
+}
+
+// enter begins a session for somebody by the name that an issuer or a proxy gives.
+func (p *signInPages) enter(w http.ResponseWriter, r *request, name, way string) error {
+	account, ok := p.identity.People[name]
+	if !ok {
+		return fault.Newf(fault.Forbidden, "%s may not sign in here. An owner can add the name to SIGN_IN_PEOPLE.", name)
+	}
+	ctx := r.Context()
+	var token string
+	err := p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
+		token, err = p.beginSession(ctx, tx, account, r.UserAgent(), p.show.now(), namedLife, way)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, namedLife)
+	return nil
+}
+
+// beginSession makes a session for an account that may use the bot.
+func (p *signInPages) beginSession(ctx context.Context, tx *store.Tx, a signin.Account, client string, now time.Time, life time.Duration, way string) (token string, err error) {
+	role, err := p.role(ctx, tx, a)
+	if err == nil && role == sessions.Stranger {
+		err = fault.New(fault.Forbidden, "This account can no longer use the bot.")
+	}
+	if err != nil {
+		return "", err
+	}
+	session, token := signin.NewSession(a, client, now, life)
+	if err := tx.InsertWebSession(ctx, session); err != nil {
+		return "", err
+	}
+	return token, tx.Audit(ctx, sessions.AuditEntry{Actor: a.String(), Action: "web.sign_in", Target: session.ID, Detail: `{"way":"` + way + `"}`})
 }

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/html"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -17,29 +18,25 @@ import (
 // tab is one of the views of a session.
 type tab struct {
 	name, label string // the name is what its address says
-	show        func(p *Pages, r *request, row store.SessionRow) (html.Group, error)
+	show        func(p *sessionPages, r *request, row store.SessionRow) (html.Group, error)
 }
 
 // tabs are all of them; the first one needs no name in the address.
 func tabs() []tab {
 	return []tab{
-		{"", "Transcript", (*Pages).said},
-		{"timeline", "Timeline", (*Pages).timeline},
-		{"changes", "Changes", (*Pages).changes},
-		{"plan", "Plan", (*Pages).plans},
-		{"events", "Events", (*Pages).events},
-		{"cost", "Cost", (*Pages).cost},
+		{"", "Transcript", (*sessionPages).said},
+		{"timeline", "Timeline", (*sessionPages).timeline},
+		{"changes", "Changes", (*sessionPages).changes},
+		{"plan", "Plan", (*sessionPages).plans},
+		{"events", "Events", (*sessionPages).events},
+		{"cost", "Cost", (*sessionPages).cost},
 	}
 }
 
 // session shows a session: what it is, what can be done with it, and one view of it.
-func (p *Pages) session(r *request) (view, error) {
-	ctx, name := r.Context(), r.URL.Query().Get("tab")
-	var row store.SessionRow
-	err := p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		row, err = p.conversationOf(ctx, tx, r, r.PathValue("id"))
-		return err
-	})
+func (p *sessionPages) session(r *request) (view, error) {
+	name := r.URL.Query().Get("tab")
+	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
 	if err != nil {
 		return view{}, err
 	}
@@ -64,15 +61,15 @@ func (p *Pages) session(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{
-		html.El("h1", html.Text(p.title(row.Session))),
-		p.meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, p.head200(row.Model), p.when(row.StartedAt)),
+		html.El("h1", html.Text(p.show.title(row.Session))),
+		meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, p.show.head200(row.Model), p.show.when(row.StartedAt)),
 		p.sessionActions(r, row),
 	}
 	if row.Error != "" && r.owner() { // its text is for operators
-		body = append(body, html.El("p", html.Class("problem"), html.Text(p.head200(row.Error))))
+		body = append(body, html.El("p", html.Class("problem"), html.Text(p.show.head200(row.Error))))
 	}
 	body = append(body, html.El("nav", html.Class("views"), html.Attr("aria-label", "Session"), html.El("ul", links)), content)
-	title, badge := p.title(row.Session), ""
+	title, badge := p.show.title(row.Session), ""
 	if name != "" {
 		title = chosen.label + ": " + title
 	}
@@ -99,11 +96,9 @@ const (
 
 // plans shows the plans that a session made, and the one that it began with, as they
 // stand and as they were.
-func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
-	var list []plan.Plan
-	err = p.Storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
-		return err
+func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]plan.Plan, error) {
+		return tx.SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
 	})
 	if err != nil {
 		return nil, err
@@ -122,12 +117,12 @@ func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err er
 	number := int64(0)
 	for _, pl := range list[:min(len(list), maxVersions)] {
 		if pl.Number == number {
-			earlier = append(earlier, p.planVersion(pl, "h3"))
+			earlier = append(earlier, p.show.planVersion(pl, "h3"))
 			continue
 		}
 		flush()
 		number = pl.Number
-		body = append(body, p.planVersion(pl, "h2"))
+		body = append(body, p.show.planVersion(pl, "h2"))
 		if pl.State == plan.Proposed || pl.State == plan.Approved {
 			body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/approvals#"+pl.Name()), html.Text("Decide on the plan"))))
 		}
@@ -139,7 +134,6 @@ func (p *Pages) plans(r *request, row store.SessionRow) (body html.Group, err er
 	return body, nil
 }
 
-// planVersion is one version of a plan.
 // executedPlan returns the number of the plan that the first request of a session names,
 // such as "/execute p-3", or 0.
 func executedPlan(request string) int64 {
@@ -151,16 +145,17 @@ func executedPlan(request string) int64 {
 	return n
 }
 
-func (p *Pages) planVersion(pl plan.Plan, heading string) html.Node {
-	about := []any{planState(pl, p.Now()), "asked for by " + pl.Requester, "written by " + pl.Author, p.when(pl.CreatedAt)}
+// planVersion is one version of a plan.
+func (re *renderer) planVersion(pl plan.Plan, heading string) html.Node {
+	about := []any{planState(pl, re.now()), "asked for by " + pl.Requester, "written by " + pl.Author, re.when(pl.CreatedAt)}
 	if pl.DecidedBy != "" {
-		about = append(about, html.Group{html.Text("decided by " + pl.DecidedBy + " "), p.when(pl.DecidedAt)})
+		about = append(about, html.Group{html.Text("decided by " + pl.DecidedBy + " "), re.when(pl.DecidedAt)})
 	}
 	return html.El("section",
-		html.El(heading, html.Textf("%s, version %d: %s", pl.Name(), pl.Version, p.head200(pl.Goal))),
-		p.meta(about...),
-		html.If(pl.Note != "", html.El("p", html.Text("Note: "+p.head200(pl.Note)))),
-		p.bounded(pl.Text, maxPlan, p.markdown.Markdown))
+		html.El(heading, html.Textf("%s, version %d: %s", pl.Name(), pl.Version, re.head200(pl.Goal))),
+		meta(about...),
+		html.If(pl.Note != "", html.El("p", html.Text("Note: "+re.head200(pl.Note)))),
+		re.bounded(pl.Text, maxPlan, re.markdown.Markdown))
 }
 
 func planState(pl plan.Plan, now time.Time) html.Node {
@@ -184,4 +179,53 @@ func planState(pl plan.Plan, now time.Time) html.Node {
 	case plan.Expired:
 	}
 	return state("muted", "○", "expired")
+}
+
+const maxCosts = 200 // rows of a session
+
+// cost shows what a session used, turn by turn and model by model.
+func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error) {
+	var list []store.TurnUsage
+	var sum spend.Sum
+	ctx := r.Context()
+	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if sum, err = tx.SumUsage(ctx, store.UsageFilter{SessionID: of.ID}); err != nil {
+			return err
+		}
+		list, err = tx.SessionUsage(ctx, of.ID, maxCosts+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return html.Group{empty(html.Text("Nothing was used here yet. Each turn is here with its model, its tokens and, where the price of the model is known, what it cost."))}, nil
+	}
+	more := len(list) > maxCosts
+	body := html.Group{
+		html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)),
+		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of these cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
+			model := u.Model
+			if model == "" {
+				model = u.Assistant
+			}
+			return row(p.show.when(u.At), html.Text(p.show.head200(u.Actor)), html.Text(p.show.head200(model)), html.Textf("%d", u.Requests),
+				html.Textf("%d", u.Input), html.Textf("%d", u.Cached), html.Textf("%d", u.Output), html.Text(costText(u)))
+		})),
+	}
+	if more {
+		body = append(body, html.El("p", html.Class("muted"), html.Textf("The newest %d rows are shown; the sum is of all.", maxCosts)))
+	}
+	return body, nil
+}
+
+// costText is what is known of a price.
+func costText(u store.TurnUsage) string {
+	switch {
+	case u.Micros == 0 && u.Unpriced > 0:
+		return "no price data"
+	case u.Unpriced > 0:
+		return spend.Dollars(u.Micros) + " and tokens without price data"
+	}
+	return spend.Dollars(u.Micros)
 }

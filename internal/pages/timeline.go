@@ -18,15 +18,15 @@ const (
 
 // timeline shows where the time of a session went: run by run, the last ones first, what
 // the model, the tools and people took.
-func (p *Pages) timeline(r *request, row store.SessionRow) (body html.Group, err error) {
+func (p *sessionPages) timeline(r *request, row store.SessionRow) (body html.Group, err error) {
 	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
 	}
 	var runs []sessions.Run
 	var spans []store.Span
-	ctx, now := r.Context(), p.Now()
-	err = p.Storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	ctx, now := r.Context(), p.show.now()
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if runs, err = tx.RunsBefore(ctx, row.ID, before, runsPage+1); err != nil || len(runs) == 0 {
 			return err
 		}
@@ -118,7 +118,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // runTimeline shows one run.
-func (p *Pages) runTimeline(run sessions.Run, spans []store.Span, now time.Time) html.Node {
+func (p *sessionPages) runTimeline(run sessions.Run, spans []store.Span, now time.Time) html.Node {
 	word := string(run.Status)
 	if run.Waiting {
 		word = "waiting"
@@ -132,10 +132,10 @@ func (p *Pages) runTimeline(run sessions.Run, spans []store.Span, now time.Time)
 	if run.Duration != nil {
 		about = append(about, clock(*run.Duration)+" at work")
 	}
-	about = append(about, p.head200(run.Model), fmt.Sprintf("%d tokens in, %d out", run.InputTokens, run.OutputTokens), p.when(begin))
+	about = append(about, p.show.head200(run.Model), fmt.Sprintf("%d tokens in, %d out", run.InputTokens, run.OutputTokens), p.show.when(begin))
 	bars := waterfall(spans, run, now)
 	most := min(len(bars), maxBars)
-	parts := html.Group{html.El("h2", html.Textf("Run %d", run.Number)), p.meta(about...)}
+	parts := html.Group{html.El("h2", html.Textf("Run %d", run.Number)), meta(about...)}
 	if most == 0 {
 		return append(parts, html.El("p", html.Class("muted"), html.Text("Nothing is on record of what took time in it.")))
 	}
@@ -149,13 +149,13 @@ func (p *Pages) runTimeline(run sessions.Run, spans []store.Span, now time.Time)
 }
 
 // barLine is a line of a waterfall: in words, and as a bar.
-func (p *Pages) barLine(b bar, begin, end time.Time) html.Node {
+func (p *sessionPages) barLine(b bar, begin, end time.Time) html.Node {
 	what := map[string]string{string(store.SpanModel): "Model ", string(store.SpanTool): "Tool ", string(store.SpanWait): "Waiting for "}[b.kind]
 	took := short(b.end.Sub(b.begin))
 	if b.goesOn {
 		took += ", goes on"
 	}
-	return row(html.Group{html.Text(what), html.El("code", html.Text(p.head200(b.name))), html.If(b.failed, html.Text(" ✖ failed"))},
+	return row(html.Group{html.Text(what), html.El("code", html.Text(p.show.head200(b.name))), html.If(b.failed, html.Text(" ✖ failed"))},
 		html.Text(short(b.begin.Sub(begin))), html.Text(took), drawn(b, begin, end))
 }
 
