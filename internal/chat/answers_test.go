@@ -123,7 +123,7 @@ func TestStatusLeadsToTheSession(t *testing.T) {
 			}
 			return reply.Text
 		}
-		r.h.config.Pages = "https://bot.example.com"
+		r.h.overview.pages = "https://bot.example.com"
 		if text := said(); strings.Contains(text, "Open") {
 			t.Errorf("without a session:\n%s", text)
 		}
@@ -135,7 +135,7 @@ func TestStatusLeadsToTheSession(t *testing.T) {
 		if text := said(); !strings.Contains(text, " old, [Open](https://bot.example.com/sessions/"+s.ID+")\n") {
 			t.Errorf("with a session:\n%s", text)
 		}
-		r.h.config.Pages = ""
+		r.h.overview.pages = ""
 		if text := said(); !strings.Contains(text, " old\n") || strings.Contains(text, "Open") {
 			t.Errorf("without pages:\n%s", text)
 		}

@@ -12,7 +12,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) forgetCommand() command.Command {
+func (me *memories) forgetCommand() command.Command {
 	return command.Command{
 		Name:    "forget",
 		Usage:   "forget <n|all>",
@@ -20,35 +20,35 @@ func (h *Handler) forgetCommand() command.Command {
 		Example: "forget 3",
 		Reading: command.ReadingAside,
 		Needs:   command.Memory,
-		Run:     h.runForget,
+		Run:     me.runForget,
 	}
 }
 
-func (h *Handler) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
 	what := strings.ToLower(strings.Join(r.Call.Args, " "))
 	if what == "all" || what == "all yes" {
-		return h.forgetAll(ctx, r, what == "all yes")
+		return me.forgetAll(ctx, r, what == "all yes")
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
 	if err != nil || number <= 0 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a memory by number: `/forget 3`. `/memory` lists them; `/forget all` deletes all.")
 	}
-	if err := h.config.Memory.Forget(ctx, r.Actor(), number); err != nil {
+	if err := me.memory.Forget(ctx, r.Actor(), number); err != nil {
 		return command.Reply{}, err
 	}
 	return reply("Deleted memory %d.", number)
 }
 
-func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
+func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
 	var n int64
-	do := h.store.InTx
+	do := me.store.InTx
 	if !sure {
-		do = h.store.InRead
+		do = me.store.InRead
 	}
 	err := do(ctx, func(tx *store.Tx) error {
 		var err error
 		if !sure {
-			n, err = tx.CountMemories(ctx, r.Actor(), h.now())
+			n, err = tx.CountMemories(ctx, r.Actor(), me.now())
 			return err
 		}
 		if n, err = tx.ForgetMemories(ctx, r.Actor()); err != nil {

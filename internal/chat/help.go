@@ -79,7 +79,7 @@ func longHelp(offered []command.Command, prefix string) string {
 
 // commandFiles returns the commands that the codebase of a conversation brings.
 func (h *Handler) commandFiles(ctx context.Context, conv sessions.Conversation) (files map[string]sessions.CommandDef, err error) {
-	if h.config.Work == nil || conv.CodebaseID == "" {
+	if !h.has[command.Repositories] || conv.CodebaseID == "" {
 		return nil, nil
 	}
 	err = h.store.InRead(ctx, func(tx *store.Tx) error {
