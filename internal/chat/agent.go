@@ -39,12 +39,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 	if err != nil {
 		return command.Reply{}, err
 	}
-	var p profile.Profile
-	err = pf.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		p, err = tx.FindAgent(ctx, ref)
-		return err
-	})
+	p, err := within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.FindAgent(ctx, ref) })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -52,12 +47,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 }
 
 func (pf *preferences) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
-	var all []profile.Profile
-	err := pf.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.ListAgents(ctx, "")
-		return err
-	})
+	all, err := within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -92,13 +82,12 @@ func (pf *preferences) switchTo(ctx context.Context, r command.Request, p *profi
 	if p != nil {
 		id, title = p.ID, p.Title()
 	}
-	var was switched
-	err := pf.store.InTx(ctx, func(tx *store.Tx) (err error) {
-		was, err = switchProfile(ctx, tx, r, id, p)
+	was, err := within(ctx, pf.store.InTx, func(tx *store.Tx) (switched, error) {
+		was, err := switchProfile(ctx, tx, r, id, p)
 		if err != nil || was.same {
-			return err
+			return was, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: was.conversation, Target: title})
+		return was, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: was.conversation, Target: title})
 	})
 	if err != nil {
 		return command.Reply{}, err

@@ -47,16 +47,14 @@ func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.R
 	if len(r.Call.Args) > 0 {
 		return command.Reply{}, fault.New(fault.Invalid, "`/allow` lists the always-allow rules, `/allow revoke 3` removes one. To add one, use the button under an approval.")
 	}
-	var rules []approval.Rule
-	err := de.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		rules, err = tx.Rules(ctx, r.Conv.CodebaseID)
+	rules, err := within(ctx, de.store.InRead, func(tx *store.Tx) ([]approval.Rule, error) {
+		rules, err := tx.Rules(ctx, r.Conv.CodebaseID)
 		for i := range rules {
 			if err == nil {
 				rules[i].CreatedBy, err = nameOf(ctx, tx, rules[i].CreatedBy)
 			}
 		}
-		return err
+		return rules, err
 	})
 	if err != nil || len(rules) == 0 {
 		return command.Reply{Text: "No always-allow rules here yet."}, err

@@ -20,11 +20,8 @@ func (de *decisions) denyCommand() command.Command {
 }
 
 func (de *decisions) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
-	if namesApproval(r) {
-		return de.decideApproval(ctx, r, approval.Deny)
-	}
 	if len(r.Call.Args) > 0 && strings.HasPrefix(strings.ToLower(r.Call.Args[0]), "a-") {
-		return de.decideApproval(ctx, r, approval.Deny) // it says what is wrong with the name
+		return de.decideApproval(ctx, r, approval.Deny) // it also says what is wrong with the name
 	}
 	asked, _, err := de.openQuestions(ctx, r)
 	switch {

@@ -7,7 +7,6 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/wording"
 )
 
@@ -41,8 +40,7 @@ func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	_, files := br.platforms[r.Conv.Key.Platform].(platform.Filer)
-	return diffReply(tree.Branch, changes, files && !r.Entry.In.Aside()), nil
+	return diffReply(tree.Branch, changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.

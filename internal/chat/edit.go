@@ -35,12 +35,7 @@ func (de *decisions) runEdit(ctx context.Context, r command.Request) (command.Re
 // says what to type.
 func (de *decisions) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.Number)
-	var p plan.Plan
-	err := de.store.InTx(ctx, func(tx *store.Tx) error { // Plan locks
-		var err error
-		p, err = tx.Plan(ctx, b.Number)
-		return err
-	})
+	p, err := within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Plan(ctx, b.Number) }) // Plan locks
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -40,31 +40,27 @@ func (me *memories) runForget(ctx context.Context, r command.Request) (command.R
 }
 
 func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
-	var n int64
 	do := me.store.InTx
 	if !sure {
 		do = me.store.InRead
 	}
-	err := do(ctx, func(tx *store.Tx) error {
-		var err error
+	n, err := within(ctx, do, func(tx *store.Tx) (int64, error) {
 		if !sure {
-			n, err = tx.CountMemories(ctx, r.Actor(), me.now())
-			return err
+			return tx.CountMemories(ctx, r.Actor(), me.now())
 		}
-		if n, err = tx.ForgetMemories(ctx, r.Actor()); err != nil {
-			return err
+		n, err := tx.ForgetMemories(ctx, r.Actor())
+		if err != nil {
+			return 0, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
+		return n, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
 	})
 	switch {
 	case err != nil:
 		return command.Reply{}, err
-	case sure && n == 0:
+	case n == 0:
 		return reply("No memories about you.")
 	case sure:
 		return reply("Deleted all %s.", wording.Count(int(n), "memory", "memories"))
-	case n == 0:
-		return reply("No memories about you.")
 	}
 	return reply("This permanently deletes all memories about you (%d). To confirm: `/forget all yes`.", n)
 }

@@ -35,18 +35,15 @@ func (tu *turns) runFull(ctx context.Context, r command.Request) (command.Reply,
 	if err != nil {
 		return command.Reply{}, err
 	}
-	text := ""
-	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
+	text, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (string, error) {
 		if seq > 0 {
-			text, err = answerTo(ctx, tx, r.Conv.ID, seq)
-			return err
+			return answerTo(ctx, tx, r.Conv.ID, seq)
 		}
 		session, ok, err := tx.ActiveSession(ctx, r.Conv.ID)
 		if err != nil || !ok {
-			return err
+			return "", err
 		}
-		text, err = lastAnswer(ctx, tx, session.ID)
-		return err
+		return lastAnswer(ctx, tx, session.ID)
 	})
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last answer: %w", err)

@@ -64,13 +64,12 @@ func (me *memories) runLink(ctx context.Context, r command.Request) (command.Rep
 // only. Shown again after a crash it is another code.
 func (me *memories) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	code, now := rand.Text(), me.now()
-	var accounts []memory.Account
-	err := me.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		if accounts, err = tx.Accounts(ctx, r.Actor()); err != nil {
-			return err
+	accounts, err := within(ctx, me.store.InTx, func(tx *store.Tx) ([]memory.Account, error) {
+		accounts, err := tx.Accounts(ctx, r.Actor())
+		if err != nil {
+			return nil, err
 		}
-		return tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
+		return accounts, tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -121,12 +120,7 @@ type linkUse struct {
 }
 
 func (me *memories) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
-	var u linkUse
-	err := me.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		u, err = me.join(ctx, tx, r)
-		return err
-	})
+	u, err := within(ctx, me.store.InTx, func(tx *store.Tx) (linkUse, error) { return me.join(ctx, tx, r) })
 	switch {
 	case err != nil:
 		return command.Reply{}, err

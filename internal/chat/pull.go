@@ -111,7 +111,7 @@ func (br *branches) pullTitle(ctx context.Context, r command.Request, about *mes
 		first, _, _ := strings.Cut(title, "\n")
 		return wording.Cut(first, 200)
 	}
-	if session, ok := br.active(ctx, r.Conv.ID); ok && strings.TrimSpace(session.UserPrompt) != "" {
+	if session := br.active(ctx, r.Conv.ID); strings.TrimSpace(session.UserPrompt) != "" {
 		first, _, _ := strings.Cut(strings.TrimSpace(session.UserPrompt), "\n")
 		return wording.Cut(first, 72)
 	}
@@ -121,20 +121,20 @@ func (br *branches) pullTitle(ctx context.Context, r command.Request, about *mes
 	return "Changes of this conversation"
 }
 
-func (br *branches) active(ctx context.Context, conversationID string) (session sessions.Session, ok bool) {
-	err := br.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		session, ok, err = tx.ActiveSession(ctx, conversationID)
-		return err
+// active returns the active session of a conversation; an empty one if it cannot be read.
+func (br *branches) active(ctx context.Context, conversationID string) sessions.Session {
+	s, _ := within(ctx, br.store.InRead, func(tx *store.Tx) (sessions.Session, error) {
+		s, _, err := tx.ActiveSession(ctx, conversationID)
+		return s, err
 	})
-	return session, ok && err == nil
+	return s
 }
 
 // pullBody says what the request is about: the last answer, what changed, and
 // what it closes.
 func (br *branches) pullBody(ctx context.Context, r command.Request, tree codebase.Tree, about *messages.Repository) string {
 	var b strings.Builder
-	if session, ok := br.active(ctx, r.Conv.ID); ok && session.Result != "" {
+	if session := br.active(ctx, r.Conv.ID); session.Result != "" {
 		b.WriteString(session.Result + "\n\n")
 	}
 	if changes, err := br.space.Diff(ctx, tree); err == nil && changes.Stat != "" {

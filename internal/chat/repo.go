@@ -33,12 +33,7 @@ func (re *repositories) runRepo(ctx context.Context, r command.Request) (command
 	if len(r.Call.Args) == 0 {
 		return re.runRepos(ctx, r)
 	}
-	var all []sessions.Codebase
-	err := re.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.Codebases(ctx)
-		return err
-	})
+	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}

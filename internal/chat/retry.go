@@ -39,12 +39,7 @@ func (tu *turns) runRetry(ctx context.Context, r command.Request) (command.Reply
 	if t.entry == "" {
 		return command.Reply{Text: "There is nothing to retry here."}, nil
 	}
-	var before sessions.Entry
-	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		before, err = tx.Entry(ctx, t.entry)
-		return err
-	})
+	before, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Entry(ctx, t.entry) })
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}

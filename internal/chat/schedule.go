@@ -101,16 +101,16 @@ func mayStand(p *profile.Profile, prefix string) error {
 }
 
 func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
-	ended := false
-	err := sc.store.InTx(ctx, func(tx *store.Tx) error {
+	ended, err := within(ctx, sc.store.InTx, func(tx *store.Tx) (bool, error) {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
-			return err
+			return false, err
 		}
-		if ended, err = tx.EndSchedule(ctx, conv.ID); err != nil || !ended {
-			return err
+		ended, err := tx.EndSchedule(ctx, conv.ID)
+		if err != nil || !ended {
+			return false, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
+		return true, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -122,15 +122,12 @@ func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (comman
 }
 
 func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
-	var line string
-	err := sc.store.InRead(ctx, func(tx *store.Tx) error {
-		line = ""
+	line, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (string, error) {
 		s, ok, err := tx.Schedule(ctx, r.Conv.ID)
 		if err != nil || !ok {
-			return err
+			return "", err
 		}
-		line, err = scheduleLine(ctx, tx, s)
-		return err
+		return scheduleLine(ctx, tx, s)
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -145,12 +142,10 @@ func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (comma
 // listSchedules shows all standing tasks to an owner; to anybody else those that
 // they switched on themselves.
 func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
-	var lines []string
-	err := sc.store.InRead(ctx, func(tx *store.Tx) error {
-		lines = nil
+	lines, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
 		all, err := tx.Schedules(ctx, maxSchedules)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, s := range all {
 			if r.Role != sessions.Owner && s.CreatedBy != r.Actor() && s.ConversationID != r.Conv.ID {
@@ -158,19 +153,19 @@ func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (comm
 			}
 			line, err := scheduleLine(ctx, tx, s)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			where := "here"
 			if s.ConversationID != r.Conv.ID {
 				conv, err := tx.Conversation(ctx, s.ConversationID)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				where = "in " + conv.Key.String()
 			}
 			lines = append(lines, fmt.Sprintf("- %s, %s", where, line))
 		}
-		return nil
+		return lines, nil
 	})
 	if err != nil {
 		return command.Reply{}, err

@@ -9,7 +9,6 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -145,10 +144,4 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, errFull
 	}
 	return l.text.Write(p)
-}
-
-// postsFiles reports whether a platform can show files.
-func (hi *history) postsFiles(p messages.Platform) bool {
-	_, ok := hi.platforms[p].(platform.Filer)
-	return ok
 }

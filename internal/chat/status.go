@@ -202,11 +202,9 @@ func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversati
 // branchOf returns the branch of a conversation that has worked in its worktree
 // already, or nothing.
 func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) string {
-	worked := false
-	err := ov.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		_, worked, err = tx.LastCheckpoint(ctx, conv.ID)
-		return err
+	worked, err := within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
+		_, worked, err := tx.LastCheckpoint(ctx, conv.ID)
+		return worked, err
 	})
 	if err != nil || !worked {
 		return ""

@@ -51,14 +51,10 @@ func (de *decisions) which(r command.Request, verb string, asked []approval.Appr
 	for _, a := range asked {
 		fmt.Fprintf(&b, "- **%s** %s\n", a.Name(), a.Question())
 	}
-	name := ""
-	if len(asked) > 0 {
-		name = asked[0].Name()
-	}
 	if planned != "" {
 		fmt.Fprintf(&b, "- **%s** the plan\n", planned)
 	}
-	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", de.prefix(r.Conv.Key), verb, name)
+	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", de.prefix(r.Conv.Key), verb, asked[0].Name())
 	return command.Reply{Text: b.String()}, nil
 }
 
