@@ -13,58 +13,48 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) agentCommand() command.Command {
+func (pf *preferences) agentCommand() command.Command {
 	return command.Command{
 		Name:    "agent",
 		Usage:   "agent [name|default]",
 		Summary: "show or choose the agent profile",
 		Example: "agent reviewer",
 		Lane:    command.Ahead,
-		Run:     h.runAgent,
+		Run:     pf.runAgent,
 	}
 }
 
 // runAgent shows the profiles, or has the conversation use another one.
-func (h *Handler) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
-	prefix := h.prefix(r.Conv.Key)
+func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command.Reply, error) {
+	prefix := pf.prefix(r.Conv.Key)
 	switch {
 	case len(r.Call.Args) == 0:
-		return h.listAgents(ctx, r)
+		return pf.listAgents(ctx, r)
 	case len(r.Call.Args) > 1:
 		return command.Reply{}, fault.Newf(fault.Invalid, "Specify one profile: `%sagent reviewer`. `%sagent` lists them.", prefix, prefix)
 	case strings.EqualFold(r.Call.Args[0], profile.Default):
-		return h.switchTo(ctx, r, nil)
+		return pf.switchTo(ctx, r, nil)
 	}
 	ref, err := profile.ParseRef(r.Call.Args[0])
 	if err != nil {
 		return command.Reply{}, err
 	}
-	var p profile.Profile
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		p, err = tx.FindAgent(ctx, ref)
-		return err
-	})
+	p, err := within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.FindAgent(ctx, ref) })
 	if err != nil {
 		return command.Reply{}, err
 	}
-	return h.switchTo(ctx, r, &p)
+	return pf.switchTo(ctx, r, &p)
 }
 
-func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
-	var all []profile.Profile
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.ListAgents(ctx, "")
-		return err
-	})
+func (pf *preferences) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
+	all, err := within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
 	if err != nil {
 		return command.Reply{}, err
 	}
 	if len(all) == 0 {
 		return command.Reply{Text: "There are no profiles yet, so the default is used. An operator can create one with `bot agent create`."}, nil
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := pf.prefix(r.Conv.Key)
 	var b strings.Builder
 	b.WriteString("Profiles:\n\n")
 	line := func(used bool, name, about string) {
@@ -87,18 +77,17 @@ func (h *Handler) listAgents(ctx context.Context, r command.Request) (command.Re
 
 // switchTo has a conversation use a profile, nil for the default. Its session ends
 // as by a reset. A repeat after a crash does not end a session that began since.
-func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Profile) (command.Reply, error) {
+func (pf *preferences) switchTo(ctx context.Context, r command.Request, p *profile.Profile) (command.Reply, error) {
 	id, title := "", profile.Default
 	if p != nil {
 		id, title = p.ID, p.Title()
 	}
-	var was switched
-	err := h.store.InTx(ctx, func(tx *store.Tx) (err error) {
-		was, err = switchProfile(ctx, tx, r, id, p)
+	was, err := within(ctx, pf.store.InTx, func(tx *store.Tx) (switched, error) {
+		was, err := switchProfile(ctx, tx, r, id, p)
 		if err != nil || was.same {
-			return err
+			return was, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: was.conversation, Target: title})
+		return was, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "settings.agent", ConversationID: was.conversation, Target: title})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -110,16 +99,16 @@ func (h *Handler) switchTo(ctx context.Context, r command.Request, p *profile.Pr
 	if was.ended {
 		text += " The previous session ended; nothing is deleted."
 	}
-	if _, runs := h.engine.Running(r.Conv.ID); runs {
+	if _, runs := pf.engine.Running(r.Conv.ID); runs {
 		text += " The running turn finishes as it started."
 	}
 	if was.unscheduled {
 		text += " The previous profile's standing task is off."
 	}
 	if p != nil && p.Interval > 0 {
-		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), h.prefix(r.Conv.Key))
+		text += fmt.Sprintf(" It has a standing task, %s: `%sschedule on` runs it here.", p.Often(), pf.prefix(r.Conv.Key))
 	}
-	if problem := h.engine.ModelProblem(p, r.Conv); problem != "" {
+	if problem := pf.engine.ModelProblem(p, r.Conv); problem != "" {
 		text += " ⚠ But " + problem
 	}
 	return command.Reply{Text: text}, nil

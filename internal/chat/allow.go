@@ -13,18 +13,18 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) allowCommand() command.Command {
+func (de *decisions) allowCommand() command.Command {
 	return command.Command{
 		Name:    "allow",
 		Usage:   "allow [revoke n]",
 		Summary: "list or revoke always-allow rules",
 		Example: "allow revoke 2",
-		Run:     h.runAllow,
+		Run:     de.runAllow,
 	}
 }
 
 // runAllow lists and revokes what is always allowed in the codebase.
-func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Reply, error) {
+func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.Reply, error) {
 	if r.Conv.CodebaseID == "" {
 		return command.Reply{Text: "There is no repository here, so there are no always-allow rules."}, nil
 	}
@@ -33,7 +33,7 @@ func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Repl
 		if err != nil {
 			return command.Reply{}, fault.New(fault.Invalid, "Specify a rule by number: `/allow revoke 3`.")
 		}
-		err = h.store.InTx(ctx, func(tx *store.Tx) error {
+		err = de.store.InTx(ctx, func(tx *store.Tx) error {
 			if err := tx.DeleteRule(ctx, r.Conv.CodebaseID, id); err != nil {
 				return err
 			}
@@ -47,16 +47,14 @@ func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Repl
 	if len(r.Call.Args) > 0 {
 		return command.Reply{}, fault.New(fault.Invalid, "`/allow` lists the always-allow rules, `/allow revoke 3` removes one. To add one, use the button under an approval.")
 	}
-	var rules []approval.Rule
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		rules, err = tx.Rules(ctx, r.Conv.CodebaseID)
+	rules, err := within(ctx, de.store.InRead, func(tx *store.Tx) ([]approval.Rule, error) {
+		rules, err := tx.Rules(ctx, r.Conv.CodebaseID)
 		for i := range rules {
 			if err == nil {
 				rules[i].CreatedBy, err = nameOf(ctx, tx, rules[i].CreatedBy)
 			}
 		}
-		return err
+		return rules, err
 	})
 	if err != nil || len(rules) == 0 {
 		return command.Reply{Text: "No always-allow rules here yet."}, err
@@ -66,6 +64,6 @@ func (h *Handler) runAllow(ctx context.Context, r command.Request) (command.Repl
 	for _, rule := range rules {
 		fmt.Fprintf(&b, "- %d: %s `%s` (by %s)\n", rule.ID, rule.Tool, strings.ReplaceAll(rule.Rule, "`", "'"), rule.CreatedBy)
 	}
-	fmt.Fprintf(&b, "\n`%sallow revoke <number>` removes one.", h.prefix(r.Conv.Key))
+	fmt.Fprintf(&b, "\n`%sallow revoke <number>` removes one.", de.prefix(r.Conv.Key))
 	return command.Reply{Text: b.String()}, nil
 }

@@ -123,7 +123,7 @@ func TestStatusLeadsToTheSession(t *testing.T) {
 			}
 			return reply.Text
 		}
-		r.h.config.Pages = "https://bot.example.com"
+		r.h.overview.pages = "https://bot.example.com"
 		if text := said(); strings.Contains(text, "Open") {
 			t.Errorf("without a session:\n%s", text)
 		}
@@ -135,7 +135,7 @@ func TestStatusLeadsToTheSession(t *testing.T) {
 		if text := said(); !strings.Contains(text, " old, [Open](https://bot.example.com/sessions/"+s.ID+")\n") {
 			t.Errorf("with a session:\n%s", text)
 		}
-		r.h.config.Pages = ""
+		r.h.overview.pages = ""
 		if text := said(); !strings.Contains(text, " old\n") || strings.Contains(text, "Open") {
 			t.Errorf("without pages:\n%s", text)
 		}
@@ -187,13 +187,19 @@ func TestAnswers(t *testing.T) {
 			{"/cost", sessions.User, "Limits: "},
 			{"/cost week by model", sessions.User, "No usage by you"},
 			{"/cost by mood", sessions.User, "mood"},
+			{"/cost week month", sessions.User, "Use one period and one grouping"},
 			{"/sessions", sessions.User, "There are no sessions here yet"},
 			{"/sessions show", sessions.User, "Specify a"},
+			{"/sessions show 9", sessions.User, "There is no session \"9\" here."},
+			{"/sessions show 00000000", sessions.User, "There is no session \"00000000\" here."},
+			{"/sessions before 9", sessions.User, "There is no session \"9\" here."},
+			{"/sessions nothing like it", sessions.User, "No messages here contain all of these words."},
 			{"/fork", sessions.User, "There is no session here to fork"},
 			{"/fork four", sessions.User, "Specify how many messages to keep"},
 			{"/fork thread", sessions.User, "Cannot open a thread or topic"},
 			{"/handoff", sessions.User, "No other assistant is configured"},
 			{"/handoff codex", sessions.User, "Install codex."},
+			{"/handoff nobody", sessions.User, "There is no assistant \"nobody\" here."},
 			{"/handoff demo", sessions.User, "demo is already in use here."},
 			{"/new", sessions.User, "Your next message starts a new session."},
 		} {

@@ -11,26 +11,26 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) approvalsCommand() command.Command {
+func (de *decisions) approvalsCommand() command.Command {
 	return command.Command{
 		Name:    "approvals",
 		Usage:   "approvals",
 		Summary: "list pending approvals",
 		Example: "approvals",
 		Reading: command.ReadingAnywhere,
-		Run:     h.runApprovals,
+		Run:     de.runApprovals,
 	}
 }
 
 // runApprovals lists what waits for a decision: here, and everywhere for owners.
-func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
+func (de *decisions) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
 	where := r.Conv.ID
 	if r.Role == sessions.Owner {
 		where = ""
 	}
 	var list []approval.Approval
 	var names []string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := de.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		names = nil
 		if list, err = tx.WaitingApprovals(ctx, where, 50); err != nil {
@@ -60,7 +60,7 @@ func (h *Handler) runApprovals(ctx context.Context, r command.Request) (command.
 		}
 		fmt.Fprintf(&b, "- **%s** %s (for %s%s)\n", a.Name(), a.Question(), names[i], elsewhere)
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := de.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
 	return command.Reply{Text: b.String()}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func (h *Handler) approveCommand() command.Command {
+func (de *decisions) approveCommand() command.Command {
 	return command.Command{
 		Name:    "approve",
 		Usage:   "approve [name] [note]",
@@ -18,34 +18,34 @@ func (h *Handler) approveCommand() command.Command {
 		Rank:    11,
 		Details: "`approve` alone approves the only thing waiting here. `approve a-7` approves that request; `approve a-7 always` also allows the same from now on.",
 		Menu:    true,
-		Run:     h.runApprove,
+		Run:     de.runApprove,
 	}
 }
 
-func (h *Handler) runApprove(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.decideAny(ctx, r, approval.Once, plan.Approve)
+func (de *decisions) runApprove(ctx context.Context, r command.Request) (command.Reply, error) {
+	return de.decideAny(ctx, r, approval.Once, plan.Approve)
 }
 
 // decideAny decides on what the first argument names. Without a name it is the one
 // question that waits here, else the plan; where there are several, it asks which.
-func (h *Handler) decideAny(ctx context.Context, r command.Request, on approval.Decision, onPlan plan.Decision) (command.Reply, error) {
+func (de *decisions) decideAny(ctx context.Context, r command.Request, on approval.Decision, onPlan plan.Decision) (command.Reply, error) {
 	if namesApproval(r) {
-		return h.decideApproval(ctx, r, on)
+		return de.decideApproval(ctx, r, on)
 	}
 	v := planVerdict(r, onPlan)
 	if len(v.args) > 0 {
-		return h.decide(ctx, r, v)
+		return de.decide(ctx, r, v)
 	}
-	asked, planned, err := h.openQuestions(ctx, r)
+	asked, planned, err := de.openQuestions(ctx, r)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
 	case len(asked) == 0:
-		return h.decide(ctx, r, v)
+		return de.decide(ctx, r, v)
 	case len(asked) > 1, planned != "":
-		return h.which(r, r.Call.Name, asked, planned)
+		return de.which(r, r.Call.Name, asked, planned)
 	}
-	return h.decideOn(ctx, r, asked[0].Number, on, r.Call.Rest)
+	return de.decideOn(ctx, r, asked[0].Number, on, r.Call.Rest)
 }
 
 // namesApproval reports whether the first argument is the name of a question about a

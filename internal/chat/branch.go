@@ -7,7 +7,7 @@ import (
 	"remote-agent/internal/command"
 )
 
-func (h *Handler) branchCommand() command.Command {
+func (br *branches) branchCommand() command.Command {
 	return command.Command{
 		Name:    "branch",
 		Usage:   "branch",
@@ -15,16 +15,16 @@ func (h *Handler) branchCommand() command.Command {
 		Example: "branch",
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
-		Run:     h.runBranch,
+		Run:     br.runBranch,
 	}
 }
 
-func (h *Handler) runBranch(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, tree, err := h.config.Work.Worktree(ctx, r.Conv)
+func (br *branches) runBranch(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, tree, err := br.work.Worktree(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
-	head, err := h.space.Head(ctx, tree)
+	head, err := br.space.Head(ctx, tree)
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the branch: %w", err)
 	}

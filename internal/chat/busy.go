@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -21,17 +20,17 @@ const (
 
 // busy is the fault.Conflict of a command that needs a conversation at rest; then says
 // what it would have done.
-func (h *Handler) busy(r command.Request, then string) error {
+func busy(prefix, then string) error {
 	return &fault.Error{Kind: fault.Conflict, Err: sessions.ErrBusy, Public: fmt.Sprintf(
-		"Something is still running or queued here. Send `%sstop`, or wait for it, and then %s.", h.prefix(r.Conv.Key), then)}
+		"Something is still running or queued here. Send `%sstop`, or wait for it, and then %s.", prefix, then)}
 }
 
 // whenIdle runs fn in a transaction, and again for a moment while the conversation is
 // busy.
-func (h *Handler) whenIdle(ctx context.Context, fn func(tx *store.Tx) error) error {
+func whenIdle(ctx context.Context, storage Storage, fn func(tx *store.Tx) error) error {
 	over := time.Now().Add(restFor)
 	for {
-		err := h.store.InTx(ctx, fn)
+		err := storage.InTx(ctx, fn)
 		if !errors.Is(err, sessions.ErrBusy) || !time.Now().Before(over) {
 			return err
 		}

@@ -20,37 +20,32 @@ import (
 func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, error) {
 	in := r.Entry.In
 	if upTo, ok := command.StopPressed(in.Action, r.Conv.ID); ok {
-		return h.pressedStop(ctx, r, upTo)
+		return h.turns.pressedStop(ctx, r, upTo)
 	}
 	if seq, what, ok := command.TurnPressed(in.Action, r.Conv.ID); ok {
 		if r.Role == sessions.Reader && what != command.Full { // as /retry and /model
 			return command.Reply{}, errReadOnly()
 		}
-		return h.pressedTurn(ctx, r, seq, what)
+		return h.turns.pressedTurn(ctx, r, seq, what)
 	}
-	var b command.Button
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		b, err = tx.Button(ctx, in.Action)
-		return err
-	})
+	b, err := within(ctx, h.store.InRead, func(tx *store.Tx) (command.Button, error) { return tx.Button(ctx, in.Action) })
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && b.ConversationID != r.Conv.ID:
 		return command.Reply{}, fault.New(fault.NotFound, "This button has expired; nothing was done.")
 	case err != nil:
 		return command.Reply{}, err
 	case b.On == command.OnPairing:
-		return h.pressedPairing(ctx, r, b)
+		return h.access.pressedPairing(ctx, r, b)
 	case r.Role == sessions.Reader:
 		return command.Reply{}, fault.New(fault.Forbidden, "You have read-only access; someone else has to decide.")
 	case b.On == command.OnApproval:
-		return h.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
+		return h.decisions.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
 	}
 	v := verdict{
 		decision: plan.Decision(b.Decision), args: []string{fmt.Sprintf("p-%d", b.Number)}, text: strings.TrimSpace(in.Text), shown: b.SHA256,
 	}
 	if v.decision == plan.Edit && v.text == "" {
-		return h.askForText(ctx, r, b)
+		return h.decisions.askForText(ctx, r, b)
 	}
-	return h.decide(ctx, r, v)
+	return h.decisions.decide(ctx, r, v)
 }

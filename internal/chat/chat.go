@@ -1,6 +1,7 @@
 // Package chat has every command that people can give the bot in a chat: a file
 // for each, and one list of them (see registry.go), from which help, the menus of
-// the platforms, "did you mean" and docs/commands.md come.
+// the platforms, "did you mean" and docs/commands.md come. Commands on one subject
+// share a type that has what they need (see families.go).
 //
 // A command is code and never sent to a model. It reads and writes through the
 // store, asks the engine for what only the engine can do (see Engine), and names
@@ -100,9 +101,7 @@ type Config struct {
 
 	Doctor func(ctx context.Context) doctor.Report // examines the installation until ctx ends
 
-	// Link makes a link that signs an account in to the pages in the browser, once, and
-	// says whether it works on the machine of the bot only. Nil: there are no pages.
-	Link func(ctx context.Context, a signin.Account) (link string, local bool, err error)
+	Link Link // nil: there are no pages
 
 	// Pages is the address of the pages in the browser, for links to what is said in chats;
 	// empty if people do not reach them from where they are.
@@ -113,16 +112,20 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Handler has the commands. It is safe for concurrent use.
+// Link makes a link that signs an account in to the pages in the browser, once, and
+// says whether it works on the machine of the bot only.
+type Link func(ctx context.Context, a signin.Account) (link string, local bool, err error)
+
+// Handler finds the commands, and lists them in help and menus; what they do is in
+// their families. It is safe for concurrent use.
 type Handler struct {
-	config   Config
-	engine   Engine
-	store    Storage
-	space    *codebase.Workspace
-	adapters map[messages.Platform]platform.Adapter
-	started  time.Time
-	now      func() time.Time
-	log      *slog.Logger
+	platforms
+	families
+
+	store  Storage
+	link   Link
+	engine lateEngine
+	has    map[command.Need]bool // in this installation
 
 	list   []command.Command          // in the order in which people read them
 	byName map[string]command.Command // aliases, too
@@ -131,42 +134,65 @@ type Handler struct {
 
 // New returns a Handler. Bind comes before anything is run.
 func New(config Config) (*Handler, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Redact == nil {
+		config.Redact = redact.New()
+	}
+	if config.Mode == "" {
+		config.Mode = approval.ModeEdit
+	}
 	h := &Handler{
-		config: config, store: config.Storage, space: config.Workspace, started: time.Now(), now: config.Now, log: config.Log,
-		adapters: make(map[messages.Platform]platform.Adapter, len(config.Adapters)), byName: make(map[string]command.Command),
-	}
-	if h.now == nil {
-		h.now = time.Now
-	}
-	if h.config.Redact == nil {
-		h.config.Redact = redact.New()
-	}
-	if h.config.Mode == "" {
-		h.config.Mode = approval.ModeEdit
+		platforms: make(platforms, len(config.Adapters)), store: config.Storage, link: config.Link, byName: make(map[string]command.Command),
+		has: map[command.Need]bool{command.Repositories: config.Work != nil, command.Memory: config.Memory != nil, command.Pages: config.Link != nil},
 	}
 	for _, a := range config.Adapters {
-		h.adapters[a.Platform()] = a
+		h.platforms[a.Platform()] = a
 	}
+	h.families = newFamilies(config, h.platforms, &h.engine)
 	return h, h.register(h.commands())
 }
 
+// lateEngine is the Engine for commands, which are made before there is one.
+type lateEngine struct{ Engine }
+
 // Bind tells the Handler the engine that its commands run in. It is called once,
 // before anything runs.
-func (h *Handler) Bind(engine Engine) { h.engine = engine }
+func (h *Handler) Bind(engine Engine) { h.engine.Engine = engine }
 
-func (h *Handler) redact(text string) string { return h.config.Redact.String(text) }
+type platforms map[messages.Platform]platform.Adapter
 
 // caps returns what a platform can do; nothing of one that is not there.
-func (h *Handler) caps(p messages.Platform) platform.Capabilities {
-	if a := h.adapters[p]; a != nil {
+func (on platforms) caps(p messages.Platform) platform.Capabilities {
+	if a := on[p]; a != nil {
 		return a.Capabilities()
 	}
 	return platform.Capabilities{}
 }
 
+// postsFiles reports whether a platform can show files.
+func (on platforms) postsFiles(p messages.Platform) bool {
+	_, ok := on[p].(platform.Filer)
+	return ok
+}
+
 // prefix returns what stands before a command's name in a conversation.
-func (h *Handler) prefix(key messages.ConversationKey) string {
-	return platform.CommandPrefix(h.adapters[key.Platform], key)
+func (on platforms) prefix(key messages.ConversationKey) string {
+	return platform.CommandPrefix(on[key.Platform], key)
+}
+
+// within returns what fn reads in a transaction of a Storage; nothing if that fails.
+func within[T any](ctx context.Context, in func(context.Context, func(tx *store.Tx) error) error, fn func(tx *store.Tx) (T, error)) (T, error) {
+	var v, none T
+	err := in(ctx, func(tx *store.Tx) (err error) {
+		v, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return v, nil
 }
 
 // private reports whether nobody else reads an answer to a message.

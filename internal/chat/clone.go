@@ -10,7 +10,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) cloneCommand() command.Command {
+func (re *repositories) cloneCommand() command.Command {
 	return command.Command{
 		Name:    "clone",
 		Usage:   "clone <url>",
@@ -18,30 +18,30 @@ func (h *Handler) cloneCommand() command.Command {
 		Example: "clone https://github.com/acme/shop",
 		Lane:    command.Job,
 		Needs:   command.Repositories,
-		Run:     h.runClone,
+		Run:     re.runClone,
 	}
 }
 
 // runClone gets a repository, registers it with its command files, and makes
 // the conversation work on it. The same URL again links: nothing is cloned
 // twice. It is safe to repeat after a crash.
-func (h *Handler) runClone(ctx context.Context, r command.Request) (command.Reply, error) {
+func (re *repositories) runClone(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) != 1 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify one repository: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
 	}
-	repo, err := h.space.Clone(ctx, r.Call.Args[0], func(p codebase.Progress) { r.Show(progressText(p)) })
+	repo, err := re.space.Clone(ctx, r.Call.Args[0], func(p codebase.Progress) { r.Show(progressText(p)) })
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("clone: %w", err)
 	}
-	c, _, problems, err := h.config.Work.Register(ctx, repo)
+	c, _, problems, err := re.work.Register(ctx, repo)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	cwd := ""
-	if own, err := h.config.Work.Codebase(ctx, r.Conv); err == nil && own.RepositoryURL != "" && own.RepositoryURL == repo.URL {
+	if own, err := re.work.Codebase(ctx, r.Conv); err == nil && own.RepositoryURL != "" && own.RepositoryURL == repo.URL {
 		c, cwd = own, r.Conv.Cwd // of several of one repository the conversation keeps its own
 	}
-	ended, err := h.useCodebase(ctx, r, c.ID, cwd)
+	ended, err := re.useCodebase(ctx, r, c.ID, cwd)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -50,7 +50,7 @@ func (h *Handler) runClone(ctx context.Context, r command.Request) (command.Repl
 		verb = "Already cloned; linked to"
 	}
 	text := fmt.Sprintf("%s **%s**.%s", verb, c.Name, ended)
-	if files, err := h.config.Work.Commands(ctx, c.ID); err == nil && len(files) > 0 {
+	if files, err := re.work.Commands(ctx, c.ID); err == nil && len(files) > 0 {
 		text += fmt.Sprintf(" It has %s: `/commands`.", wording.Count(len(files), "command", "commands"))
 	}
 	return command.Reply{Text: withProblems(text, problems)}, nil

@@ -15,21 +15,21 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (h *Handler) commandSetCommand() command.Command {
+func (re *repositories) commandSetCommand() command.Command {
 	return command.Command{
 		Name:    "command_set",
 		Usage:   "command_set <name> <path> [text]",
 		Summary: "register or write a command file",
 		Example: "command_set ship .claude/commands/ship.md",
 		Needs:   command.Repositories,
-		Run:     h.runCommandSet,
+		Run:     re.runCommandSet,
 	}
 }
 
 // runCommandSet registers one command file; with a text it writes the file
 // first, in the conversation's own worktree.
-func (h *Handler) runCommandSet(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, err := h.config.Work.Codebase(ctx, r.Conv)
+func (re *repositories) runCommandSet(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := re.work.Codebase(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -41,7 +41,7 @@ func (h *Handler) runCommandSet(ctx context.Context, r command.Request) (command
 		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not a valid command name: use letters, digits, - and _.", r.Call.Args[0])
 	}
 	file := r.Call.Args[1]
-	root, err := h.config.Work.OpenFolder(ctx, c, r.Conv)
+	root, err := re.work.OpenFolder(ctx, c, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -57,7 +57,7 @@ func (h *Handler) runCommandSet(ctx context.Context, r command.Request) (command
 	if err != nil {
 		return command.Reply{}, err
 	}
-	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+	err = re.store.InTx(ctx, func(tx *store.Tx) error {
 		return tx.RegisterCommand(ctx, c.ID, name, work.Definition(found.File))
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (h *Handler) commandsCommand() command.Command {
+func (re *repositories) commandsCommand() command.Command {
 	return command.Command{
 		Name:    "commands",
 		Usage:   "commands [search]",
@@ -20,7 +20,7 @@ func (h *Handler) commandsCommand() command.Command {
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Needs:   command.Repositories,
-		Run:     h.runCommands,
+		Run:     re.runCommands,
 	}
 }
 
@@ -52,12 +52,12 @@ func planNote(name string, def sessions.CommandDef) string {
 	return ""
 }
 
-func (h *Handler) runCommands(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, err := h.config.Work.Codebase(ctx, r.Conv)
+func (re *repositories) runCommands(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := re.work.Codebase(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
-	all, err := h.config.Work.Commands(ctx, c.ID)
+	all, err := re.work.Commands(ctx, c.ID)
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) costCommand() command.Command {
+func (co *costs) costCommand() command.Command {
 	return command.Command{
 		Name:    "cost",
 		Usage:   "cost [week] [by model]",
@@ -23,15 +23,15 @@ func (h *Handler) costCommand() command.Command {
 		Example: "cost week by model",
 		Rank:    15,
 		Reading: command.ReadingAnywhere,
-		Run:     h.runCost,
+		Run:     co.runCost,
 	}
 }
 
 // runCost says what was used: in short, or summed by something in some time. An
 // owner sees what all used, everybody else their own.
-func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply, error) {
+func (co *costs) runCost(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) > 0 {
-		return h.runCostBy(ctx, r)
+		return co.runCostBy(ctx, r)
 	}
 	today := spend.Today(time.Now())
 	rows := []struct {
@@ -54,7 +54,7 @@ func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply
 	}
 	var b strings.Builder
 	b.WriteString("Used so far:\n\n")
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := co.store.InRead(ctx, func(tx *store.Tx) error {
 		for _, row := range rows {
 			sum, err := tx.SumUsage(ctx, row.filter)
 			if err != nil {
@@ -67,8 +67,8 @@ func (h *Handler) runCost(ctx context.Context, r command.Request) (command.Reply
 	if err != nil {
 		return command.Reply{}, err
 	}
-	fmt.Fprintf(&b, "\nCosts use the list prices of %s; days start at 00:00 UTC. For details: `%scost week by model`.", spend.List().Date, h.prefix(r.Conv.Key))
-	if limits := budgetText(h.engine.Live().Budget); limits != "" {
+	fmt.Fprintf(&b, "\nCosts use the list prices of %s; days start at 00:00 UTC. For details: `%scost week by model`.", spend.List().Date, co.prefix(r.Conv.Key))
+	if limits := budgetText(co.live().Budget); limits != "" {
 		b.WriteString(" Limits: " + limits + ".")
 	}
 	return command.Reply{Text: b.String()}, nil
@@ -95,7 +95,7 @@ const maxGroups = 15
 
 // runCostBy answers "/cost week by person". The words may stand in any order, and
 // each has something that it means if it is left out.
-func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Reply, error) {
+func (co *costs) runCostBy(ctx context.Context, r command.Request) (command.Reply, error) {
 	by, since, label, err := costArgs(r.Call.Args, time.Now())
 	if err != nil {
 		return command.Reply{}, err
@@ -111,7 +111,7 @@ func (h *Handler) runCostBy(ctx context.Context, r command.Request) (command.Rep
 	}
 	var groups []spend.Group
 	var total spend.Sum
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+	err = co.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		groups, total, err = tx.UsageBy(ctx, by, f, maxGroups+1)
 		return err

@@ -14,26 +14,26 @@ import (
 
 // decideApproval decides on the question about a tool call that the first argument
 // names.
-func (h *Handler) decideApproval(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
+func (de *decisions) decideApproval(ctx context.Context, r command.Request, d approval.Decision) (command.Reply, error) {
 	number, ok := approval.ParseName(r.Call.Args[0])
 	if !ok {
 		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not an approval like a-7. `/approvals` lists them.", wording.Head(r.Call.Args[0], 40))
 	}
-	return h.decideOn(ctx, r, number, d, strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0])))
+	return de.decideOn(ctx, r, number, d, strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0])))
 }
 
 // decideOn decides on a question by its number. "always" as the note of an approval
 // allows the same from now on.
-func (h *Handler) decideOn(ctx context.Context, r command.Request, number int64, d approval.Decision, note string) (command.Reply, error) {
+func (de *decisions) decideOn(ctx context.Context, r command.Request, number int64, d approval.Decision, note string) (command.Reply, error) {
 	if d == approval.Once && strings.EqualFold(note, "always") {
 		d, note = approval.Always, ""
 	}
-	return h.decided(ctx, r, orchestrator.Decision{Number: number, Decision: d, Note: note})
+	return de.decided(ctx, r, orchestrator.Decision{Number: number, Decision: d, Note: note})
 }
 
 // decided has the engine settle a question, and says what became of it.
-func (h *Handler) decided(ctx context.Context, r command.Request, v orchestrator.Decision) (command.Reply, error) {
-	a, err := h.engine.Decide(ctx, r, v)
+func (de *decisions) decided(ctx context.Context, r command.Request, v orchestrator.Decision) (command.Reply, error) {
+	a, err := de.settle(ctx, r, v)
 	switch {
 	case err != nil:
 		return command.Reply{}, err

@@ -24,12 +24,12 @@ type verdict struct {
 
 // decide settles a plan, once: the row is locked, the rule is plan.Decide, and
 // what people see of the plan is changed in the same step.
-func (h *Handler) decide(ctx context.Context, r command.Request, v verdict) (command.Reply, error) {
+func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (command.Reply, error) {
 	var (
 		reply   command.Reply
 		refused error
 	)
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := de.store.InTx(ctx, func(tx *store.Tx) error {
 		reply, refused = command.Reply{}, nil
 		p, _, err := plan.Find(ctx, tx, r.Conv.ID, v.args)
 		if err != nil {
@@ -55,7 +55,7 @@ func (h *Handler) decide(ctx context.Context, r command.Request, v verdict) (com
 			}
 			return tx.SettlePlan(ctx, p)
 		case v.decision == plan.Edit:
-			reply, err = h.newVersion(ctx, tx, r, before, v.text)
+			reply, err = de.newVersion(ctx, tx, r, before, v.text)
 		case v.decision == plan.Execute:
 			// The turn itself takes the plan: what is decided here is only that
 			// it is asked for. Its name goes along, so that no other plan runs.

@@ -9,31 +9,28 @@ import (
 	"remote-agent/internal/fault"
 )
 
-func (h *Handler) denyCommand() command.Command {
+func (de *decisions) denyCommand() command.Command {
 	return command.Command{
 		Name:    "deny",
 		Usage:   "deny [a-7] [why]",
 		Summary: "deny a request",
 		Example: "deny a-7 use the staging database",
-		Run:     h.runDeny,
+		Run:     de.runDeny,
 	}
 }
 
-func (h *Handler) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
-	if namesApproval(r) {
-		return h.decideApproval(ctx, r, approval.Deny)
-	}
+func (de *decisions) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) > 0 && strings.HasPrefix(strings.ToLower(r.Call.Args[0]), "a-") {
-		return h.decideApproval(ctx, r, approval.Deny) // it says what is wrong with the name
+		return de.decideApproval(ctx, r, approval.Deny) // it also says what is wrong with the name
 	}
-	asked, _, err := h.openQuestions(ctx, r)
+	asked, _, err := de.openQuestions(ctx, r)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
 	case len(asked) == 0:
 		return command.Reply{}, fault.New(fault.NotFound, "No pending approvals here.")
 	case len(asked) > 1:
-		return h.which(r, r.Call.Name, asked, "")
+		return de.which(r, r.Call.Name, asked, "")
 	}
-	return h.decideOn(ctx, r, asked[0].Number, approval.Deny, r.Call.Rest)
+	return de.decideOn(ctx, r, asked[0].Number, approval.Deny, r.Call.Rest)
 }

@@ -7,11 +7,10 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) diffCommand() command.Command {
+func (br *branches) diffCommand() command.Command {
 	return command.Command{
 		Name:    "diff",
 		Usage:   "diff",
@@ -21,19 +20,19 @@ func (h *Handler) diffCommand() command.Command {
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Needs:   command.Repositories,
-		Run:     h.runDiff,
+		Run:     br.runDiff,
 	}
 }
 
 // maxInlineDiff is how much of a patch is shown in the chat, in bytes.
 const maxInlineDiff = 12_000
 
-func (h *Handler) runDiff(ctx context.Context, r command.Request) (command.Reply, error) {
-	_, tree, err := h.config.Work.Worktree(ctx, r.Conv)
+func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Reply, error) {
+	_, tree, err := br.work.Worktree(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
-	changes, err := h.space.Diff(ctx, tree)
+	changes, err := br.space.Diff(ctx, tree)
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
@@ -41,8 +40,7 @@ func (h *Handler) runDiff(ctx context.Context, r command.Request) (command.Reply
 		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
 	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	_, files := h.adapters[r.Conv.Key.Platform].(platform.Filer)
-	return diffReply(tree.Branch, changes, files && !r.Entry.In.Aside()), nil
+	return diffReply(tree.Branch, changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/codebase"
+	"remote-agent/internal/messages"
 )
 
 // TestDiffSaysThatItIsCut: a patch that was cut looks like a whole one.
@@ -36,6 +37,17 @@ func TestDiffSaysThatItIsCut(t *testing.T) {
 		}
 		if (len(got.Files) == 1) != c.asFile {
 			t.Errorf("%s: %d files", name, len(got.Files))
+		}
+	}
+}
+
+// A name cannot add a line to a commit, or another address.
+func TestCoAuthorsAreOneAddress(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"Ann <x@y>\nB": "Ann x@yB <ann@example.com>", "\n<>": "42 <ann@example.com>"} {
+		got := coAuthors(messages.Inbound{Sender: messages.Sender{ID: "42", Name: name, Email: "ann@example.com"}})
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
 	}
 }

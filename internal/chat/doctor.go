@@ -15,7 +15,7 @@ import (
 // left out.
 const doctorPatience = 20 * time.Second
 
-func (h *Handler) doctorCommand() command.Command {
+func (ov *overview) doctorCommand() command.Command {
 	return command.Command{
 		Name:    "doctor",
 		Usage:   "doctor [all]",
@@ -24,25 +24,25 @@ func (h *Handler) doctorCommand() command.Command {
 		Example: "doctor all",
 		Owners:  true,
 		Where:   command.Aside,
-		Run:     h.runDoctor,
+		Run:     ov.runDoctor,
 	}
 }
 
 // runDoctor answers where nobody else reads along: the findings name accounts, folders
 // and hosts.
-func (h *Handler) runDoctor(ctx context.Context, r command.Request) (command.Reply, error) {
+func (ov *overview) runDoctor(ctx context.Context, r command.Request) (command.Reply, error) {
 	all := len(r.Call.Args) == 1 && strings.EqualFold(r.Call.Args[0], "all")
 	switch {
 	case !private(r.Entry.In):
 		return command.Reply{}, fault.New(fault.Forbidden, "Others can read this chat; use a private one.")
 	case len(r.Call.Args) > 0 && !all:
 		return command.Reply{}, fault.New(fault.Invalid, "`/doctor` shows problems, `/doctor all` every check.")
-	case h.config.Doctor == nil:
+	case ov.doctor == nil:
 		return command.Reply{}, fault.New(fault.Unsupported, "The checks are not available here. Use `bot doctor` on the server.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
-	return command.Reply{Text: h.redact(doctorText(h.config.Doctor(ctx), all, h.prefix(r.Conv.Key)))}, nil
+	return command.Reply{Text: ov.redact.String(doctorText(ov.doctor(ctx), all, ov.prefix(r.Conv.Key)))}, nil
 }
 
 // doctorText shows a report: what is wrong and what was left out, or every finding.

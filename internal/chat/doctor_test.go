@@ -56,12 +56,11 @@ func TestDoctorDoesNotWait(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}}
-		h := &Handler{config: Config{Doctor: func(ctx context.Context) doctor.Report {
+		ov := &overview{redact: redact.New(), doctor: func(ctx context.Context) doctor.Report {
 			return doctor.Run(ctx, []doctor.Check{hangs}, false, strings.TrimSpace)
-		}}}
-		h.config.Redact = redact.New()
+		}}
 		begin := time.Now()
-		reply, err := h.runDoctor(t.Context(), asked("/doctor", sessions.Owner))
+		reply, err := ov.runDoctor(t.Context(), asked("/doctor", sessions.Owner))
 		if took := time.Since(begin); took != doctorPatience {
 			t.Errorf("it took %s", took)
 		}

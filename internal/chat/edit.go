@@ -13,34 +13,29 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) editCommand() command.Command {
+func (de *decisions) editCommand() command.Command {
 	return command.Command{
 		Name:    "edit",
 		Usage:   "edit [plan] <text>",
 		Summary: "replace a plan with your own text",
 		Example: "edit p-3 Write the test first",
-		Run:     h.runEdit,
+		Run:     de.runEdit,
 	}
 }
 
-func (h *Handler) runEdit(ctx context.Context, r command.Request) (command.Reply, error) {
+func (de *decisions) runEdit(ctx context.Context, r command.Request) (command.Reply, error) {
 	v := planVerdict(r, plan.Edit)
 	if v.text == "" {
 		return command.Reply{}, fault.New(fault.Invalid, "Write the new text of the plan after the command: `/edit p-1 1. ...`.")
 	}
-	return h.decide(ctx, r, v)
+	return de.decide(ctx, r, v)
 }
 
 // askForText opens a dialog with the plan, where the platform has dialogs, or
 // says what to type.
-func (h *Handler) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
+func (de *decisions) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.Number)
-	var p plan.Plan
-	err := h.store.InTx(ctx, func(tx *store.Tx) error { // Plan locks
-		var err error
-		p, err = tx.Plan(ctx, b.Number)
-		return err
-	})
+	p, err := within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Plan(ctx, b.Number) }) // Plan locks
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -48,7 +43,7 @@ func (h *Handler) askForText(ctx context.Context, r command.Request, b command.B
 	if _, err := plan.Decide(p, plan.Edit, by, b.SHA256, time.Now()); err != nil {
 		return command.Reply{}, err
 	}
-	dialoger, ok := h.adapters[r.Conv.Key.Platform].(platform.Dialoger)
+	dialoger, ok := de.platforms[r.Conv.Key.Platform].(platform.Dialoger)
 	if !ok || r.Entry.In.Trigger == "" {
 		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
@@ -57,14 +52,14 @@ func (h *Handler) askForText(ctx context.Context, r command.Request, b command.B
 		Text: p.Text, Submit: "Save",
 	})
 	if err != nil {
-		h.log.InfoContext(ctx, "could not open a dialog", "conversation", r.Conv.Key, "err", err)
+		de.log.InfoContext(ctx, "could not open a dialog", "conversation", r.Conv.Key, "err", err)
 		return command.Reply{Text: fmt.Sprintf("Send `/edit %s` and the new text after it.", name)}, nil
 	}
 	return command.Reply{}, nil
 }
 
 // newVersion stores a person's text as the next version of a plan and shows it.
-func (h *Handler) newVersion(ctx context.Context, tx *store.Tx, r command.Request, old plan.Plan, text string) (command.Reply, error) {
+func (de *decisions) newVersion(ctx context.Context, tx *store.Tx, r command.Request, old plan.Plan, text string) (command.Reply, error) {
 	next := plan.Plan{
 		Number: old.Number, ConversationID: old.ConversationID, SessionID: old.SessionID, EntryID: old.EntryID,
 		Goal: old.Goal, Text: text, Author: r.Actor(), Requester: old.Requester, State: plan.Proposed, Head: old.Head,
@@ -77,6 +72,6 @@ func (h *Handler) newVersion(ctx context.Context, tx *store.Tx, r command.Reques
 	if err != nil {
 		return command.Reply{}, err
 	}
-	shown, buttons, err := command.ShowPlan(ctx, tx, next, h.prefix(r.Conv.Key), h.config.Pages, h.caps(r.Conv.Key.Platform).Buttons)
+	shown, buttons, err := command.ShowPlan(ctx, tx, next, de.prefix(r.Conv.Key), de.pages, de.caps(r.Conv.Key.Platform).Buttons)
 	return command.Reply{Text: shown, Buttons: buttons, Edits: edits, Plan: &next}, err
 }

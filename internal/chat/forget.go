@@ -12,7 +12,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) forgetCommand() command.Command {
+func (me *memories) forgetCommand() command.Command {
 	return command.Command{
 		Name:    "forget",
 		Usage:   "forget <n|all>",
@@ -20,51 +20,47 @@ func (h *Handler) forgetCommand() command.Command {
 		Example: "forget 3",
 		Reading: command.ReadingAside,
 		Needs:   command.Memory,
-		Run:     h.runForget,
+		Run:     me.runForget,
 	}
 }
 
-func (h *Handler) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
 	what := strings.ToLower(strings.Join(r.Call.Args, " "))
 	if what == "all" || what == "all yes" {
-		return h.forgetAll(ctx, r, what == "all yes")
+		return me.forgetAll(ctx, r, what == "all yes")
 	}
 	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
 	if err != nil || number <= 0 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a memory by number: `/forget 3`. `/memory` lists them; `/forget all` deletes all.")
 	}
-	if err := h.config.Memory.Forget(ctx, r.Actor(), number); err != nil {
+	if err := me.memory.Forget(ctx, r.Actor(), number); err != nil {
 		return command.Reply{}, err
 	}
 	return reply("Deleted memory %d.", number)
 }
 
-func (h *Handler) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
-	var n int64
-	do := h.store.InTx
+func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
+	do := me.store.InTx
 	if !sure {
-		do = h.store.InRead
+		do = me.store.InRead
 	}
-	err := do(ctx, func(tx *store.Tx) error {
-		var err error
+	n, err := within(ctx, do, func(tx *store.Tx) (int64, error) {
 		if !sure {
-			n, err = tx.CountMemories(ctx, r.Actor(), h.now())
-			return err
+			return tx.CountMemories(ctx, r.Actor(), me.now())
 		}
-		if n, err = tx.ForgetMemories(ctx, r.Actor()); err != nil {
-			return err
+		n, err := tx.ForgetMemories(ctx, r.Actor())
+		if err != nil {
+			return 0, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
+		return n, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
 	})
 	switch {
 	case err != nil:
 		return command.Reply{}, err
-	case sure && n == 0:
+	case n == 0:
 		return reply("No memories about you.")
 	case sure:
 		return reply("Deleted all %s.", wording.Count(int(n), "memory", "memories"))
-	case n == 0:
-		return reply("No memories about you.")
 	}
 	return reply("This permanently deletes all memories about you (%d). To confirm: `/forget all yes`.", n)
 }

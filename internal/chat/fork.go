@@ -14,14 +14,14 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) forkCommand() command.Command {
+func (ns *newSessions) forkCommand() command.Command {
 	return command.Command{
 		Name:    "fork",
 		Usage:   "fork [n] [here|thread]",
 		Summary: "continue from message n in a new session; thread: in a separate thread with its own files",
 		Example: "fork 12 thread",
 		Lane:    command.Ahead,
-		Run:     h.runFork,
+		Run:     ns.runFork,
 	}
 }
 
@@ -31,7 +31,7 @@ type forkOrder struct {
 	aside bool // in a thread or topic of its own
 }
 
-func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
+func (ns *newSessions) forkOrder(r command.Request) (f forkOrder, err error) {
 	var place string
 	for _, arg := range r.Call.Args {
 		n, numErr := strconv.Atoi(arg)
@@ -43,7 +43,7 @@ func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
 			place = word
 		default:
 			return f, fault.Newf(fault.Invalid, "Specify how many messages to keep: `%[1]sfork 4` keeps the first four, `%[1]sfork` all of them. "+
-				"Add `thread` to continue in a separate thread or topic.", h.prefix(r.Conv.Key))
+				"Add `thread` to continue in a separate thread or topic.", ns.prefix(r.Conv.Key))
 		}
 	}
 	f.aside = place == "thread" || place == "topic"
@@ -52,15 +52,15 @@ func (h *Handler) forkOrder(r command.Request) (f forkOrder, err error) {
 
 // runFork begins a session that goes on from a message of the active one: here,
 // where the files stay as they are, or in a place of its own.
-func (h *Handler) runFork(ctx context.Context, r command.Request) (command.Reply, error) {
-	order, err := h.forkOrder(r)
+func (ns *newSessions) runFork(ctx context.Context, r command.Request) (command.Reply, error) {
+	order, err := ns.forkOrder(r)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
 	case order.aside:
-		return h.forkAside(ctx, r, order.n)
+		return ns.forkAside(ctx, r, order.n)
 	}
-	return h.forkHere(ctx, r, order.n)
+	return ns.forkHere(ctx, r, order.n)
 }
 
 // forkedSession is the note on the entry of a command that has forked a session here.
@@ -68,11 +68,11 @@ const forkedSession = "forked the session"
 
 // forkHere forks in the same conversation. A repeat after a crash finds the fork and
 // does nothing.
-func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
+func (ns *newSessions) forkHere(ctx context.Context, r command.Request, n int) (command.Reply, error) {
 	var done sessions.Forked
-	err := h.whenIdle(ctx, func(tx *store.Tx) error {
+	err := whenIdle(ctx, ns.store, func(tx *store.Tx) error {
 		done = sessions.Forked{}
-		s, err := h.forkable(ctx, tx, r)
+		s, err := forkable(ctx, tx, r)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (comma
 		return tx.Audit(ctx, forkAudit(r, s, done))
 	})
 	if errors.Is(err, sessions.ErrBusy) {
-		err = h.busy(r, "fork")
+		err = busy(ns.prefix(r.Conv.Key), "fork")
 	}
 	if err != nil {
 		return command.Reply{}, err
@@ -98,7 +98,7 @@ func (h *Handler) forkHere(ctx context.Context, r command.Request, n int) (comma
 }
 
 // forkable returns the session to fork, with the conversation's row locked.
-func (h *Handler) forkable(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Session, error) {
+func forkable(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Session, error) {
 	if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 		return sessions.Session{}, err
 	}

@@ -33,8 +33,8 @@ type aside struct {
 }
 
 // forkAside forks into a thread or topic of its own, where the platform has them.
-func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (command.Reply, error) {
-	adapter := h.adapters[r.Conv.Key.Platform]
+func (ns *newSessions) forkAside(ctx context.Context, r command.Request, n int) (command.Reply, error) {
+	adapter := ns.platforms[r.Conv.Key.Platform]
 	opener, ok := adapter.(platform.Opener)
 	if !ok {
 		place := "this place"
@@ -42,23 +42,23 @@ func (h *Handler) forkAside(ctx context.Context, r command.Request, n int) (comm
 			place = adapter.Capabilities().Place
 		}
 		return command.Reply{}, fault.Newf(fault.Unsupported, "Cannot open a thread or topic from %s, so nothing was forked. `%sfork` continues here, in a new session.",
-			place, h.prefix(r.Conv.Key))
+			place, ns.prefix(r.Conv.Key))
 	}
-	a, err := h.beginAside(ctx, r, n)
+	a, err := ns.beginAside(ctx, r, n)
 	if errors.Is(err, sessions.ErrBusy) {
-		err = h.busy(r, "fork")
+		err = busy(ns.prefix(r.Conv.Key), "fork")
 	}
 	if err != nil {
 		return command.Reply{}, err
 	}
 	if !a.open {
 		failpoint.Hit(failpoint.ForkStored)
-		if err := h.openAside(ctx, r, opener, &a); err != nil {
-			return command.Reply{}, h.dropAside(ctx, r, a, err)
+		if err := ns.openAside(ctx, r, opener, &a); err != nil {
+			return command.Reply{}, ns.dropAside(ctx, r, a, err)
 		}
 		failpoint.Hit(failpoint.ForkPlaced)
 	}
-	h.engine.Wake(a.conv.ID) // brings the first message there
+	ns.engine.Wake(a.conv.ID) // brings the first message there
 	place := "A new thread"
 	if link := opener.Link(ctx, a.conv.Key); link != "" {
 		place = "[" + place + "](" + link + ")"
@@ -80,10 +80,10 @@ func asideKey(r command.Request) messages.ConversationKey {
 }
 
 // beginAside stores the conversation of a fork and its session, once for a command.
-func (h *Handler) beginAside(ctx context.Context, r command.Request, n int) (a aside, err error) {
-	err = h.whenIdle(ctx, func(tx *store.Tx) error {
+func (ns *newSessions) beginAside(ctx context.Context, r command.Request, n int) (a aside, err error) {
+	err = whenIdle(ctx, ns.store, func(tx *store.Tx) error {
 		a = aside{}
-		from, err := h.forkable(ctx, tx, r)
+		from, err := forkable(ctx, tx, r)
 		if opened, found, findErr := openedAside(ctx, tx, r); findErr != nil || found {
 			a = opened
 			return findErr
@@ -143,9 +143,9 @@ func openedAside(ctx context.Context, tx *store.Tx, r command.Request) (a aside,
 }
 
 // openAside copies the files, opens the place, and moves the fork there.
-func (h *Handler) openAside(ctx context.Context, r command.Request, opener platform.Opener, a *aside) (err error) {
-	if h.config.Work != nil && a.conv.CodebaseID != "" {
-		if a.left, err = h.config.Work.Fork(ctx, r.Conv, a.conv); err != nil {
+func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener platform.Opener, a *aside) (err error) {
+	if ns.work != nil && a.conv.CodebaseID != "" {
+		if a.left, err = ns.work.Fork(ctx, r.Conv, a.conv); err != nil {
 			return err
 		}
 	}
@@ -154,8 +154,8 @@ func (h *Handler) openAside(ctx context.Context, r command.Request, opener platf
 		return err
 	}
 	failpoint.Hit(failpoint.ForkOpened)
-	return h.store.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := h.forkable(ctx, tx, r); err != nil && !fault.Is(err, fault.Invalid) { // locks the row
+	return ns.store.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := forkable(ctx, tx, r); err != nil && !fault.Is(err, fault.Invalid) { // locks the row
 			return err
 		}
 		if opened, found, err := openedAside(ctx, tx, r); err != nil || found {
@@ -203,11 +203,11 @@ func openPlace(ctx context.Context, opener platform.Opener, place platform.Openi
 
 // dropAside takes back a fork that could not get its place, and returns why. If the
 // process stops, the fork stays as it is: the command runs again.
-func (h *Handler) dropAside(ctx context.Context, r command.Request, a aside, why error) error {
+func (ns *newSessions) dropAside(ctx context.Context, r command.Request, a aside, why error) error {
 	if ctx.Err() != nil {
 		return why
 	}
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
 		conv, err := tx.FindConversation(ctx, asideKey(r))
 		switch {
 		case fault.Is(err, fault.NotFound):

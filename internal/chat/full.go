@@ -13,7 +13,7 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) fullCommand() command.Command {
+func (tu *turns) fullCommand() command.Command {
 	return command.Command{
 		Name:    "full",
 		Usage:   "full",
@@ -21,7 +21,7 @@ func (h *Handler) fullCommand() command.Command {
 		Example: "full",
 		Lane:    command.Job, // behind what is being answered, and in as many messages as it takes
 		Reading: command.ReadingAnywhere,
-		Run:     h.runFull,
+		Run:     tu.runFull,
 	}
 }
 
@@ -30,23 +30,20 @@ const lookBack = 50
 
 // runFull shows the last answer again, all of it; or, for the button under one, the
 // answer to the entry with a number of the inbox.
-func (h *Handler) runFull(ctx context.Context, r command.Request) (command.Reply, error) {
+func (tu *turns) runFull(ctx context.Context, r command.Request) (command.Reply, error) {
 	seq, err := answerNumber(r.Call.Args)
 	if err != nil {
 		return command.Reply{}, err
 	}
-	text := ""
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+	text, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (string, error) {
 		if seq > 0 {
-			text, err = answerTo(ctx, tx, r.Conv.ID, seq)
-			return err
+			return answerTo(ctx, tx, r.Conv.ID, seq)
 		}
 		session, ok, err := tx.ActiveSession(ctx, r.Conv.ID)
 		if err != nil || !ok {
-			return err
+			return "", err
 		}
-		text, err = lastAnswer(ctx, tx, session.ID)
-		return err
+		return lastAnswer(ctx, tx, session.ID)
 	})
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last answer: %w", err)

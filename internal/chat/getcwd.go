@@ -8,7 +8,7 @@ import (
 	"remote-agent/internal/command"
 )
 
-func (h *Handler) getCwdCommand() command.Command {
+func (re *repositories) getCwdCommand() command.Command {
 	return command.Command{
 		Name:    "getcwd",
 		Usage:   "getcwd",
@@ -16,12 +16,12 @@ func (h *Handler) getCwdCommand() command.Command {
 		Example: "getcwd",
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
-		Run:     h.runGetCwd,
+		Run:     re.runGetCwd,
 	}
 }
 
-func (h *Handler) runGetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, err := h.config.Work.Codebase(ctx, r.Conv)
+func (re *repositories) runGetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := re.work.Codebase(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}

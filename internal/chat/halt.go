@@ -7,7 +7,7 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (h *Handler) haltCommand() command.Command {
+func (ac *access) haltCommand() command.Command {
 	return command.Command{
 		Name:    "halt",
 		Usage:   "halt [why]",
@@ -16,11 +16,11 @@ func (h *Handler) haltCommand() command.Command {
 		Rank:    6,
 		Details: "`stop` affects only this conversation.",
 		Owners:  true,
-		Run:     h.runHalt,
+		Run:     ac.runHalt,
 	}
 }
 
-func (h *Handler) runHalt(ctx context.Context, r command.Request) (command.Reply, error) {
-	said, err := h.config.People.Halt(ctx, people.Owner(r), r.Call.Rest)
+func (ac *access) runHalt(ctx context.Context, r command.Request) (command.Reply, error) {
+	said, err := ac.people.Halt(ctx, people.Owner(r), r.Call.Rest)
 	return command.Reply{Text: "⏸ " + said + " `/resume` ends the halt."}, err
 }

@@ -15,13 +15,13 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) handoffCommand() command.Command {
+func (ns *newSessions) handoffCommand() command.Command {
 	return command.Command{
 		Name:    "handoff",
 		Usage:   "handoff <assistant>",
 		Summary: "continue with another assistant, keeping the history",
 		Example: "handoff claude",
-		Run:     h.runHandoff,
+		Run:     ns.runHandoff,
 	}
 }
 
@@ -30,41 +30,41 @@ func (h *Handler) handoffCommand() command.Command {
 // the chat gets a new one, whose first session carries the transcript over. The
 // files come along: the worktree is that of the codebase and the new row begins
 // from what the old one left there.
-func (h *Handler) runHandoff(ctx context.Context, r command.Request) (command.Reply, error) {
+func (ns *newSessions) runHandoff(ctx context.Context, r command.Request) (command.Reply, error) {
 	if strings.HasPrefix(r.Conv.Key.ID, r.Entry.In.Conversation.ID+"~") {
 		return command.Reply{}, nil // done before a crash: the row is archived already
 	}
-	to, err := h.handoffTarget(r)
+	to, err := ns.handoffTarget(r)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	var next sessions.Conversation
-	err = h.whenIdle(ctx, func(tx *store.Tx) error {
+	err = whenIdle(ctx, ns.store, func(tx *store.Tx) error {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
 		if idle, err := nothingOpen(ctx, tx, conv.ID); err != nil || !idle {
 			if err == nil {
-				err = h.busy(r, "hand over")
+				err = busy(ns.prefix(r.Conv.Key), "hand over")
 			}
 			return err
 		}
-		next, err = h.handOver(ctx, tx, r, conv, to)
+		next, err = ns.handOver(ctx, tx, r, conv, to)
 		return err
 	})
 	if err != nil {
 		return command.Reply{}, err
 	}
-	if a, is := h.config.Assistants[assistant.Name(r.Conv.Assistant)].(assistant.Agent); is {
+	if a, is := ns.assistants[assistant.Name(r.Conv.Assistant)].(assistant.Agent); is {
 		a.Release(r.Conv.ID) // what it keeps running
 	}
-	h.engine.Wake(next.ID) // brings the notice
+	ns.engine.Wake(next.ID) // brings the notice
 	return command.Reply{}, nil
 }
 
-func (h *Handler) handoffTarget(r command.Request) (string, error) {
-	others := h.others(r.Conv.Assistant)
+func (ns *newSessions) handoffTarget(r command.Request) (string, error) {
+	others := others(ns.assistants, ns.placeholder, r.Conv.Assistant)
 	const none = "No other assistant is configured. An operator can add one."
 	if len(r.Call.Args) != 1 {
 		if len(others) == 0 {
@@ -74,19 +74,19 @@ func (h *Handler) handoffTarget(r command.Request) (string, error) {
 	}
 	to := strings.ToLower(r.Call.Args[0])
 	if slices.Contains(others, to) {
-		if c, ok := h.config.Assistants[assistant.Name(to)].(assistant.Checker); ok {
+		if c, ok := ns.assistants[assistant.Name(to)].(assistant.Checker); ok {
 			return to, c.Check()
 		}
 		return to, nil
 	}
-	if how, ok := h.config.Missing[assistant.Name(to)]; ok {
+	if how, ok := ns.missing[assistant.Name(to)]; ok {
 		return "", fault.New(fault.Unsupported, how)
 	}
 	if to == r.Conv.Assistant {
 		return "", fault.Newf(fault.Invalid, "%s is already in use here.", to)
 	}
 	text := fmt.Sprintf("There is no assistant %q here.", wording.Head(to, 40))
-	if h.config.Placeholder[assistant.Name(to)] {
+	if ns.placeholder[assistant.Name(to)] {
 		text = fmt.Sprintf("%s is only a scripted stand-in and cannot take over.", to)
 	}
 	if len(others) == 0 {
@@ -96,7 +96,7 @@ func (h *Handler) handoffTarget(r command.Request) (string, error) {
 }
 
 // handOver does it, in one transaction, with the old row locked.
-func (h *Handler) handOver(ctx context.Context, tx *store.Tx, r command.Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
+func (ns *newSessions) handOver(ctx context.Context, tx *store.Tx, r command.Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
 	old, active, err := tx.ActiveSession(ctx, conv.ID)
 	if err != nil {
 		return next, err
@@ -125,7 +125,7 @@ func (h *Handler) handOver(ctx context.Context, tx *store.Tx, r command.Request,
 	}
 	carried := 0
 	if active {
-		if carried, err = h.carryOver(ctx, tx, old, next, to); err != nil {
+		if carried, err = ns.carryOver(ctx, tx, old, next, to); err != nil {
 			return next, err
 		}
 	}
@@ -148,9 +148,9 @@ func handedOver(from, to string, carried int) string {
 
 // carryOver copies the message array of a session into the first one of the new
 // conversation.
-func (h *Handler) carryOver(ctx context.Context, tx *store.Tx, old sessions.Session, next sessions.Conversation, to string) (int, error) {
+func (ns *newSessions) carryOver(ctx context.Context, tx *store.Tx, old sessions.Session, next sessions.Conversation, to string) (int, error) {
 	model := ""
-	if a := h.config.Assistants[assistant.Name(to)]; a != nil {
+	if a := ns.assistants[assistant.Name(to)]; a != nil {
 		model = a.Model()
 	}
 	s, err := tx.CreateSession(ctx, sessions.NewSession{

@@ -78,15 +78,13 @@ func longHelp(offered []command.Command, prefix string) string {
 }
 
 // commandFiles returns the commands that the codebase of a conversation brings.
-func (h *Handler) commandFiles(ctx context.Context, conv sessions.Conversation) (files map[string]sessions.CommandDef, err error) {
-	if h.config.Work == nil || conv.CodebaseID == "" {
+func (h *Handler) commandFiles(ctx context.Context, conv sessions.Conversation) (map[string]sessions.CommandDef, error) {
+	if !h.has[command.Repositories] || conv.CodebaseID == "" {
 		return nil, nil
 	}
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
-		files, err = tx.CodebaseCommands(ctx, conv.CodebaseID)
-		return err
+	return within(ctx, h.store.InRead, func(tx *store.Tx) (map[string]sessions.CommandDef, error) {
+		return tx.CodebaseCommands(ctx, conv.CodebaseID)
 	})
-	return files, err
 }
 
 func (h *Handler) helpFor(name, prefix string, files map[string]sessions.CommandDef) string {

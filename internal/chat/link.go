@@ -19,7 +19,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) linkCommand() command.Command {
+func (me *memories) linkCommand() command.Command {
 	return command.Command{
 		Name:    "link",
 		Usage:   "link [code]",
@@ -28,7 +28,7 @@ func (h *Handler) linkCommand() command.Command {
 		Reading: command.ReadingAside,
 		Where:   command.Aside,
 		Needs:   command.Memory,
-		Run:     h.runLink,
+		Run:     me.runLink,
 	}
 }
 
@@ -46,31 +46,30 @@ func linkAccount(r command.Request, now time.Time) memory.Account {
 	return memory.Account{Name: r.Actor(), ConversationID: r.Conv.ID, Whispered: r.Entry.In.Aside(), Key: r.Entry.ID, LinkedAt: now}
 }
 
-func (h *Handler) runLink(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runLink(ctx context.Context, r command.Request) (command.Reply, error) {
 	switch {
 	case len(r.Call.Args) > 1:
 		return command.Reply{}, fault.New(fault.Invalid, "`/link` shows a code; `/link <code>` from your other account links the two.")
 	case len(r.Call.Args) == 0 && !private(r.Entry.In):
 		return reply("Codes are private. Send this in a private chat with me.")
 	case len(r.Call.Args) == 0:
-		return h.showCode(ctx, r)
+		return me.showCode(ctx, r)
 	case !private(r.Entry.In):
-		return h.burnCode(ctx, r)
+		return me.burnCode(ctx, r)
 	}
-	return h.useCode(ctx, r)
+	return me.useCode(ctx, r)
 }
 
 // showCode lists what is linked and shows a fresh code, which is stored as a hash
 // only. Shown again after a crash it is another code.
-func (h *Handler) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
-	code, now := rand.Text(), h.now()
-	var accounts []memory.Account
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		if accounts, err = tx.Accounts(ctx, r.Actor()); err != nil {
-			return err
+func (me *memories) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	code, now := rand.Text(), me.now()
+	accounts, err := within(ctx, me.store.InTx, func(tx *store.Tx) ([]memory.Account, error) {
+		accounts, err := tx.Accounts(ctx, r.Actor())
+		if err != nil {
+			return nil, err
 		}
-		return tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
+		return accounts, tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -99,9 +98,9 @@ func linked(accounts []memory.Account, actor string, now time.Time) string {
 }
 
 // burnCode makes a code worthless that was written where others read.
-func (h *Handler) burnCode(ctx context.Context, r command.Request) (command.Reply, error) {
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
-		c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), h.now())
+func (me *memories) burnCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	err := me.store.InTx(ctx, func(tx *store.Tx) error {
+		c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), me.now())
 		if err != nil || !ok {
 			return err
 		}
@@ -120,13 +119,8 @@ type linkUse struct {
 	host   string
 }
 
-func (h *Handler) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
-	var u linkUse
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
-		u, err = h.join(ctx, tx, r)
-		return err
-	})
+func (me *memories) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
+	u, err := within(ctx, me.store.InTx, func(tx *store.Tx) (linkUse, error) { return me.join(ctx, tx, r) })
 	switch {
 	case err != nil:
 		return command.Reply{}, err
@@ -145,8 +139,8 @@ func (h *Handler) useCode(ctx context.Context, r command.Request) (command.Reply
 
 // join links whoever gave a command with whoever showed the code. What it decides
 // is kept, so its noes are texts and no errors.
-func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u linkUse, err error) {
-	now, actor := h.now(), r.Actor()
+func (me *memories) join(ctx context.Context, tx *store.Tx, r command.Request) (u linkUse, err error) {
+	now, actor := me.now(), r.Actor()
 	mine, err := tx.Accounts(ctx, actor)
 	if err != nil {
 		return u, err
@@ -169,7 +163,7 @@ func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u 
 	case err != nil:
 		return u, err
 	case !ok:
-		return h.wrongCode(ctx, tx, r, tries+1)
+		return me.wrongCode(ctx, tx, r, tries+1)
 	case c.Name == actor:
 		return linkUse{says: "That code belongs to this account. Send it from the other one."}, tx.SaveLinkCode(ctx, c)
 	}
@@ -194,8 +188,8 @@ func (h *Handler) join(ctx context.Context, tx *store.Tx, r command.Request) (u 
 	})
 }
 
-func (h *Handler) wrongCode(ctx context.Context, tx *store.Tx, r command.Request, tries int64) (linkUse, error) {
-	now := h.now()
+func (me *memories) wrongCode(ctx context.Context, tx *store.Tx, r command.Request, tries int64) (linkUse, error) {
+	now := me.now()
 	if err := tx.NoteLinkTry(ctx, r.Actor(), r.Entry.ID, now.Add(-memory.LinkTriesFor), now); err != nil {
 		return linkUse{}, err
 	}

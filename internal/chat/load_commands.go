@@ -13,28 +13,28 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (h *Handler) loadCommandsCommand() command.Command {
+func (re *repositories) loadCommandsCommand() command.Command {
 	return command.Command{
 		Name:    "load_commands",
 		Usage:   "load_commands <folder>",
 		Summary: "register all command files in a folder",
 		Example: "load_commands .claude/commands",
 		Needs:   command.Repositories,
-		Run:     h.runLoadCommands,
+		Run:     re.runLoadCommands,
 	}
 }
 
 // runLoadCommands registers all command files below a folder of the
 // conversation's directory, besides those that are registered.
-func (h *Handler) runLoadCommands(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, err := h.config.Work.Codebase(ctx, r.Conv)
+func (re *repositories) runLoadCommands(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := re.work.Codebase(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	if len(r.Call.Args) != 1 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a folder: `/load-commands .claude/commands`.")
 	}
-	root, err := h.config.Work.OpenFolder(ctx, c, r.Conv)
+	root, err := re.work.OpenFolder(ctx, c, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -46,7 +46,7 @@ func (h *Handler) runLoadCommands(ctx context.Context, r command.Request) (comma
 		return command.Reply{Text: withProblems(fmt.Sprintf("There are no command files in `%s`.", r.Call.Args[0]), problems)}, nil
 	}
 	replaced := 0
-	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+	err = re.store.InTx(ctx, func(tx *store.Tx) error {
 		all, err := tx.CodebaseCommands(ctx, c.ID)
 		if err != nil {
 			return err

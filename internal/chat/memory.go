@@ -15,7 +15,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) memoryCommand() command.Command {
+func (me *memories) memoryCommand() command.Command {
 	return command.Command{
 		Name:    "memory",
 		Usage:   "memory [on|off|edit <n> <text>|<words>]",
@@ -26,14 +26,14 @@ func (h *Handler) memoryCommand() command.Command {
 		Details: "`memory here` shows them even where others can read.",
 		Menu:    true,
 		Needs:   command.Memory,
-		Run:     h.runMemory,
+		Run:     me.runMemory,
 	}
 }
 
 // memoriesListed is how many memories one list shows.
 const memoriesListed = 20
 
-func (h *Handler) runMemory(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runMemory(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	first := ""
 	if len(args) > 0 {
@@ -41,9 +41,9 @@ func (h *Handler) runMemory(ctx context.Context, r command.Request) (command.Rep
 	}
 	switch {
 	case len(args) == 1 && (first == "on" || first == "off"):
-		return h.switchMemory(ctx, r, first == "on")
+		return me.switchMemory(ctx, r, first == "on")
 	case first == "edit":
-		return h.editMemory(ctx, r)
+		return me.editMemory(ctx, r)
 	}
 	if first == "here" {
 		args = args[1:]
@@ -52,21 +52,21 @@ func (h *Handler) runMemory(ctx context.Context, r command.Request) (command.Rep
 	}
 	if len(args) == 1 {
 		if before, err := strconv.ParseInt(args[0], 10, 64); err == nil && before > 0 {
-			return h.listMemories(ctx, r, before)
+			return me.listMemories(ctx, r, before)
 		}
 	}
 	if len(args) > 0 {
-		return h.searchMemories(ctx, r, strings.Join(args, " "))
+		return me.searchMemories(ctx, r, strings.Join(args, " "))
 	}
-	return h.listMemories(ctx, r, 0)
+	return me.listMemories(ctx, r, 0)
 }
 
-func (h *Handler) switchMemory(ctx context.Context, r command.Request, on bool) (command.Reply, error) {
+func (me *memories) switchMemory(ctx context.Context, r command.Request, on bool) (command.Reply, error) {
 	action := "memory.off"
 	if on {
 		action = "memory.on"
 	}
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := me.store.InTx(ctx, func(tx *store.Tx) error {
 		if err := tx.SetMemoryOn(ctx, r.Actor(), on); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (h *Handler) switchMemory(ctx context.Context, r command.Request, on bool) 
 }
 
 // editMemory gives a memory another text.
-func (h *Handler) editMemory(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) editMemory(ctx context.Context, r command.Request) (command.Reply, error) {
 	usage := fault.New(fault.Invalid, "Specify the number and the new text: `/memory edit 3 I prefer spaces`.")
 	_, rest, _ := strings.Cut(r.Call.Rest, " ")
 	name, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
@@ -91,19 +91,19 @@ func (h *Handler) editMemory(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{}, usage
 	}
 	f := memory.Fact{Scope: memory.Scope{Person: r.Actor()}, Text: text, Origin: memory.ByPerson}
-	if _, err := h.config.Memory.Correct(ctx, r.Entry, number, f); err != nil {
+	if _, err := me.memory.Correct(ctx, r.Entry, number, f); err != nil {
 		return command.Reply{}, err
 	}
 	return reply("Updated memory %d.", number)
 }
 
-func (h *Handler) listMemories(ctx context.Context, r command.Request, before int64) (command.Reply, error) {
+func (me *memories) listMemories(ctx context.Context, r command.Request, before int64) (command.Reply, error) {
 	var list []memory.Memory
 	var n int64
 	on := false
-	now := h.now()
+	now := me.now()
 	var sources map[string]string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := me.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		if on, err = tx.MemoryOn(ctx, r.Actor()); err != nil {
 			return err
@@ -138,14 +138,14 @@ func (h *Handler) listMemories(ctx context.Context, r command.Request, before in
 	return command.Reply{Text: b.String()}, nil
 }
 
-func (h *Handler) searchMemories(ctx context.Context, r command.Request, words string) (command.Reply, error) {
+func (me *memories) searchMemories(ctx context.Context, r command.Request, words string) (command.Reply, error) {
 	q := memory.Query{
 		Scope: memory.Scope{Person: r.Actor(), Codebase: r.Conv.CodebaseID}, Text: words,
-		Embedding: h.config.Memory.Embed(ctx, words), Limit: memoriesListed, Now: h.now(),
+		Embedding: me.memory.Embed(ctx, words), Limit: memoriesListed, Now: me.now(),
 	}
 	var found []memory.Match
 	var sources map[string]string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := me.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		if found, err = tx.Recall(ctx, q); err != nil {
 			return err

@@ -10,14 +10,14 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (h *Handler) modeCommand() command.Command {
+func (pf *preferences) modeCommand() command.Command {
 	return command.Command{
 		Name:    "mode",
 		Usage:   "mode [ask|edit|auto]",
 		Summary: "show or change the permission mode",
 		Example: "mode ask",
 		Lane:    command.Ahead,
-		Run:     h.runMode,
+		Run:     pf.runMode,
 	}
 }
 
@@ -33,10 +33,10 @@ func modeText(m approval.Mode) string {
 	}
 }
 
-func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply, error) {
+func (pf *preferences) runMode(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
-		mode := h.modeOf(r.Conv)
-		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. Change it with `%smode ask|edit|auto`.", mode, modeText(mode), h.prefix(r.Conv.Key))}, nil
+		mode := modeOf(r.Conv, pf.mode)
+		return command.Reply{Text: fmt.Sprintf("Mode **%s**: %s. Change it with `%smode ask|edit|auto`.", mode, modeText(mode), pf.prefix(r.Conv.Key))}, nil
 	}
 	mode, err := approval.ParseMode(r.Call.Args[0])
 	if err != nil {
@@ -45,15 +45,15 @@ func (h *Handler) runMode(ctx context.Context, r command.Request) (command.Reply
 	if mode == approval.ModeAuto && r.Role != sessions.Owner {
 		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can switch to auto.")
 	}
-	err = h.choose(ctx, r, "mode", string(mode), func(s *sessions.Settings) { s.Mode = string(mode) })
+	err = choose(ctx, pf.store, r, "mode", string(mode), func(s *sessions.Settings) { s.Mode = string(mode) })
 	return command.Reply{Text: fmt.Sprintf("Mode is now **%s**: %s.", mode, modeText(mode))}, err
 }
 
-// modeOf returns the mode of a conversation.
-func (h *Handler) modeOf(conv sessions.Conversation) approval.Mode {
+// modeOf returns the mode of a conversation: its own, or that of those which chose none.
+func modeOf(conv sessions.Conversation, unchosen approval.Mode) approval.Mode {
 	mode, err := approval.ParseMode(conv.Settings.Mode)
 	if err != nil {
-		return h.config.Mode
+		return unchosen
 	}
 	return mode
 }

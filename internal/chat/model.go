@@ -13,7 +13,7 @@ import (
 	"remote-agent/internal/spend"
 )
 
-func (h *Handler) modelCommand() command.Command {
+func (pf *preferences) modelCommand() command.Command {
 	return command.Command{
 		Name:    "model",
 		Usage:   "model [name|fast|smart|cheap]",
@@ -21,7 +21,7 @@ func (h *Handler) modelCommand() command.Command {
 		Example: "model smart",
 		Rank:    13,
 		Lane:    command.Ahead,
-		Run:     h.runModel,
+		Run:     pf.runModel,
 	}
 }
 
@@ -30,19 +30,19 @@ var tierNames = []string{"fast", "smart", "cheap"}
 
 // runModel shows or chooses the model of a conversation. Its assistant stays:
 // that is what /handoff is for.
-func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Reply, error) {
-	a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
+func (pf *preferences) runModel(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
-		return command.Reply{Text: h.listModels(r, a)}, nil
+		return command.Reply{Text: pf.listModels(r)}, nil
 	}
+	a := pf.assistants[assistant.Name(r.Conv.Assistant)]
 	if a == nil || a.Model() == "" {
 		return command.Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
 	}
 	wanted := r.Call.Args[0]
-	tier, ok := h.engine.Live().Tiers[strings.ToLower(wanted)]
+	tier, ok := pf.engine.Live().Tiers[strings.ToLower(wanted)]
 	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
 		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s, so the model is unchanged. An operator can set `MODEL_%s`. `%smodel` lists the models.",
-			name, strings.ToUpper(name), h.prefix(r.Conv.Key))
+			name, strings.ToUpper(name), pf.prefix(r.Conv.Key))
 	}
 	if ok {
 		wanted = tier.Model
@@ -50,10 +50,10 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 			wanted = tier.Provider + ":" + tier.Model
 		}
 	}
-	if provider, model, ok := strings.Cut(wanted, ":"); ok && h.config.Assistants[assistant.Name(provider)] != nil {
+	if provider, model, ok := strings.Cut(wanted, ":"); ok && pf.assistants[assistant.Name(provider)] != nil {
 		if provider != r.Conv.Assistant {
 			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, but this conversation uses %s. To switch: `%shandoff %s`.",
-				model, provider, r.Conv.Assistant, h.prefix(r.Conv.Key), provider)
+				model, provider, r.Conv.Assistant, pf.prefix(r.Conv.Key), provider)
 		}
 		wanted = model
 	}
@@ -64,11 +64,12 @@ func (h *Handler) runModel(ctx context.Context, r command.Request) (command.Repl
 	if strings.EqualFold(wanted, "default") || wanted == a.Model() {
 		chosen, wanted = "", a.Model()
 	}
-	err := h.choose(ctx, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
+	err := choose(ctx, pf.store, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
 	return command.Reply{Text: fmt.Sprintf("**%s** answers from the next message on. It gets the whole history except the other model's thinking.", wanted)}, err
 }
 
-func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
+func (pf *preferences) listModels(r command.Request) string {
+	a := pf.assistants[assistant.Name(r.Conv.Assistant)]
 	var b strings.Builder
 	now := r.Conv.Settings.Model
 	if now == "" && a != nil {
@@ -79,13 +80,13 @@ func (h *Handler) listModels(r command.Request, a assistant.Assistant) string {
 	}
 	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
 	for _, name := range tierNames {
-		if t, ok := h.engine.Live().Tiers[name]; ok {
+		if t, ok := pf.engine.Live().Tiers[name]; ok {
 			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
 		}
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := pf.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here; `%smodel default` resets it.", prefix, prefix)
-	if others := h.others(r.Conv.Assistant); len(others) > 0 {
+	if others := others(pf.assistants, pf.placeholder, r.Conv.Assistant); len(others) > 0 {
 		fmt.Fprintf(&b, " `%shandoff %s` continues with another assistant.", prefix, strings.Join(others, "|"))
 	}
 	return b.String()
@@ -100,10 +101,10 @@ func priceText(model string) string {
 }
 
 // others lists the assistants that a conversation could be handed to.
-func (h *Handler) others(than string) []string {
+func others(all map[assistant.Name]assistant.Assistant, placeholder map[assistant.Name]bool, than string) []string {
 	var names []string
-	for name := range h.config.Assistants {
-		if string(name) != than && !h.config.Placeholder[name] {
+	for name := range all {
+		if string(name) != than && !placeholder[name] {
 			names = append(names, string(name))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) newCommand() command.Command {
+func (ns *newSessions) newCommand() command.Command {
 	return command.Command{
 		Name:    "new",
 		Aliases: []string{"reset"},
@@ -21,7 +21,7 @@ func (h *Handler) newCommand() command.Command {
 		Reading: command.ReadingAside,
 		Menu:    true,
 		Lane:    command.Ahead,
-		Run:     h.runNew,
+		Run:     ns.runNew,
 	}
 }
 
@@ -30,12 +30,12 @@ const endedSession = "ended the session"
 
 // runNew ends the active session. A repeat after a crash does not end a
 // session that began since, and says the same.
-func (h *Handler) runNew(ctx context.Context, r command.Request) (command.Reply, error) {
+func (ns *newSessions) runNew(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		ended   bool
 		waiting int
 	)
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
 		ended = false
 		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
@@ -71,7 +71,7 @@ func (h *Handler) runNew(ctx context.Context, r command.Request) (command.Reply,
 	if err != nil {
 		return command.Reply{}, err
 	}
-	_, runs := h.engine.Running(r.Conv.ID)
+	_, runs := ns.engine.Running(r.Conv.ID)
 	text := "Your next message starts a new session."
 	if ended {
 		text = "Session ended; nothing is deleted. " + text

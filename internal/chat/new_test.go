@@ -56,7 +56,7 @@ func TestNewAsksNoClock(t *testing.T) {
 					given = r.accepts(time.Now().Add(skew), "")
 					r.accepts(time.Now(), s.ID)
 				}
-				reply, err := r.h.runNew(t.Context(), command.Request{Entry: given, Conv: r.conv})
+				reply, err := r.h.newSessions.runNew(t.Context(), command.Request{Entry: given, Conv: r.conv})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,24 +8,24 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (h *Handler) ownerCommand() command.Command {
+func (ac *access) ownerCommand() command.Command {
 	return command.Command{
 		Name:    "owner",
 		Usage:   "owner [add|rm <id>]",
 		Summary: "list or change the owners",
 		Example: "owner add telegram/42",
 		Owners:  true,
-		Run:     h.runOwner,
+		Run:     ac.runOwner,
 	}
 }
 
-func (h *Handler) runOwner(ctx context.Context, r command.Request) (command.Reply, error) {
+func (ac *access) runOwner(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	if len(args) == 0 || len(args) == 1 && strings.EqualFold(args[0], "list") {
-		text, err := h.peopleText(ctx, r, people.Owners)
+		text, err := ac.peopleText(ctx, r, people.Owners)
 		return command.Reply{Text: text}, err
 	}
-	return h.changePeople(ctx, r, "owner", args, map[string]change{
-		"add": h.config.People.AddOwner, "rm": h.config.People.RemoveOwner, "remove": h.config.People.RemoveOwner,
+	return ac.changePeople(ctx, r, "owner", args, map[string]change{
+		"add": ac.people.AddOwner, "rm": ac.people.RemoveOwner, "remove": ac.people.RemoveOwner,
 	})
 }

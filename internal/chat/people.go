@@ -12,7 +12,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (h *Handler) peopleCommand() command.Command {
+func (ac *access) peopleCommand() command.Command {
 	return command.Command{
 		Name:    "people",
 		Usage:   "people [allow|deny|remove <id|code>]",
@@ -21,17 +21,17 @@ func (h *Handler) peopleCommand() command.Command {
 		Example: "people allow WDJ-BMJ",
 		Rank:    5,
 		Owners:  true,
-		Run:     h.runPeople,
+		Run:     ac.runPeople,
 	}
 }
 
 // change is one of the methods that change an account.
 type change func(ctx context.Context, by people.By, a people.Account) (string, error)
 
-func (h *Handler) runPeople(ctx context.Context, r command.Request) (command.Reply, error) {
+func (ac *access) runPeople(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	if len(args) == 0 || len(args) == 1 && strings.EqualFold(args[0], "list") {
-		return h.listPeople(ctx, r)
+		return ac.listPeople(ctx, r)
 	}
 	role := sessions.User
 	if len(args) > 2 && readOnly(args[2:]) {
@@ -42,16 +42,16 @@ func (h *Handler) runPeople(ctx context.Context, r command.Request) (command.Rep
 		if verb == "deny" {
 			role = sessions.Stranger
 		}
-		return h.answerRequest(ctx, r, people.Request{Code: args[1]}, role)
+		return ac.answerRequest(ctx, r, people.Request{Code: args[1]}, role)
 	}
 	if verb == "deny" {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify the code of a request: `/people deny WDJ-BMJ`. `/people` lists the requests, and `/people remove <id>` blocks someone permanently.")
 	}
-	return h.changePeople(ctx, r, "people", args, map[string]change{
+	return ac.changePeople(ctx, r, "people", args, map[string]change{
 		"allow": func(ctx context.Context, by people.By, a people.Account) (string, error) {
-			return h.config.People.Allow(ctx, by, a, role)
+			return ac.people.Allow(ctx, by, a, role)
 		},
-		"remove": h.config.People.Remove, "rm": h.config.People.Remove,
+		"remove": ac.people.Remove, "rm": ac.people.Remove,
 	})
 }
 
@@ -65,7 +65,7 @@ func readOnly(words []string) bool {
 }
 
 // changePeople does what the first argument says to the account that the second one names.
-func (h *Handler) changePeople(ctx context.Context, r command.Request, name string, args []string, verbs map[string]change) (command.Reply, error) {
+func (ac *access) changePeople(ctx context.Context, r command.Request, name string, args []string, verbs map[string]change) (command.Reply, error) {
 	do, ok := verbs[strings.ToLower(args[0])]
 	if !ok || len(args) != 2 {
 		usage := map[string]string{
@@ -75,7 +75,7 @@ func (h *Handler) changePeople(ctx context.Context, r command.Request, name stri
 		}
 		return command.Reply{}, fault.New(fault.Invalid, usage[name]+" `/whoami` shows a person's ID, such as `telegram/42`.")
 	}
-	a, err := h.config.People.Parse(args[1], r.Conv.Key.Platform)
+	a, err := ac.people.Parse(args[1], r.Conv.Key.Platform)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -85,8 +85,8 @@ func (h *Handler) changePeople(ctx context.Context, r command.Request, name stri
 
 // answerRequest decides on a stranger who asks to be let in. The card whose button was
 // pressed shows what holds, also to whoever comes second.
-func (h *Handler) answerRequest(ctx context.Context, r command.Request, req people.Request, role sessions.Role) (command.Reply, error) {
-	said, err := h.config.People.Answer(ctx, people.Owner(r), req, role)
+func (ac *access) answerRequest(ctx context.Context, r command.Request, req people.Request, role sessions.Role) (command.Reply, error) {
+	said, err := ac.people.Answer(ctx, people.Owner(r), req, role)
 	if err != nil && !fault.Is(err, fault.Conflict) {
 		return command.Reply{}, err
 	}
@@ -96,7 +96,7 @@ func (h *Handler) answerRequest(ctx context.Context, r command.Request, req peop
 	if r.Entry.In.Kind != messages.KindAction {
 		return command.Reply{Text: said}, nil
 	}
-	cards, err := h.config.People.Cards(ctx, req, r.Conv.ID, r.Entry.In.Message)
+	cards, err := ac.people.Cards(ctx, req, r.Conv.ID, r.Entry.In.Message)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return command.Reply{}, err
 	}
@@ -104,20 +104,20 @@ func (h *Handler) answerRequest(ctx context.Context, r command.Request, req peop
 }
 
 // pressedPairing answers a button under a card that asks about a stranger.
-func (h *Handler) pressedPairing(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
+func (ac *access) pressedPairing(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	if r.Role != sessions.Owner {
 		return command.Reply{}, fault.New(fault.Forbidden, "Only an owner of the bot can do that.")
 	}
 	role := map[string]sessions.Role{command.LetIn: sessions.User, command.LetInRead: sessions.Reader, command.LetOut: sessions.Stranger}[b.Decision]
-	return h.answerRequest(ctx, r, people.Request{Number: b.Number}, role)
+	return ac.answerRequest(ctx, r, people.Request{Number: b.Number}, role)
 }
 
-func (h *Handler) listPeople(ctx context.Context, r command.Request) (command.Reply, error) {
-	text, err := h.peopleText(ctx, r, func(list []people.Person) []people.Person { return list })
+func (ac *access) listPeople(ctx context.Context, r command.Request) (command.Reply, error) {
+	text, err := ac.peopleText(ctx, r, func(list []people.Person) []people.Person { return list })
 	if err != nil {
 		return command.Reply{}, err
 	}
-	waiting, err := h.config.People.Waiting(ctx)
+	waiting, err := ac.people.Waiting(ctx)
 	if err != nil || len(waiting) == 0 {
 		return command.Reply{Text: text}, err
 	}
@@ -130,11 +130,11 @@ func (h *Handler) listPeople(ctx context.Context, r command.Request) (command.Re
 }
 
 // peopleText lists people, in a chat that nobody else reads.
-func (h *Handler) peopleText(ctx context.Context, r command.Request, which func([]people.Person) []people.Person) (string, error) {
+func (ac *access) peopleText(ctx context.Context, r command.Request, which func([]people.Person) []people.Person) (string, error) {
 	if !private(r.Entry.In) {
 		return "", fault.New(fault.Forbidden, "Others can read this chat; use a private one.")
 	}
-	list, err := h.config.People.List(ctx)
+	list, err := ac.people.List(ctx)
 	if err != nil {
 		return "", err
 	}

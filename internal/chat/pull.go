@@ -16,7 +16,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) pullCommand() command.Command {
+func (br *branches) pullCommand() command.Command {
 	return command.Command{
 		Name:    "pr",
 		Usage:   "pr [title]",
@@ -26,26 +26,26 @@ func (h *Handler) pullCommand() command.Command {
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,
-		Run:     h.runPull,
+		Run:     br.runPull,
 	}
 }
 
 // runPull commits what a conversation changed, pushes its branch and opens or
 // updates a draft pull request. Every step may be repeated: nothing to commit,
 // nothing to push and a request that is open already are all fine.
-func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply, error) {
-	c, err := h.config.Work.Codebase(ctx, r.Conv)
+func (br *branches) runPull(ctx context.Context, r command.Request) (command.Reply, error) {
+	c, err := br.work.Codebase(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
-	tree, err := h.config.Work.WorktreeFor(ctx, c, r.Conv, r.Entry.In.Repository)
+	tree, err := br.work.WorktreeFor(ctx, c, r.Conv, r.Entry.In.Repository)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	about := r.Entry.In.Repository
-	title := h.pullTitle(ctx, r, about)
+	title := br.pullTitle(ctx, r, about)
 	r.Show("◐ Committing and pushing …")
-	commit, changed, err := h.space.Commit(ctx, tree, codebase.CommitOptions{
+	commit, changed, err := br.space.Commit(ctx, tree, codebase.CommitOptions{
 		Message: title, CoAuthors: coAuthors(r.Entry.In), Trailers: []string{"Agent-Session: " + r.Conv.ID},
 	})
 	if err != nil {
@@ -54,9 +54,9 @@ func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply
 	if commit == tree.Base && !changed {
 		return command.Reply{Text: "No pull request: there are no changes on this conversation's branch."}, nil
 	}
-	pushed, err := h.space.Push(ctx, tree, codebase.PushOptions{
+	pushed, err := br.space.Push(ctx, tree, codebase.PushOptions{
 		Branch: cmp.Or(tree.Remote, tree.Branch),
-		Begin:  func(ctx context.Context, p codebase.PushResult) error { return h.auditPush(ctx, r, p) },
+		Begin:  func(ctx context.Context, p codebase.PushResult) error { return br.auditPush(ctx, r, p) },
 	})
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("push: %w", err)
@@ -65,12 +65,12 @@ func (h *Handler) runPull(ctx context.Context, r command.Request) (command.Reply
 	if about != nil && about.Existing {
 		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, the branch of this pull request.", pushed.Commit, pushed.Branch)}, nil
 	}
-	opener, key, ok := h.pullRequester(r.Conv, c)
+	opener, key, ok := br.pullRequester(r.Conv, c)
 	if !ok {
 		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`. Open the pull request yourself; this host is not supported.", pushed.Commit, pushed.Branch)}, nil
 	}
-	body := h.pullBody(ctx, r, tree, about)
-	if err := h.auditPull(ctx, r, c, pushed); err != nil {
+	body := br.pullBody(ctx, r, tree, about)
+	if err := br.auditPull(ctx, r, c, pushed); err != nil {
 		return command.Reply{}, err
 	}
 	url, err := opener.OpenPullRequest(ctx, key, platform.PullRequest{
@@ -92,11 +92,11 @@ func baseOf(about *messages.Repository) string {
 
 // pullRequester finds who opens pull requests for a codebase: the conversation's
 // own platform, else the one that has them.
-func (h *Handler) pullRequester(conv sessions.Conversation, c sessions.Codebase) (platform.PullRequester, messages.ConversationKey, bool) {
-	if p, ok := h.adapters[conv.Key.Platform].(platform.PullRequester); ok {
+func (br *branches) pullRequester(conv sessions.Conversation, c sessions.Codebase) (platform.PullRequester, messages.ConversationKey, bool) {
+	if p, ok := br.platforms[conv.Key.Platform].(platform.PullRequester); ok {
 		return p, conv.Key, true
 	}
-	for name, a := range h.adapters {
+	for name, a := range br.platforms {
 		p, ok := a.(platform.PullRequester)
 		if ok && p.Hosts(c.RepositoryURL) {
 			return p, messages.ConversationKey{Platform: name, ID: p.RepositoryID(c.RepositoryURL)}, true
@@ -106,12 +106,12 @@ func (h *Handler) pullRequester(conv sessions.Conversation, c sessions.Codebase)
 }
 
 // pullTitle is what a person gave, else the goal of the conversation in one line.
-func (h *Handler) pullTitle(ctx context.Context, r command.Request, about *messages.Repository) string {
+func (br *branches) pullTitle(ctx context.Context, r command.Request, about *messages.Repository) string {
 	if title := strings.TrimSpace(r.Call.Rest); title != "" {
 		first, _, _ := strings.Cut(title, "\n")
 		return wording.Cut(first, 200)
 	}
-	if session, ok := h.active(ctx, r.Conv.ID); ok && strings.TrimSpace(session.UserPrompt) != "" {
+	if session := br.active(ctx, r.Conv.ID); strings.TrimSpace(session.UserPrompt) != "" {
 		first, _, _ := strings.Cut(strings.TrimSpace(session.UserPrompt), "\n")
 		return wording.Cut(first, 72)
 	}
@@ -121,23 +121,23 @@ func (h *Handler) pullTitle(ctx context.Context, r command.Request, about *messa
 	return "Changes of this conversation"
 }
 
-func (h *Handler) active(ctx context.Context, conversationID string) (session sessions.Session, ok bool) {
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		session, ok, err = tx.ActiveSession(ctx, conversationID)
-		return err
+// active returns the active session of a conversation; an empty one if it cannot be read.
+func (br *branches) active(ctx context.Context, conversationID string) sessions.Session {
+	s, _ := within(ctx, br.store.InRead, func(tx *store.Tx) (sessions.Session, error) {
+		s, _, err := tx.ActiveSession(ctx, conversationID)
+		return s, err
 	})
-	return session, ok && err == nil
+	return s
 }
 
 // pullBody says what the request is about: the last answer, what changed, and
 // what it closes.
-func (h *Handler) pullBody(ctx context.Context, r command.Request, tree codebase.Tree, about *messages.Repository) string {
+func (br *branches) pullBody(ctx context.Context, r command.Request, tree codebase.Tree, about *messages.Repository) string {
 	var b strings.Builder
-	if session, ok := h.active(ctx, r.Conv.ID); ok && session.Result != "" {
+	if session := br.active(ctx, r.Conv.ID); session.Result != "" {
 		b.WriteString(session.Result + "\n\n")
 	}
-	if changes, err := h.space.Diff(ctx, tree); err == nil && changes.Stat != "" {
+	if changes, err := br.space.Diff(ctx, tree); err == nil && changes.Stat != "" {
 		b.WriteString(wording.Fenced("", changes.Stat) + "\n\n")
 	}
 	if about != nil && about.Closes != "" {
@@ -167,23 +167,23 @@ func coAuthors(in messages.Inbound) []string {
 
 // auditPush writes down what is about to be pushed: once, also if a crash or a
 // passing failure has it begun again.
-func (h *Handler) auditPush(ctx context.Context, r command.Request, p codebase.PushResult) error {
-	return h.auditEffect(ctx, failpoint.PushRecorded, sessions.AuditEntry{
+func (br *branches) auditPush(ctx context.Context, r command.Request, p codebase.PushResult) error {
+	return br.auditEffect(ctx, failpoint.PushRecorded, sessions.AuditEntry{
 		Actor: r.Actor(), Action: "branch.push", ConversationID: r.Conv.ID, Target: p.Branch,
 		Detail: fmt.Sprintf(`{"commit":%q,"before":%q,"entry":%q}`, p.Commit, p.Before, r.Entry.ID), Effect: "push:" + r.Entry.ID + ":" + p.Commit,
 	})
 }
 
 // auditPull does the same for a pull request that is about to be opened or updated.
-func (h *Handler) auditPull(ctx context.Context, r command.Request, c sessions.Codebase, p codebase.PushResult) error {
-	return h.auditEffect(ctx, failpoint.PullRecorded, sessions.AuditEntry{
+func (br *branches) auditPull(ctx context.Context, r command.Request, c sessions.Codebase, p codebase.PushResult) error {
+	return br.auditEffect(ctx, failpoint.PullRecorded, sessions.AuditEntry{
 		Actor: r.Actor(), Action: "pull.open", ConversationID: r.Conv.ID, Target: c.Name,
 		Detail: fmt.Sprintf(`{"branch":%q,"commit":%q,"entry":%q}`, p.Branch, p.Commit, r.Entry.ID), Effect: "pull:" + r.Entry.ID,
 	})
 }
 
-func (h *Handler) auditEffect(ctx context.Context, then failpoint.Point, e sessions.AuditEntry) error {
-	err := h.store.InTx(ctx, func(tx *store.Tx) error { return tx.Audit(ctx, e) })
+func (br *branches) auditEffect(ctx context.Context, then failpoint.Point, e sessions.AuditEntry) error {
+	err := br.store.InTx(ctx, func(tx *store.Tx) error { return tx.Audit(ctx, e) })
 	if err != nil {
 		return fmt.Errorf("record what is about to be done: %w", err)
 	}

@@ -8,16 +8,16 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func (h *Handler) rejectCommand() command.Command {
+func (de *decisions) rejectCommand() command.Command {
 	return command.Command{
 		Name:    "reject",
 		Usage:   "reject [plan] [reason]",
 		Summary: "reject a plan",
 		Example: "reject p-3 Too large",
-		Run:     h.runReject,
+		Run:     de.runReject,
 	}
 }
 
-func (h *Handler) runReject(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.decideAny(ctx, r, approval.Deny, plan.Reject)
+func (de *decisions) runReject(ctx context.Context, r command.Request) (command.Reply, error) {
+	return de.decideAny(ctx, r, approval.Deny, plan.Reject)
 }

@@ -9,7 +9,7 @@ import (
 	"remote-agent/internal/memory"
 )
 
-func (h *Handler) rememberCommand() command.Command {
+func (me *memories) rememberCommand() command.Command {
 	return command.Command{
 		Name:    "remember",
 		Usage:   "remember <text>",
@@ -17,15 +17,15 @@ func (h *Handler) rememberCommand() command.Command {
 		Example: "remember I like short answers",
 		Reading: command.ReadingAside,
 		Needs:   command.Memory,
-		Run:     h.runRemember,
+		Run:     me.runRemember,
 	}
 }
 
-func (h *Handler) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
 	if strings.TrimSpace(r.Call.Rest) == "" {
 		return command.Reply{}, fault.New(fault.Invalid, "Add the text: `/remember I prefer short answers`.")
 	}
-	out, err := h.config.Memory.Remember(ctx, r.Entry, memory.Fact{
+	out, err := me.memory.Remember(ctx, r.Entry, memory.Fact{
 		Scope: memory.Scope{Person: r.Actor()}, Text: r.Call.Rest, Origin: memory.ByPerson,
 	})
 	if err != nil {

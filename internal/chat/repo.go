@@ -16,7 +16,7 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (h *Handler) repoCommand() command.Command {
+func (re *repositories) repoCommand() command.Command {
 	return command.Command{
 		Name:    "repo",
 		Usage:   "repo <name|number>",
@@ -25,20 +25,15 @@ func (h *Handler) repoCommand() command.Command {
 		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
 		Needs:   command.Repositories,
-		Run:     h.runRepo,
+		Run:     re.runRepo,
 	}
 }
 
-func (h *Handler) runRepo(ctx context.Context, r command.Request) (command.Reply, error) {
+func (re *repositories) runRepo(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
-		return h.runRepos(ctx, r)
+		return re.runRepos(ctx, r)
 	}
-	var all []sessions.Codebase
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.Codebases(ctx)
-		return err
-	})
+	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -46,7 +41,7 @@ func (h *Handler) runRepo(ctx context.Context, r command.Request) (command.Reply
 	if err != nil {
 		return command.Reply{}, err
 	}
-	ended, err := h.useCodebase(ctx, r, c.ID, "")
+	ended, err := re.useCodebase(ctx, r, c.ID, "")
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -55,9 +50,9 @@ func (h *Handler) runRepo(ctx context.Context, r command.Request) (command.Reply
 
 // useCodebase makes a conversation work on a codebase and folder. The active session
 // ends: what it knew was about something else. It returns what to say of that.
-func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
+func (re *repositories) useCodebase(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
 	ended := ""
-	err := h.whenIdle(ctx, func(tx *store.Tx) error {
+	err := whenIdle(ctx, re.store, func(tx *store.Tx) error {
 		ended = ""
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
@@ -71,7 +66,7 @@ func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID
 			return err
 		}
 		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
-			return h.busy(r, "switch")
+			return busy(re.prefix(r.Conv.Key), "switch")
 		}
 		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
 			return err
@@ -91,7 +86,7 @@ func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID
 	if err != nil {
 		return "", fmt.Errorf("switch the repository: %w", err)
 	}
-	h.showMenu(ctx, r.Conv, codebaseID)
+	re.showMenu(ctx, r.Conv, codebaseID)
 	return ended, nil
 }
 
@@ -100,12 +95,12 @@ func (h *Handler) useCodebase(ctx context.Context, r command.Request, codebaseID
 const maxMenu = 50
 
 // showMenu puts the commands of a repository into the chat's menu, best effort.
-func (h *Handler) showMenu(ctx context.Context, conv sessions.Conversation, codebaseID string) {
-	menu, ok := h.adapters[conv.Key.Platform].(platform.ChatMenu)
+func (re *repositories) showMenu(ctx context.Context, conv sessions.Conversation, codebaseID string) {
+	menu, ok := re.platforms[conv.Key.Platform].(platform.ChatMenu)
 	if !ok {
 		return
 	}
-	all, err := h.config.Work.Commands(ctx, codebaseID)
+	all, err := re.work.Commands(ctx, codebaseID)
 	if err == nil {
 		var entries []platform.CommandInfo
 		for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -116,6 +111,6 @@ func (h *Handler) showMenu(ctx context.Context, conv sessions.Conversation, code
 		err = menu.SetChatMenu(ctx, conv.Key, entries)
 	}
 	if err != nil {
-		h.log.InfoContext(ctx, "could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
+		re.log.InfoContext(ctx, "could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
 	}
 }

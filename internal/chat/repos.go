@@ -10,7 +10,7 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) reposCommand() command.Command {
+func (re *repositories) reposCommand() command.Command {
 	return command.Command{
 		Name:    "repos",
 		Usage:   "repos",
@@ -20,17 +20,12 @@ func (h *Handler) reposCommand() command.Command {
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Needs:   command.Repositories,
-		Run:     h.runRepos,
+		Run:     re.runRepos,
 	}
 }
 
-func (h *Handler) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
-	var all []sessions.Codebase
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.Codebases(ctx)
-		return err
-	})
+func (re *repositories) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
+	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -7,18 +7,18 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (h *Handler) resumeCommand() command.Command {
+func (ac *access) resumeCommand() command.Command {
 	return command.Command{
 		Name:    "resume",
 		Usage:   "resume",
 		Summary: "resume after a halt",
 		Example: "resume",
 		Owners:  true,
-		Run:     h.runResume,
+		Run:     ac.runResume,
 	}
 }
 
-func (h *Handler) runResume(ctx context.Context, r command.Request) (command.Reply, error) {
-	said, err := h.config.People.Resume(ctx, people.Owner(r))
+func (ac *access) runResume(ctx context.Context, r command.Request) (command.Reply, error) {
+	said, err := ac.people.Resume(ctx, people.Owner(r))
 	return command.Reply{Text: "▶ " + said}, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -14,7 +13,7 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) retryCommand() command.Command {
+func (tu *turns) retryCommand() command.Command {
 	return command.Command{
 		Name:    "retry",
 		Usage:   "retry [note]",
@@ -23,29 +22,24 @@ func (h *Handler) retryCommand() command.Command {
 		Details: "A turn that waits to retry, or for a provider's limit to end, continues immediately.",
 		Lane:    command.Job,
 		Hurries: true,
-		Run:     h.runRetry,
+		Run:     tu.runRetry,
 	}
 }
 
 // runRetry takes the last turn back and runs its request again, with a note if
 // there is one.
-func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Reply, error) {
+func (tu *turns) runRetry(ctx context.Context, r command.Request) (command.Reply, error) {
 	if r.Entry.Lane == sessions.LaneControl {
-		return h.retryNow(ctx, r, 0)
+		return tu.retryNow(ctx, r, 0)
 	}
-	t, err := h.takeBack(ctx, r)
+	t, err := tu.takeBack(ctx, r)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	if t.entry == "" {
 		return command.Reply{Text: "There is nothing to retry here."}, nil
 	}
-	var before sessions.Entry
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		before, err = tx.Entry(ctx, t.entry)
-		return err
-	})
+	before, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Entry(ctx, t.entry) })
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}
@@ -61,8 +55,8 @@ func (h *Handler) runRetry(ctx context.Context, r command.Request) (command.Repl
 
 // retryNow has the turn that waits for its next try run now; seq is the number of its
 // entry, 0 is any.
-func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
-	waited, err := h.engine.RetryNow(ctx, r.Conv, seq)
+func (tu *turns) retryNow(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
+	waited, err := tu.engine.RetryNow(ctx, r.Conv, seq)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
@@ -73,22 +67,21 @@ func (h *Handler) retryNow(ctx context.Context, r command.Request, seq int64) (c
 }
 
 // pressedTurn answers the buttons of a turn that failed, or whose answer was abridged.
-func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64, what command.TurnAction) (command.Reply, error) {
+func (tu *turns) pressedTurn(ctx context.Context, r command.Request, seq int64, what command.TurnAction) (command.Reply, error) {
 	if seq <= 0 || seq > r.Conv.InboxSeq {
 		return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 	}
 	switch what {
 	case command.RetryNow:
-		reply, err := h.retryNow(ctx, r, seq)
-		if _, whispers := h.adapters[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
+		reply, err := tu.retryNow(ctx, r, seq)
+		if _, whispers := tu.platforms[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
 			reply = command.Reply{Note: reply.Text} // the turn shows itself
 		}
 		return reply, err
 	case command.OtherModel:
-		a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]
-		return command.Reply{Text: h.listModels(r, a) + fmt.Sprintf(" Then `%sretry` retries with it immediately.", h.prefix(r.Conv.Key))}, nil
+		return command.Reply{Text: tu.listModels(r) + fmt.Sprintf(" Then `%sretry` retries with it immediately.", tu.prefix(r.Conv.Key))}, nil
 	case command.Retry:
-		return h.pressedRetry(ctx, r, seq)
+		return tu.pressedRetry(ctx, r, seq)
 	case command.Full:
 		return command.Reply{
 			Then: fmt.Sprintf("/full %d", seq), Once: fmt.Sprintf("full-%s-%d", r.Conv.ID, seq),
@@ -100,14 +93,14 @@ func (h *Handler) pressedTurn(ctx context.Context, r command.Request, seq int64,
 
 // pressedRetry runs a turn again that failed, if it is the last one and nothing else is
 // under way.
-func (h *Handler) pressedRetry(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
-	last, ok, err := h.lastTurn(ctx, r.Conv)
+func (tu *turns) pressedRetry(ctx context.Context, r command.Request, seq int64) (command.Reply, error) {
+	last, ok, err := tu.lastTurn(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	var failed sessions.Entry
 	busy := false
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
 		if !ok {
 			return nil
 		}

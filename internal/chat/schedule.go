@@ -13,13 +13,13 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) scheduleCommand() command.Command {
+func (sc *schedules) scheduleCommand() command.Command {
 	return command.Command{
 		Name:    "schedule",
 		Usage:   "schedule [on|off|list]",
 		Summary: "show or switch the profile's standing task",
 		Example: "schedule on",
-		Run:     h.runSchedule,
+		Run:     sc.runSchedule,
 	}
 }
 
@@ -28,32 +28,32 @@ const maxSchedules = 100
 
 // runSchedule switches the standing task of the conversation's profile on or off,
 // or shows it.
-func (h *Handler) runSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
+func (sc *schedules) runSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
 	what := "show"
 	if len(r.Call.Args) > 0 {
 		what = strings.ToLower(strings.Join(r.Call.Args, " "))
 	}
 	switch what {
 	case "show":
-		return h.showSchedule(ctx, r)
+		return sc.showSchedule(ctx, r)
 	case "on":
-		return h.scheduleOn(ctx, r)
+		return sc.scheduleOn(ctx, r)
 	case "off":
-		return h.scheduleOff(ctx, r)
+		return sc.scheduleOff(ctx, r)
 	case "list":
-		return h.listSchedules(ctx, r)
+		return sc.listSchedules(ctx, r)
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := sc.prefix(r.Conv.Key)
 	return command.Reply{}, fault.Newf(fault.Invalid, "`%[1]sschedule` shows the standing task, `%[1]sschedule on` or `off` switches it, `%[1]sschedule list` shows all.", prefix)
 }
 
-func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Reply, error) {
+func (sc *schedules) scheduleOn(ctx context.Context, r command.Request) (command.Reply, error) {
 	var (
 		p   *profile.Profile
 		s   sessions.Schedule
 		was bool
 	)
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	err := sc.store.InTx(ctx, func(tx *store.Tx) error {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
@@ -61,13 +61,13 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		if p, err = profileOf(ctx, tx, conv); err != nil {
 			return err
 		}
-		if err := mayStand(p, h.prefix(conv.Key)); err != nil {
+		if err := mayStand(p, sc.prefix(conv.Key)); err != nil {
 			return err
 		}
 		if s, was, err = tx.Schedule(ctx, conv.ID); err != nil || was {
 			return err
 		}
-		now := h.now()
+		now := sc.now()
 		s = sessions.Schedule{
 			AgentID: p.ID, ConversationID: conv.ID, CreatedBy: r.Actor(), Origin: r.Entry.In.Origin(),
 			CreatedAt: now, NextAt: now.Add(p.Every()),
@@ -84,7 +84,7 @@ func (h *Handler) scheduleOn(ctx context.Context, r command.Request) (command.Re
 		return command.Reply{Text: fmt.Sprintf("The standing task of **%s** is already on, started by %s; next run at %s.", p.Title(), wording.Who(s.Origin.Sender.Name, s.CreatedBy), wording.Moment(s.NextAt))}, nil
 	}
 	return command.Reply{Text: fmt.Sprintf("⏰ **%s** runs its standing task here %s on your behalf, first at %s. Turn it off with `%sschedule off`.",
-		p.Title(), p.Often(), wording.Moment(s.NextAt), h.prefix(r.Conv.Key))}, nil
+		p.Title(), p.Often(), wording.Moment(s.NextAt), sc.prefix(r.Conv.Key))}, nil
 }
 
 // mayStand says why a profile has no standing task to switch on.
@@ -100,17 +100,17 @@ func mayStand(p *profile.Profile, prefix string) error {
 	return nil
 }
 
-func (h *Handler) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
-	ended := false
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
+	ended, err := within(ctx, sc.store.InTx, func(tx *store.Tx) (bool, error) {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
-			return err
+			return false, err
 		}
-		if ended, err = tx.EndSchedule(ctx, conv.ID); err != nil || !ended {
-			return err
+		ended, err := tx.EndSchedule(ctx, conv.ID)
+		if err != nil || !ended {
+			return false, err
 		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
+		return true, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.off", ConversationID: conv.ID})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -121,21 +121,18 @@ func (h *Handler) scheduleOff(ctx context.Context, r command.Request) (command.R
 	return command.Reply{Text: "The standing task is off. A run in progress still finishes."}, nil
 }
 
-func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
-	var line string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		line = ""
+func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
+	line, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (string, error) {
 		s, ok, err := tx.Schedule(ctx, r.Conv.ID)
 		if err != nil || !ok {
-			return err
+			return "", err
 		}
-		line, err = h.scheduleLine(ctx, tx, s)
-		return err
+		return scheduleLine(ctx, tx, s)
 	})
 	if err != nil {
 		return command.Reply{}, err
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := sc.prefix(r.Conv.Key)
 	if line == "" {
 		return command.Reply{Text: fmt.Sprintf("No standing task is on here. `%sschedule on` starts the profile's own.", prefix)}, nil
 	}
@@ -144,33 +141,31 @@ func (h *Handler) showSchedule(ctx context.Context, r command.Request) (command.
 
 // listSchedules shows all standing tasks to an owner; to anybody else those that
 // they switched on themselves.
-func (h *Handler) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
-	var lines []string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		lines = nil
+func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
+	lines, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
 		all, err := tx.Schedules(ctx, maxSchedules)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, s := range all {
 			if r.Role != sessions.Owner && s.CreatedBy != r.Actor() && s.ConversationID != r.Conv.ID {
 				continue
 			}
-			line, err := h.scheduleLine(ctx, tx, s)
+			line, err := scheduleLine(ctx, tx, s)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			where := "here"
 			if s.ConversationID != r.Conv.ID {
 				conv, err := tx.Conversation(ctx, s.ConversationID)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				where = "in " + conv.Key.String()
 			}
 			lines = append(lines, fmt.Sprintf("- %s, %s", where, line))
 		}
-		return nil
+		return lines, nil
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -181,7 +176,7 @@ func (h *Handler) listSchedules(ctx context.Context, r command.Request) (command
 	return command.Reply{Text: "Standing tasks:\n\n" + strings.Join(lines, "\n")}, nil
 }
 
-func (h *Handler) scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule) (string, error) {
+func scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule) (string, error) {
 	p, err := tx.Agent(ctx, s.AgentID)
 	if err != nil {
 		return "", err

@@ -17,7 +17,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) sessionsCommand() command.Command {
+func (hi *history) sessionsCommand() command.Command {
 	return command.Command{
 		Name:    "sessions",
 		Usage:   "sessions [show <n>|<words>]",
@@ -27,7 +27,7 @@ func (h *Handler) sessionsCommand() command.Command {
 		Reading: command.ReadingAnywhere,
 		Details: "`sessions before <n>` lists older ones, `sessions show <n> before <message>` shows earlier messages of one.",
 		Menu:    true,
-		Run:     h.runSessions,
+		Run:     hi.runSessions,
 	}
 }
 
@@ -46,7 +46,7 @@ type place struct {
 	sessions      []string
 }
 
-func (h *Handler) place(ctx context.Context, tx *store.Tx, r command.Request) (p place, err error) {
+func placeOf(ctx context.Context, tx *store.Tx, r command.Request) (p place, err error) {
 	if p.conversations, err = tx.ConversationsAt(ctx, r.Conv.Key); err != nil {
 		return p, err
 	}
@@ -73,7 +73,7 @@ func (p place) find(named string) (string, error) {
 	return "", fault.Newf(fault.NotFound, "There is no session %q here. `/sessions` lists them.", transcript.Line(named, 40))
 }
 
-func (h *Handler) runSessions(ctx context.Context, r command.Request) (command.Reply, error) {
+func (hi *history) runSessions(ctx context.Context, r command.Request) (command.Reply, error) {
 	args := r.Call.Args
 	first := ""
 	if len(args) > 0 {
@@ -81,33 +81,33 @@ func (h *Handler) runSessions(ctx context.Context, r command.Request) (command.R
 	}
 	switch {
 	case len(args) == 0:
-		return h.listSessions(ctx, r, "")
+		return hi.listSessions(ctx, r, "")
 	case first == "show" && len(args) == 2:
-		return h.showSession(ctx, r, args[1], 0)
+		return hi.showSession(ctx, r, args[1], 0)
 	case first == "show" && len(args) == 4 && strings.EqualFold(args[2], "before"):
 		before, err := strconv.ParseInt(strings.TrimPrefix(args[3], "#"), 10, 64)
 		if err != nil || before <= 0 {
 			return command.Reply{}, fault.New(fault.Invalid, "Specify a message number: `/sessions show 3 before 41`.")
 		}
-		return h.showSession(ctx, r, args[1], before)
+		return hi.showSession(ctx, r, args[1], before)
 	case first == "show" && len(args) == 1:
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a session: `/sessions show 3`. `/sessions` lists them.")
 	case first == "before" && len(args) == 2:
-		return h.listSessions(ctx, r, args[1])
+		return hi.listSessions(ctx, r, args[1])
 	}
 	if _, err := strconv.Atoi(strings.TrimPrefix(first, "#")); err == nil && len(args) == 1 {
-		return h.showSession(ctx, r, args[0], 0)
+		return hi.showSession(ctx, r, args[0], 0)
 	}
-	return h.searchSessions(ctx, r, r.Call.Rest)
+	return hi.searchSessions(ctx, r, r.Call.Rest)
 }
 
 // listSessions shows the newest sessions, or those before one.
-func (h *Handler) listSessions(ctx context.Context, r command.Request, before string) (command.Reply, error) {
+func (hi *history) listSessions(ctx context.Context, r command.Request, before string) (command.Reply, error) {
 	var b strings.Builder
 	var p place
-	err := h.store.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := hi.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		b.Reset()
-		if p, err = h.place(ctx, tx, r); err != nil {
+		if p, err = placeOf(ctx, tx, r); err != nil {
 			return err
 		}
 		f := store.SessionFilter{Within: p.conversations, Limit: sessionsListed}
@@ -132,7 +132,7 @@ func (h *Handler) listSessions(ctx context.Context, r command.Request, before st
 			if row.Status != sessions.Completed {
 				b.WriteString(", " + string(row.Status))
 			}
-			if prompt := h.quoted(row.UserPrompt, promptLen); prompt != "" {
+			if prompt := hi.quoted(row.UserPrompt, promptLen); prompt != "" {
 				b.WriteString(": " + prompt)
 			}
 			fmt.Fprintf(&b, " · %s\n", facts(row, sum))
@@ -155,12 +155,12 @@ func (h *Handler) listSessions(ctx context.Context, r command.Request, before st
 }
 
 // searchSessions shows the newest messages of this place that have all the words.
-func (h *Handler) searchSessions(ctx context.Context, r command.Request, words string) (command.Reply, error) {
+func (hi *history) searchSessions(ctx context.Context, r command.Request, words string) (command.Reply, error) {
 	var b strings.Builder
 	var hits []store.Hit
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := hi.store.InRead(ctx, func(tx *store.Tx) error {
 		b.Reset()
-		p, err := h.place(ctx, tx, r)
+		p, err := placeOf(ctx, tx, r)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (h *Handler) searchSessions(ctx context.Context, r command.Request, words s
 			return err
 		}
 		for _, hit := range hits[:min(sessionsListed, len(hits))] {
-			part := transcript.Around(h.redact(hit.Content), store.Words(words), 2*promptLen)
+			part := transcript.Around(hi.redact.String(hit.Content), store.Words(words), 2*promptLen)
 			fmt.Fprintf(&b, "- in `%d`, %s, %s: %s\n", p.number(hit.SessionID), sessionMoment(hit.CreatedAt), hit.Role, code(part))
 		}
 		return nil
@@ -198,8 +198,8 @@ func facts(row store.SessionRow, sum spend.Sum) string {
 }
 
 // quoted is the beginning of what somebody wrote, without credentials.
-func (h *Handler) quoted(text string, width int) string {
-	return code(transcript.Line(h.redact(text), width))
+func (hi *history) quoted(text string, width int) string {
+	return code(transcript.Line(hi.redact.String(text), width))
 }
 
 // code shows a text as it is: nothing in it is Markdown, a mention or a link.

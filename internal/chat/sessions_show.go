@@ -9,7 +9,6 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -19,13 +18,13 @@ import (
 // the whole as a file where the platform has files. Who reads it follows from
 // where it is asked: only in a private chat it has what tools were given and
 // returned.
-func (h *Handler) showSession(ctx context.Context, r command.Request, named string, before int64) (command.Reply, error) {
+func (hi *history) showSession(ctx context.Context, r command.Request, named string, before int64) (command.Reply, error) {
 	var row store.SessionRow
 	var sum spend.Sum
 	var said []store.ListedMessage
 	number := 0
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		p, err := h.place(ctx, tx, r)
+	err := hi.store.InRead(ctx, func(tx *store.Tx) error {
+		p, err := placeOf(ctx, tx, r)
 		if err != nil {
 			return err
 		}
@@ -51,7 +50,7 @@ func (h *Handler) showSession(ctx context.Context, r command.Request, named stri
 		return command.Reply{}, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, sessionMoment(row.StartedAt), h.answeredBy(row), facts(row, sum))
+	fmt.Fprintf(&b, "**Session %d**, %s, with %s: %s", number, sessionMoment(row.StartedAt), hi.answeredBy(row), facts(row, sum))
 	if row.Active {
 		b.WriteString(". Active")
 	}
@@ -59,7 +58,7 @@ func (h *Handler) showSession(ctx context.Context, r command.Request, named stri
 	older := len(said) > messagesShown
 	said = said[:min(messagesShown, len(said))]
 	for _, m := range slices.Backward(said) {
-		b.WriteString(h.line(m))
+		b.WriteString(hi.line(m))
 	}
 	switch {
 	case len(said) == 0:
@@ -67,10 +66,10 @@ func (h *Handler) showSession(ctx context.Context, r command.Request, named stri
 	case older:
 		fmt.Fprintf(&b, "\nEarlier messages: `/sessions show %d before %d`.", number, said[len(said)-1].Seq)
 	}
-	return h.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), command.Reply{Text: b.String()})
+	return hi.withFile(ctx, r, row.ID, fmt.Sprintf("session-%d.md", number), command.Reply{Text: b.String()})
 }
 
-func (h *Handler) answeredBy(row store.SessionRow) string {
+func (hi *history) answeredBy(row store.SessionRow) string {
 	parts := []string{row.Assistant}
 	if row.Model != "" {
 		parts = append(parts, row.Model)
@@ -78,21 +77,21 @@ func (h *Handler) answeredBy(row store.SessionRow) string {
 	if row.AgentName != "" && row.AgentName != "default" {
 		parts = append(parts, "profile "+row.AgentName)
 	}
-	return h.quoted(strings.Join(parts, " "), promptLen)
+	return hi.quoted(strings.Join(parts, " "), promptLen)
 }
 
 // line is a message of a short transcript: what was written, and which tools were
 // called. Thoughts and outputs of tools are in the file only.
-func (h *Handler) line(m store.ListedMessage) string {
+func (hi *history) line(m store.ListedMessage) string {
 	var parts []string
 	for _, b := range m.Blocks {
 		switch b := b.(type) {
 		case messages.Text:
-			parts = append(parts, h.quoted(b.Text, lineLen))
+			parts = append(parts, hi.quoted(b.Text, lineLen))
 		case messages.Attachment:
-			parts = append(parts, "file "+h.quoted(b.Name, promptLen))
+			parts = append(parts, "file "+hi.quoted(b.Name, promptLen))
 		case messages.ToolCall:
-			parts = append(parts, "calls "+h.quoted(b.Name, promptLen))
+			parts = append(parts, "calls "+hi.quoted(b.Name, promptLen))
 		case messages.ToolResult, messages.Thinking:
 		}
 	}
@@ -108,16 +107,16 @@ func (h *Handler) line(m store.ListedMessage) string {
 
 // withFile adds the whole transcript as a file. A file is posted for everybody to
 // see, so what one person alone saw the question of gets none.
-func (h *Handler) withFile(ctx context.Context, r command.Request, id, name string, reply command.Reply) (command.Reply, error) {
-	if !h.postsFiles(r.Conv.Key.Platform) || r.Entry.In.Whispered {
+func (hi *history) withFile(ctx context.Context, r command.Request, id, name string, reply command.Reply) (command.Reply, error) {
+	if !hi.postsFiles(r.Conv.Key.Platform) || r.Entry.In.Whispered {
 		return reply, nil
 	}
-	o := transcript.Options{Redact: h.config.Redact, For: transcript.Everybody}
+	o := transcript.Options{Redact: hi.redact, For: transcript.Everybody}
 	if r.Entry.In.Private {
 		o.For = transcript.Person
 	}
 	var file limited
-	err := transcript.Write(ctx, h.store, &file, id, o)
+	err := transcript.Write(ctx, hi.store, &file, id, o)
 	switch {
 	case file.full:
 		reply.Text += fmt.Sprintf("\n\nThe full session is too long to attach. Use `bot sessions show %s` on the server.", id)
@@ -145,10 +144,4 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, errFull
 	}
 	return l.text.Write(p)
-}
-
-// postsFiles reports whether a platform can show files.
-func (h *Handler) postsFiles(p messages.Platform) bool {
-	_, ok := h.adapters[p].(platform.Filer)
-	return ok
 }

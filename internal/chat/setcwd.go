@@ -11,7 +11,7 @@ import (
 	"remote-agent/internal/fault"
 )
 
-func (h *Handler) setCwdCommand() command.Command {
+func (re *repositories) setCwdCommand() command.Command {
 	return command.Command{
 		Name:    "setcwd",
 		Usage:   "setcwd <folder>",
@@ -20,15 +20,15 @@ func (h *Handler) setCwdCommand() command.Command {
 		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
 		Needs:   command.Repositories,
-		Run:     h.runSetCwd,
+		Run:     re.runSetCwd,
 	}
 }
 
-func (h *Handler) runSetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
+func (re *repositories) runSetCwd(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) != 1 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a folder of the repository: `/setcwd src/server`, or `/setcwd .` for its root.")
 	}
-	c, tree, err := h.config.Work.Worktree(ctx, r.Conv)
+	c, tree, err := re.work.Worktree(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -36,7 +36,7 @@ func (h *Handler) runSetCwd(ctx context.Context, r command.Request) (command.Rep
 	if err != nil {
 		return command.Reply{}, err
 	}
-	ended, err := h.useCodebase(ctx, r, c.ID, rel)
+	ended, err := re.useCodebase(ctx, r, c.ID, rel)
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -35,8 +35,8 @@ func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, er
 }
 
 // choose changes the settings of a conversation and audits it.
-func (h *Handler) choose(ctx context.Context, r command.Request, what, value string, change func(s *sessions.Settings)) error {
-	return h.store.InTx(ctx, func(tx *store.Tx) error {
+func choose(ctx context.Context, storage Storage, r command.Request, what, value string, change func(s *sessions.Settings)) error {
+	return storage.InTx(ctx, func(tx *store.Tx) error {
 		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err

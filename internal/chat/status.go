@@ -18,7 +18,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) statusCommand() command.Command {
+func (ov *overview) statusCommand() command.Command {
 	return command.Command{
 		Name:    "status",
 		Usage:   "status [verbose]",
@@ -27,7 +27,7 @@ func (h *Handler) statusCommand() command.Command {
 		Rank:    2,
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
-		Run:     h.runStatus,
+		Run:     ov.runStatus,
 	}
 }
 
@@ -43,8 +43,8 @@ type standing struct {
 	looped  time.Time
 }
 
-func (h *Handler) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
+	err = ov.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		if s.session, s.active, err = tx.ActiveSession(ctx, conv.ID); err != nil {
 			return err
@@ -70,13 +70,13 @@ func (h *Handler) standing(ctx context.Context, conv sessions.Conversation) (s s
 	return s, err
 }
 
-func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
-	s, err := h.standing(ctx, r.Conv)
+func (ov *overview) runStatus(ctx context.Context, r command.Request) (command.Reply, error) {
+	s, err := ov.standing(ctx, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n", h.headline(r, s.waiting, s.asked))
+	fmt.Fprintf(&b, "**%s**\n\n", ov.headline(r, s.waiting, s.asked))
 	if s.loops > 0 {
 		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs were answering each other. The last one was at %s. Send it again to have it answered.\n",
 			wording.Count(s.loops, "message was not answered", "messages were not answered"), wording.Moment(s.looped))
@@ -85,41 +85,41 @@ func (h *Handler) runStatus(ctx context.Context, r command.Request) (command.Rep
 		fmt.Fprintf(&b, "- %s\n", haltLine(s.halt))
 	}
 	model := ""
-	if a := h.config.Assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
+	if a := ov.assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
 		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
-	h.writeSession(&b, s)
+	ov.writeSession(&b, s)
 	if s.used != nil {
 		fmt.Fprintf(&b, "- profile: %s, version %d\n", s.used.Title(), s.used.Version)
 	}
-	if h.config.Work != nil {
-		for _, line := range h.codebaseStatus(ctx, r.Conv) {
+	if ov.work != nil {
+		for _, line := range ov.codebaseStatus(ctx, r.Conv) {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
 	}
-	if h.config.Tools != nil {
-		mode := h.modeOf(r.Conv)
+	if ov.tools != nil {
+		mode := modeOf(r.Conv, ov.mode)
 		fmt.Fprintf(&b, "- mode: %s, %s\n", mode, modeText(mode))
-		for _, line := range h.config.Tools.Status() {
+		for _, line := range ov.tools.Status() {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
 	}
-	fmt.Fprintf(&b, "- service: version %s, up %s, %s running\n", h.config.Version,
-		wording.Clock(time.Since(h.started)), wording.Count(h.engine.RunningTurns(), "conversation", "conversations"))
+	fmt.Fprintf(&b, "- service: version %s, up %s, %s running\n", ov.version,
+		wording.Clock(time.Since(ov.started)), wording.Count(ov.engine.RunningTurns(), "conversation", "conversations"))
 	if len(r.Call.Args) > 0 && strings.EqualFold(r.Call.Args[0], "verbose") {
-		b.WriteString(h.promptStatus(r, s.session, s.used))
+		b.WriteString(ov.promptStatus(r, s.session, s.used))
 	}
 	return command.Reply{Text: b.String()}, nil
 }
 
 // writeSession says which session is active, with a link to its page.
-func (h *Handler) writeSession(b *strings.Builder, s standing) {
+func (ov *overview) writeSession(b *strings.Builder, s standing) {
 	if !s.active {
 		b.WriteString("- session: none; your next message starts one\n")
 		return
 	}
-	open := command.OpenLink(h.config.Pages, "/sessions/"+s.session.ID)
+	open := command.OpenLink(ov.pages, "/sessions/"+s.session.ID)
 	if open != "" {
 		open = "," + open
 	}
@@ -134,8 +134,8 @@ func (h *Handler) writeSession(b *strings.Builder, s standing) {
 const maxNamed = 5
 
 // headline says in one line what happens here and what has to wait.
-func (h *Handler) headline(r command.Request, waiting int, asked []approval.Approval) string {
-	since, here := h.engine.Running(r.Conv.ID)
+func (ov *overview) headline(r command.Request, waiting int, asked []approval.Approval) string {
+	since, here := ov.engine.Running(r.Conv.ID)
 	state, queued := "Idle", waiting
 	switch {
 	case len(asked) > 0:
@@ -171,29 +171,29 @@ func names(asked []approval.Approval) string {
 }
 
 // promptStatus says with what the active session runs, or the next one would.
-func (h *Handler) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
+func (ov *overview) promptStatus(r command.Request, session sessions.Session, used *profile.Profile) string {
 	of, text := "of the session", session.SystemPrompt
 	if text == "" {
-		of, text = "of the next session, without the repository's additions", h.engine.SystemPrompt(r.Conv, r.Entry.In, used)
+		of, text = "of the next session, without the repository's additions", ov.engine.SystemPrompt(r.Conv, r.Entry.In, used)
 	}
-	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", h.redact(text)))
+	out := fmt.Sprintf("\n**System prompt** %s:\n\n%s\n", of, wording.Fenced("", ov.redact.String(text)))
 	if len(session.Config) > 0 {
-		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", wording.Fenced("json", h.redact(string(session.Config))))
+		out += fmt.Sprintf("\n**Configuration:**\n\n%s\n", wording.Fenced("json", ov.redact.String(string(session.Config))))
 	}
 	return out
 }
 
 // codebaseStatus is what /status says of the codebase. It makes no worktree.
-func (h *Handler) codebaseStatus(ctx context.Context, conv sessions.Conversation) []string {
+func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversation) []string {
 	if conv.CodebaseID == "" {
 		return []string{"codebase: none; `/clone <url>` or `/repo <name>`"}
 	}
-	c, err := h.config.Work.Codebase(ctx, conv)
+	c, err := ov.work.Codebase(ctx, conv)
 	if err != nil {
 		return []string{"codebase: " + fault.Public(err)}
 	}
 	lines := []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, cmp.Or(conv.Cwd, "."))}
-	if branch := h.branchOf(ctx, conv); branch != "" {
+	if branch := ov.branchOf(ctx, conv); branch != "" {
 		lines = append(lines, fmt.Sprintf("branch: `%s`", branch))
 	}
 	return lines
@@ -201,17 +201,15 @@ func (h *Handler) codebaseStatus(ctx context.Context, conv sessions.Conversation
 
 // branchOf returns the branch of a conversation that has worked in its worktree
 // already, or nothing.
-func (h *Handler) branchOf(ctx context.Context, conv sessions.Conversation) string {
-	worked := false
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		_, worked, err = tx.LastCheckpoint(ctx, conv.ID)
-		return err
+func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) string {
+	worked, err := within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
+		_, worked, err := tx.LastCheckpoint(ctx, conv.ID)
+		return worked, err
 	})
 	if err != nil || !worked {
 		return ""
 	}
-	_, tree, err := h.config.Work.Worktree(ctx, conv)
+	_, tree, err := ov.work.Worktree(ctx, conv)
 	if err != nil {
 		return ""
 	}

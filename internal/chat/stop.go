@@ -17,7 +17,7 @@ import (
 // maxOpen is how many waiting turns are looked at; fewer can wait.
 const maxOpen = 1000
 
-func (h *Handler) stopCommand() command.Command {
+func (tu *turns) stopCommand() command.Command {
 	return command.Command{
 		Name:    "stop",
 		Usage:   "stop",
@@ -27,22 +27,22 @@ func (h *Handler) stopCommand() command.Command {
 		Details: "With read-only access you can stop only what you asked for.",
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
-		Run:     h.runStop,
+		Run:     tu.runStop,
 	}
 }
 
-func (h *Handler) runStop(ctx context.Context, r command.Request) (command.Reply, error) {
-	return h.stop(ctx, r, r.Entry.Seq)
+func (tu *turns) runStop(ctx context.Context, r command.Request) (command.Reply, error) {
+	return tu.stop(ctx, r, r.Entry.Seq)
 }
 
 // stop stops what came up to a place in the inbox.
-func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
+func (tu *turns) stop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
 	if r.Role == sessions.Reader {
-		if err := h.onlyOwn(ctx, r, upTo); err != nil {
+		if err := tu.onlyOwn(ctx, r, upTo); err != nil {
 			return command.Reply{}, err
 		}
 	}
-	stopped, err := h.engine.Stop(ctx, r.Conv, upTo, r.Actor())
+	stopped, err := tu.engine.Stop(ctx, r.Conv, upTo, r.Actor())
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -59,18 +59,16 @@ func (h *Handler) stop(ctx context.Context, r command.Request, upTo int64) (comm
 }
 
 // onlyOwn refuses to stop turns of other people.
-func (h *Handler) onlyOwn(ctx context.Context, r command.Request, upTo int64) error {
-	others := false
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+func (tu *turns) onlyOwn(ctx context.Context, r command.Request, upTo int64) error {
+	others, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (bool, error) {
 		head, ok, err := tx.NextEntry(ctx, r.Conv.ID)
 		if err != nil || !ok {
-			return err
+			return false, err
 		}
 		open, err := tx.WaitingEntries(ctx, r.Conv.ID, head.Seq, maxOpen)
-		others = slices.ContainsFunc(append(open, head), func(e sessions.Entry) bool {
+		return slices.ContainsFunc(append(open, head), func(e sessions.Entry) bool {
 			return e.Seq <= upTo && e.In.Actor() != r.Actor()
-		})
-		return err
+		}), err
 	})
 	switch {
 	case err != nil:
@@ -82,12 +80,12 @@ func (h *Handler) onlyOwn(ctx context.Context, r command.Request, upTo int64) er
 }
 
 // pressedStop answers the button that stops what came up to a place in the inbox.
-func (h *Handler) pressedStop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
+func (tu *turns) pressedStop(ctx context.Context, r command.Request, upTo int64) (command.Reply, error) {
 	if upTo <= 0 || upTo > r.Conv.InboxSeq {
 		return command.Reply{}, fault.New(fault.NotFound, "This button no longer works.")
 	}
-	reply, err := h.stop(ctx, r, upTo)
-	if _, whispers := h.adapters[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
+	reply, err := tu.stop(ctx, r, upTo)
+	if _, whispers := tu.platforms[r.Conv.Key.Platform].(platform.Whisperer); whispers && err == nil {
 		reply = command.Reply{Note: reply.Text} // the turn itself says that it was stopped
 	}
 	return reply, err

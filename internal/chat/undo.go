@@ -12,7 +12,7 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (h *Handler) undoCommand() command.Command {
+func (tu *turns) undoCommand() command.Command {
 	return command.Command{
 		Name:    "undo",
 		Usage:   "undo",
@@ -22,7 +22,7 @@ func (h *Handler) undoCommand() command.Command {
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,
-		Run:     h.runUndo,
+		Run:     tu.runUndo,
 	}
 }
 
@@ -41,8 +41,8 @@ type taken struct {
 // What cannot be taken back is listed. It is safe to repeat after a crash: the
 // transaction that takes the turn back notes so on the entry, and a second run
 // does not take another one.
-func (h *Handler) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
-	t, err := h.takeBack(ctx, r)
+func (tu *turns) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
+	t, err := tu.takeBack(ctx, r)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
@@ -65,12 +65,12 @@ func keptText(kept []string) string {
 // lastTurn returns the state before the last turn of a conversation. Turns before a
 // fork belong to the session that it goes on from, which stays as it is: if there
 // are only those, it is a fault.Invalid that says so.
-func (h *Handler) lastTurn(ctx context.Context, conv sessions.Conversation) (last sessions.Checkpoint, ok bool, err error) {
+func (tu *turns) lastTurn(ctx context.Context, conv sessions.Conversation) (last sessions.Checkpoint, ok bool, err error) {
 	var (
 		fork   sessions.Session
 		forked bool
 	)
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
 		if last, ok, err = tx.LastCheckpoint(ctx, conv.ID); err != nil {
 			return err
 		}
@@ -89,28 +89,28 @@ func (h *Handler) lastTurn(ctx context.Context, conv sessions.Conversation) (las
 }
 
 // takeBack undoes the last turn of a conversation, once for a request.
-func (h *Handler) takeBack(ctx context.Context, r command.Request) (taken, error) {
+func (tu *turns) takeBack(ctx context.Context, r command.Request) (taken, error) {
 	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
 		return taken{entry: entry, before: true}, nil
 	}
 	var t taken
-	last, ok, err := h.lastTurn(ctx, r.Conv)
+	last, ok, err := tu.lastTurn(ctx, r.Conv)
 	if err != nil || !ok {
 		return t, err
 	}
 	t.entry = last.EntryID
 	if last.Ref != "" {
-		_, tree, err := h.config.Work.Worktree(ctx, r.Conv)
+		_, tree, err := tu.work.Worktree(ctx, r.Conv)
 		if err != nil {
 			return t, err
 		}
-		restored, err := h.space.Restore(ctx, tree, last.Ref)
+		restored, err := tu.space.Restore(ctx, tree, last.Ref)
 		if err != nil {
 			return t, fmt.Errorf("restore the files: %w", err)
 		}
 		t.kept = restored.NotUndone
 	}
-	err = h.store.InTx(ctx, func(tx *store.Tx) error {
+	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		if t.messages, err = tx.UndoTurn(ctx, last); err != nil {
 			return err
@@ -124,6 +124,6 @@ func (h *Handler) takeBack(ctx context.Context, r command.Request) (taken, error
 	if err != nil {
 		return t, fmt.Errorf("take the turn back: %w", err)
 	}
-	h.engine.ForgetSession(last.SessionID)
+	tu.engine.ForgetSession(last.SessionID)
 	return t, nil
 }

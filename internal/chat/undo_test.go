@@ -75,7 +75,7 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	h, r, session := talk(t, db)
 	var err error
 	for range 2 {
-		if _, err := h.runUndo(ctx, r); err != nil {
+		if _, err := h.turns.runUndo(ctx, r); err != nil {
 			t.Fatal(err)
 		}
 		err := db.InRead(ctx, func(tx *store.Tx) error {
@@ -138,7 +138,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		}
 		refused := func() {
 			t.Helper()
-			for _, run := range []func(context.Context, command.Request) (command.Reply, error){h.runUndo, h.runRetry} {
+			for _, run := range []func(context.Context, command.Request) (command.Reply, error){h.turns.runUndo, h.turns.runRetry} {
 				_, err := run(ctx, r)
 				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "Nothing was undone: there is no turn since the fork. The first 2 messages") {
 					t.Errorf("behind a fork: %v", err)
@@ -165,7 +165,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply, err := h.runUndo(ctx, r); err != nil || !strings.Contains(reply.Text, "1 message") {
+		if reply, err := h.turns.runUndo(ctx, r); err != nil || !strings.Contains(reply.Text, "1 message") {
 			t.Errorf("a turn of the fork: %q, %v", reply.Text, err)
 		}
 		refused()

@@ -13,7 +13,7 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (h *Handler) unlinkCommand() command.Command {
+func (me *memories) unlinkCommand() command.Command {
 	return command.Command{
 		Name:    "unlink",
 		Usage:   "unlink <account>",
@@ -22,18 +22,18 @@ func (h *Handler) unlinkCommand() command.Command {
 		Reading: command.ReadingAside,
 		Where:   command.Aside,
 		Needs:   command.Memory,
-		Run:     h.runUnlink,
+		Run:     me.runUnlink,
 	}
 }
 
-func (h *Handler) runUnlink(ctx context.Context, r command.Request) (command.Reply, error) {
+func (me *memories) runUnlink(ctx context.Context, r command.Request) (command.Reply, error) {
 	if !private(r.Entry.In) {
 		return reply("Your accounts are private. Use a private chat with me.")
 	}
 	gone := strings.Trim(strings.Join(r.Call.Args, " "), "`")
 	var accounts []memory.Account
-	now, actor := h.now(), r.Actor()
-	err := h.store.InTx(ctx, func(tx *store.Tx) error {
+	now, actor := me.now(), r.Actor()
+	err := me.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		if accounts, err = tx.Accounts(ctx, actor); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"remote-agent/internal/signin"
 )
 
-func (h *Handler) webCommand() command.Command {
+func webCommand(link Link) command.Command {
 	return command.Command{
 		Name:    "web",
 		Usage:   "web",
@@ -18,17 +18,19 @@ func (h *Handler) webCommand() command.Command {
 		Reading: command.ReadingAside,
 		Where:   command.Aside,
 		Needs:   command.Pages,
-		Run:     h.runWeb,
+		Run: func(ctx context.Context, r command.Request) (command.Reply, error) {
+			return runWeb(ctx, r, link)
+		},
 	}
 }
 
 // runWeb shows a fresh link, of which only the hash is stored. Shown again after a crash
 // it is another one.
-func (h *Handler) runWeb(ctx context.Context, r command.Request) (command.Reply, error) {
+func runWeb(ctx context.Context, r command.Request, linkTo Link) (command.Reply, error) {
 	if !private(r.Entry.In) {
 		return command.Reply{}, fault.New(fault.Invalid, "The link is private. Send this in a private chat with me.")
 	}
-	link, local, err := h.config.Link(ctx, signin.Account{Platform: r.Entry.In.Home(), ID: r.Entry.In.Sender.ID})
+	link, local, err := linkTo(ctx, signin.Account{Platform: r.Entry.In.Home(), ID: r.Entry.In.Sender.ID})
 	if err != nil {
 		return command.Reply{}, err
 	}

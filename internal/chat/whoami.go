@@ -7,7 +7,7 @@ import (
 	"remote-agent/internal/command"
 )
 
-func (h *Handler) whoamiCommand() command.Command {
+func whoamiCommand() command.Command {
 	return command.Command{
 		Name:    "whoami",
 		Usage:   "whoami",
@@ -16,10 +16,10 @@ func (h *Handler) whoamiCommand() command.Command {
 		Rank:    16,
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
-		Run:     h.runWhoami,
+		Run:     runWhoami,
 	}
 }
 
-func (h *Handler) runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
+func runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
 	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Entry.In.Home(), r.Role)}, nil
 }

@@ -20,8 +20,8 @@ import (
 // said something there, oldest first: what was asked later they have not seen. With
 // them are those that the same person has decided since, so that a second run after a
 // crash finds them. planned is the plan that waits for a decision, empty for none.
-func (h *Handler) openQuestions(ctx context.Context, r command.Request) (asked []approval.Approval, planned string, err error) {
-	err = h.store.InRead(ctx, func(tx *store.Tx) error {
+func (de *decisions) openQuestions(ctx context.Context, r command.Request) (asked []approval.Approval, planned string, err error) {
+	err = de.store.InRead(ctx, func(tx *store.Tx) error {
 		asked, planned = nil, ""
 		all, err := tx.OpenApprovals(ctx, r.Conv.ID, r.Entry.AcceptedAt, 20)
 		if err != nil {
@@ -45,20 +45,16 @@ func (h *Handler) openQuestions(ctx context.Context, r command.Request) (asked [
 }
 
 // which asks on which of several questions somebody wants to decide.
-func (h *Handler) which(r command.Request, verb string, asked []approval.Approval, planned string) (command.Reply, error) {
+func (de *decisions) which(r command.Request, verb string, asked []approval.Approval, planned string) (command.Reply, error) {
 	var b strings.Builder
 	b.WriteString("Which one? These are waiting for a decision:\n\n")
 	for _, a := range asked {
 		fmt.Fprintf(&b, "- **%s** %s\n", a.Name(), a.Question())
 	}
-	name := ""
-	if len(asked) > 0 {
-		name = asked[0].Name()
-	}
 	if planned != "" {
 		fmt.Fprintf(&b, "- **%s** the plan\n", planned)
 	}
-	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", h.prefix(r.Conv.Key), verb, name)
+	fmt.Fprintf(&b, "\nName it: `%s%s %s`.", de.prefix(r.Conv.Key), verb, asked[0].Name())
 	return command.Reply{Text: b.String()}, nil
 }
 
@@ -67,10 +63,10 @@ func (h *Handler) which(r command.Request, verb string, asked []approval.Approva
 // If nothing waits any more, it is a message like any other.
 func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, error) {
 	if command.IsStop(r.Entry.In.Text) {
-		return h.stop(ctx, r, r.Entry.Seq)
+		return h.turns.stop(ctx, r, r.Entry.Seq)
 	}
 	word, rest, ok := command.ParseWord(r.Entry.In.Text)
-	asked, _, err := h.openQuestions(ctx, r)
+	asked, _, err := h.decisions.openQuestions(ctx, r)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -80,9 +76,9 @@ func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, 
 	prefix := h.prefix(r.Conv.Key)
 	switch word {
 	case command.WordStop:
-		return h.stop(ctx, r, r.Entry.Seq)
+		return h.turns.stop(ctx, r, r.Entry.Seq)
 	case command.WordNo:
-		return h.denyAll(ctx, r, asked, rest)
+		return h.decisions.denyAll(ctx, r, asked, rest)
 	case command.WordWhy:
 	case command.WordYes:
 		how := fmt.Sprintf("send `%sapprove %s`", prefix, asked[0].Name())
@@ -91,16 +87,16 @@ func (h *Handler) Plain(ctx context.Context, r command.Request) (command.Reply, 
 		}
 		return reply("To allow %s (%s), %s. A plain yes does not count, so that nothing runs unseen.", asked[0].Name(), trimQuestion(asked[0]), how)
 	}
-	return h.explain(ctx, r, asked[0])
+	return h.decisions.explain(ctx, r, asked[0])
 }
 
 func trimQuestion(a approval.Approval) string { return strings.TrimSuffix(a.Question(), "?") }
 
 // denyAll says no to questions.
-func (h *Handler) denyAll(ctx context.Context, r command.Request, asked []approval.Approval, note string) (command.Reply, error) {
+func (de *decisions) denyAll(ctx context.Context, r command.Request, asked []approval.Approval, note string) (command.Reply, error) {
 	var lines []string
 	for _, a := range asked {
-		a, err := h.engine.Decide(ctx, r, orchestrator.Decision{Number: a.Number, Decision: approval.Deny, Note: note})
+		a, err := de.settle(ctx, r, orchestrator.Decision{Number: a.Number, Decision: approval.Deny, Note: note})
 		if err != nil {
 			lines = append(lines, fault.Public(err))
 			continue
@@ -111,9 +107,9 @@ func (h *Handler) denyAll(ctx context.Context, r command.Request, asked []approv
 }
 
 // explain says why a question waits.
-func (h *Handler) explain(ctx context.Context, r command.Request, a approval.Approval) (command.Reply, error) {
+func (de *decisions) explain(ctx context.Context, r command.Request, a approval.Approval) (command.Reply, error) {
 	var entry, said string
-	err := h.store.InRead(ctx, func(tx *store.Tx) error {
+	err := de.store.InRead(ctx, func(tx *store.Tx) error {
 		entry, said = "", ""
 		if a.EntryID == "" {
 			return nil
@@ -144,9 +140,9 @@ func (h *Handler) explain(ctx context.Context, r command.Request, a approval.App
 	case approval.ToolClone, approval.ToolContinue, approval.ToolBudget:
 		fmt.Fprintf(&b, "- %s\n", wording.Head(strings.Join(strings.Fields(a.Detail), " "), 400))
 	default:
-		fmt.Fprintf(&b, "- Approval is needed because the mode here is %s: %s.\n", h.modeOf(r.Conv), modeText(h.modeOf(r.Conv)))
+		fmt.Fprintf(&b, "- Approval is needed because the mode here is %s: %s.\n", modeOf(r.Conv, de.mode), modeText(modeOf(r.Conv, de.mode)))
 	}
-	prefix := h.prefix(r.Conv.Key)
+	prefix := de.prefix(r.Conv.Key)
 	fmt.Fprintf(&b, "\n`%[1]sapprove %[2]s` runs it once, `%[1]sdeny %[2]s` refuses it; the assistant continues either way. `%[1]sstop` ends the turn.", prefix, a.Name())
 	return command.Reply{Text: b.String()}, nil
 }
