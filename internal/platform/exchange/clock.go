@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	// clockError is how far a platform's clock may be from where Clock believes it: its
-	// dates are whole seconds, and an answer takes time.
-	clockError = 2 * time.Minute
+	// clockError is how far a platform's clock may have been from where Clock believes it
+	// now, because one of the two was set between a call and the search for what became of
+	// it. A search that begins too early costs a page or two, one that begins too late has
+	// an answer posted twice.
+	clockError = 15 * time.Minute
 
 	// clockStep is how far a clock that was set back may have been ahead.
 	clockStep = 24 * time.Hour
