@@ -62,7 +62,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 	}
 	var rows []profile.Profile
 	err = a.read(ctx, func(tx *store.Tx) error {
-		rows, err = tx.ListAgents(ctx, c.args.text("group"))
+		rows, err = tx.Profiles().List(ctx, c.args.text("group"))
 		return err
 	})
 	slices.SortFunc(rows, func(p, q profile.Profile) int {
@@ -77,7 +77,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 func (a *API) getAgent(ctx context.Context, c call) (any, error) {
 	var p profile.Profile
 	err := a.read(ctx, func(tx *store.Tx) (err error) {
-		p, err = tx.Agent(ctx, c.args.text("agent_id"))
+		p, err = tx.Profiles().Agent(ctx, c.args.text("agent_id"))
 		return err
 	})
 	return showAgent(p), err
@@ -100,18 +100,18 @@ func (a *API) deleteAgent(ctx context.Context, c call) (any, error) {
 	id := c.args.text("agent_id")
 	var r store.AgentsRemoved
 	err := a.write(ctx, func(tx *store.Tx) error {
-		p, err := tx.Agent(ctx, id)
+		p, err := tx.Profiles().Agent(ctx, id)
 		if err != nil {
 			return err
 		}
-		busy, err := tx.AgentAtWork(ctx, id)
+		busy, err := tx.Pages().AgentAtWork(ctx, id)
 		if err != nil {
 			return err
 		}
 		if busy {
 			return fault.New(fault.Conflict, "A conversation is using this profile. Stop it first, or wait for its answer.")
 		}
-		if r, err = tx.DeleteAgent(ctx, id); err != nil {
+		if r, err = tx.Profiles().Delete(ctx, id); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "agent.remove", Target: p.Title(), Detail: c.detail()})

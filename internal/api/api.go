@@ -131,7 +131,7 @@ func (a *API) exists(ctx context.Context) (has bool, err error) {
 		return true, nil
 	}
 	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		has, err = tx.HasAPIKeys(ctx)
+		has, err = tx.SignIn().HasAPIKeys(ctx)
 		return err
 	})
 	return has, err

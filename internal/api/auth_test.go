@@ -42,7 +42,7 @@ func TestKeys(t *testing.T) {
 		_, short := w.key("short", time.Hour, apikey.SessionsRead)
 		gone, revoked := w.key("gone", 0, apikey.SessionsRead)
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.RevokeAPIKey(ctx, gone.ID)
+			_, _, err := tx.SignIn().RevokeAPIKey(ctx, gone.ID)
 			return err
 		})
 		otherSecret := token[:15] + strings.Repeat("a", 52)
@@ -145,7 +145,7 @@ func TestARevokedKeyIsOverAtOnce(t *testing.T) {
 			t.Fatalf("%d %s", r.status, r.body)
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.RevokeAPIKey(ctx, k.ID)
+			_, _, err := tx.SignIn().RevokeAPIKey(ctx, k.ID)
 			return err
 		})
 		if r := w.send("GET", api.Prefix, token); r.status != http.StatusUnauthorized || r.at(t, "code") != "key_revoked" {
@@ -161,7 +161,7 @@ func TestTheUseOfAKeyIsNotedByTheHour(t *testing.T) {
 		k, token := w.key("ci", 0, apikey.SessionsRead)
 		used := func() (at time.Time) {
 			w.do(func(ctx context.Context, tx *store.Tx) error {
-				stored, err := tx.APIKey(ctx, k.ID)
+				stored, err := tx.SignIn().APIKey(ctx, k.ID)
 				at = stored.LastUsedAt
 				return err
 			})

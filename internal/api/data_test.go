@@ -183,7 +183,7 @@ func TestMessages(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.fill()
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, w.busy.ID, "", messages.NewText(messages.RoleUser, "more"), messages.NewText(messages.RoleAssistant, "less"))
+			_, err := tx.Messages().AppendMessages(ctx, w.busy.ID, "", messages.NewText(messages.RoleUser, "more"), messages.NewText(messages.RoleAssistant, "less"))
 			return err
 		})
 		first := []string{"why does it panic?", "", "", "Two goroutines <write> the map in pool.go & race."}
@@ -239,7 +239,7 @@ func TestSearch(t *testing.T) {
 		w.fill()
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			m := messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Text{Text: "panic one"}, messages.Text{Text: "panic two"}}}
-			_, err := tx.AppendMessages(ctx, w.busy.ID, "", m)
+			_, err := tx.Messages().AppendMessages(ctx, w.busy.ID, "", m)
 			return err
 		})
 		for target, want := range map[string][]any{
@@ -272,7 +272,7 @@ func TestPagesOfLongMessagesEndEarly(t *testing.T) {
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			for i := range many {
 				m := messages.NewToolResult(fmt.Sprint(i), strings.Repeat("x", 300<<10), false)
-				if _, err := tx.AppendMessages(ctx, w.busy.ID, "", m); err != nil {
+				if _, err := tx.Messages().AppendMessages(ctx, w.busy.ID, "", m); err != nil {
 					return err
 				}
 			}
@@ -413,7 +413,7 @@ func TestForking(t *testing.T) {
 			t.Errorf("asked again it is %s, not %v", again.body, id)
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, fmt.Sprint(id), "", messages.NewText(messages.RoleUser, "more"))
+			_, err := tx.Messages().AppendMessages(ctx, fmt.Sprint(id), "", messages.NewText(messages.RoleUser, "more"))
 			return err
 		})
 		second := fork("?n=2", http.StatusCreated) // something was said in the first
@@ -496,7 +496,7 @@ func TestUsage(t *testing.T) {
 					ConversationID: w.conversation.ID, Actor: actor, Assistant: "demo", Model: "m", Micros: int64(100 * (i + 1)), Known: i < 2,
 					Usage: assistant.Usage{InputTokens: 10, OutputTokens: 1}, At: at.Add(time.Duration(i) * time.Hour),
 				}
-				if err := tx.AddUsage(ctx, r); err != nil {
+				if err := tx.Spending().AddUsage(ctx, r); err != nil {
 					return err
 				}
 			}

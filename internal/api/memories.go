@@ -53,7 +53,7 @@ func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 	limit := int(c.args.number("limit"))
 	var rows []memory.Memory
 	err = a.read(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Memories(ctx, c.args.text("person"), before, limit+1, c.now)
+		rows, err = tx.Memories().List(ctx, c.args.text("person"), before, limit+1, c.now)
 		return err
 	})
 	after := func(m memory.Memory) *string { return newCursor(memoryList, strconv.FormatInt(m.Number, 10)) }
@@ -72,7 +72,7 @@ func noMemory(err error) error {
 func (a *API) getMemory(ctx context.Context, c call) (any, error) {
 	var m memory.Memory
 	err := a.read(ctx, func(tx *store.Tx) (err error) {
-		m, err = tx.Memory(ctx, c.args.text("person"), c.args.number("memory_id"))
+		m, err = tx.Memories().Memory(ctx, c.args.text("person"), c.args.number("memory_id"))
 		if err == nil && !m.ExpiresAt.IsZero() && !c.now.Before(m.ExpiresAt) {
 			err = fault.New(fault.NotFound, "")
 		}
@@ -93,7 +93,7 @@ type forgottenCounts struct {
 func (a *API) deleteMemory(ctx context.Context, c call) (any, error) {
 	whose, number := c.args.text("person"), c.args.number("memory_id")
 	err := a.write(ctx, func(tx *store.Tx) error {
-		if _, err := tx.ForgetMemory(ctx, whose, number); err != nil {
+		if _, err := tx.Memories().ForgetMemory(ctx, whose, number); err != nil {
 			return err
 		}
 		target := whose + " " + strconv.FormatInt(number, 10)
@@ -109,11 +109,11 @@ func (a *API) deleteMemories(ctx context.Context, c call) (any, error) {
 	var n int64
 	err := a.write(ctx, func(tx *store.Tx) error {
 		n = 0
-		some, err := tx.Memories(ctx, whose, 0, 1, time.Time{}) // expired ones as well
+		some, err := tx.Memories().List(ctx, whose, 0, 1, time.Time{}) // expired ones as well
 		if err != nil || len(some) == 0 {
 			return err
 		}
-		if n, err = tx.ForgetMemories(ctx, whose); err != nil {
+		if n, err = tx.Memories().ForgetMemories(ctx, whose); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "memory.forget_all", Target: whose, Detail: c.detail()})

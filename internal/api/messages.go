@@ -123,7 +123,7 @@ func (a *API) messagePage(ctx context.Context, f store.MessageFilter, c call) (r
 		}
 		for size := 0; ; {
 			f.Limit = min(pageStep, limit+1-len(rows))
-			step, err := tx.ListMessages(ctx, f)
+			step, err := tx.Search().ListMessages(ctx, f)
 			switch {
 			case f.After != "" && (gone(err) || fault.Is(err, fault.Invalid)):
 				return badParameter("cursor", "The cursor is no longer valid for this list; start again without it.")
@@ -193,7 +193,7 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err
 		}
-		hits, err := tx.SearchMessages(ctx, f)
+		hits, err := tx.Search().Messages(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (m messageBody) same(other messageBody) bool {
 // none, as somebody may have written by hand.
 func messageOf(ctx context.Context, tx *store.Tx, h store.Hit) (m store.ListedMessage, ok bool, err error) {
 	m.SessionID, m.Seq = h.SessionID, h.Seq-1
-	list, err := tx.ListMessages(ctx, store.MessageFilter{SessionID: h.SessionID, After: m.Cursor(), Limit: 1})
+	list, err := tx.Search().ListMessages(ctx, store.MessageFilter{SessionID: h.SessionID, After: m.Cursor(), Limit: 1})
 	if err != nil || len(list) == 0 {
 		return m, false, err
 	}

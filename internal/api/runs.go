@@ -47,7 +47,7 @@ func (a *API) listRuns(ctx context.Context, c call) (any, error) {
 	limit := int(c.args.number("limit"))
 	var rows []sessions.Run
 	err = a.read(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
+		rows, err = tx.Sessions().Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
 		return err
 	})
 	return cut(rows, limit, showRun, func(r sessions.Run) *string { return newCursor(runList, strconv.FormatInt(r.Number, 10)) }), err

@@ -58,7 +58,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 	limit := int(c.args.number("limit"))
 	var rows []sessions.Conversation
 	err = a.read(ctx, func(tx *store.Tx) error {
-		rows, err = tx.BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
+		rows, err = tx.Pages().BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
 		return err
 	})
 	return cut(rows, limit, showConversation, func(c sessions.Conversation) *string { return newCursor(conversationList, c.ID) }), err
@@ -67,7 +67,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 func (a *API) getConversation(ctx context.Context, c call) (any, error) {
 	var row sessions.Conversation
 	err := a.read(ctx, func(tx *store.Tx) (err error) {
-		row, err = tx.Conversation(ctx, c.args.text("conversation_id"))
+		row, err = tx.Conversations().Conversation(ctx, c.args.text("conversation_id"))
 		return err
 	})
 	return showConversation(row), err
@@ -80,7 +80,7 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (id string,
 	if !isKey {
 		return named, true, nil
 	}
-	c, err := tx.FindConversation(ctx, messages.ConversationKey{Platform: messages.Platform(platform), ID: onPlatform})
+	c, err := tx.Conversations().FindConversation(ctx, messages.ConversationKey{Platform: messages.Platform(platform), ID: onPlatform})
 	if gone(err) {
 		return "", false, nil
 	}
@@ -166,7 +166,7 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 		if q.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err // of a conversation that is not there, there are none
 		}
-		rows, err = tx.BrowseSessions(ctx, q)
+		rows, err = tx.Pages().BrowseSessions(ctx, q)
 		return err
 	})
 	if fault.Is(err, fault.Invalid) {
@@ -179,11 +179,11 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 func (a *API) getSession(ctx context.Context, c call) (any, error) {
 	var body sessionBody
 	err := a.read(ctx, func(tx *store.Tx) error {
-		s, err := tx.Session(ctx, c.args.text("session_id"))
+		s, err := tx.Sessions().Session(ctx, c.args.text("session_id"))
 		if err != nil {
 			return err
 		}
-		conversation, err := tx.Conversation(ctx, s.ConversationID)
+		conversation, err := tx.Conversations().Conversation(ctx, s.ConversationID)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (a *API) getSession(ctx context.Context, c call) (any, error) {
 			sessionSummary: summarize(s, conversation.Key), SystemPrompt: maybe(s.SystemPrompt), UserPrompt: s.UserPrompt,
 			Config: object(s.Config), Metadata: s.Metadata, Result: maybe(s.Result), Error: maybe(s.Error),
 		}
-		body.MessageCount, body.ToolCallCount, err = tx.CountSession(ctx, s.ID)
+		body.MessageCount, body.ToolCallCount, err = tx.Pages().CountSession(ctx, s.ID)
 		return err
 	})
 	return body, err
@@ -226,11 +226,11 @@ func (a *API) deleteSession(ctx context.Context, c call) (any, error) {
 	id := c.args.text("session_id")
 	var r store.Removed
 	err := a.write(ctx, func(tx *store.Tx) error {
-		s, err := tx.Session(ctx, id)
+		s, err := tx.Sessions().Session(ctx, id)
 		if err != nil {
 			return err
 		}
-		if r, err = tx.RemoveSession(ctx, id); err != nil {
+		if r, err = tx.Care().RemoveSession(ctx, id); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "session.remove", ConversationID: s.ConversationID, Target: id, Detail: c.detail()})
@@ -251,7 +251,7 @@ func (a *API) deleteConversation(ctx context.Context, c call) (any, error) {
 	id := c.args.text("conversation_id")
 	var r store.Removed
 	err := a.write(ctx, func(tx *store.Tx) (err error) {
-		if r, err = tx.RemoveConversation(ctx, id); err != nil {
+		if r, err = tx.Care().RemoveConversation(ctx, id); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "conversation.remove", Target: id, Detail: c.detail()})
@@ -275,10 +275,10 @@ func (a *API) forkSession(ctx context.Context, c call) (any, error) {
 	)
 	err := a.write(ctx, func(tx *store.Tx) (err error) {
 		from := c.args.text("session_id")
-		if done, err = tx.ForkSession(ctx, sessions.Fork{From: from, N: int(c.args.number("n"))}); err != nil {
+		if done, err = tx.Sessions().ForkSession(ctx, sessions.Fork{From: from, N: int(c.args.number("n"))}); err != nil {
 			return err
 		}
-		conversation, err := tx.Conversation(ctx, done.Session.ConversationID)
+		conversation, err := tx.Conversations().Conversation(ctx, done.Session.ConversationID)
 		if err != nil {
 			return err
 		}

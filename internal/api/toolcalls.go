@@ -49,7 +49,7 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 	var rows []sessions.ToolCall
 	more := false
 	err = a.read(ctx, func(tx *store.Tx) error {
-		rows, more, err = tx.BrowseToolCalls(ctx, c.args.text("session"), sessions.ToolStatus(c.args.text("status")), after, int(c.args.number("limit")))
+		rows, more, err = tx.Pages().BrowseToolCalls(ctx, c.args.text("session"), sessions.ToolStatus(c.args.text("status")), after, int(c.args.number("limit")))
 		return err
 	})
 	p := cut(rows, len(rows), showToolCall, nil)
@@ -62,7 +62,7 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 func (a *API) getToolCall(ctx context.Context, c call) (any, error) {
 	var row sessions.ToolCall
 	err := a.read(ctx, func(tx *store.Tx) (err error) {
-		row, err = tx.ToolCall(ctx, c.args.number("tool_call_id"))
+		row, err = tx.Pages().ToolCall(ctx, c.args.number("tool_call_id"))
 		return err
 	})
 	return showToolCall(row), err

@@ -48,7 +48,7 @@ func (a *API) usage(ctx context.Context, c call) (any, error) {
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err // of a conversation that is not there, there is nothing
 		}
-		groups, total, err := tx.UsageBy(ctx, spend.By(body.By), f, limit+1)
+		groups, total, err := tx.Spending().UsageBy(ctx, spend.By(body.By), f, limit+1)
 		if err != nil {
 			return err
 		}

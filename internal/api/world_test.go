@@ -95,7 +95,7 @@ func (w *world) key(name string, life time.Duration, scopes ...apikey.Scope) (k 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.InsertAPIKey(ctx, k) })
+	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.SignIn().InsertAPIKey(ctx, k) })
 	return k, token
 }
 
@@ -104,20 +104,20 @@ func (w *world) fill() *world {
 	w.t.Helper()
 	_, w.token = w.key("all", 0, apikey.Scopes()...)
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		w.agent, err = tx.CreateAgent(ctx, profile.New("reviewer"))
+		w.agent, err = tx.Profiles().Create(ctx, profile.New("reviewer"))
 		if err != nil {
 			return err
 		}
 		worker := profile.New("worker")
 		worker.Group, worker.Lore, worker.ModelTier = "team", profile.Texts{"old"}, "smart"
 		worker.MCPServers = map[string]mcpserver.Server{"tracker": {Command: "tracker", Args: []string{"--hidden"}, Env: map[string]string{"TOKEN": "hidden"}}}
-		w.worker, err = tx.CreateAgent(ctx, worker)
+		w.worker, err = tx.Profiles().Create(ctx, worker)
 		return err
 	})
 	w.conversation, w.done = w.talk("42", "reviewer")
 	w.other, w.idle = w.talk("77", "")
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		w.busy, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: w.conversation.ID, Assistant: "demo", UserPrompt: "more"})
+		w.busy, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: w.conversation.ID, Assistant: "demo", UserPrompt: "more"})
 		if err != nil {
 			return err
 		}
@@ -126,16 +126,16 @@ func (w *world) fill() *world {
 			Message: "1", Sender: messages.Sender{ID: "42"}, Text: "more",
 		}}
 		e.State, e.SessionID = sessions.EntryRunning, w.busy.ID
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
-		if _, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: w.busy.ID, EntryID: e.ID, Model: "m"}); err != nil {
+		if _, err := tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: w.busy.ID, EntryID: e.ID, Model: "m"}); err != nil {
 			return err
 		}
-		if err := tx.UpdateConversation(ctx, w.conversation.ID, sessions.ConversationUpdate{AgentID: &w.worker.ID}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, w.conversation.ID, sessions.ConversationUpdate{AgentID: &w.worker.ID}); err != nil {
 			return err
 		}
-		_, _, _, err = tx.ClaimLease(ctx, w.conversation.ID, "test", time.Hour)
+		_, _, _, err = tx.Leases().ClaimLease(ctx, w.conversation.ID, "test", time.Hour)
 		return err
 	})
 	w.remember()
@@ -148,10 +148,10 @@ func (w *world) talk(chat, agent string) (c sessions.Conversation, s sessions.Se
 	w.t.Helper()
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
 		key := messages.ConversationKey{Platform: "telegram", ID: chat}
-		if c, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if c, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		s, err = tx.CreateSession(ctx, sessions.NewSession{
+		s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{
 			ConversationID: c.ID, Assistant: "demo", AgentName: agent, UserPrompt: "why does it\npanic? " + strings.Repeat("long ", 60), SystemPrompt: "be kind",
 		})
 		if err != nil {
@@ -164,41 +164,41 @@ func (w *world) talk(chat, agent string) (c sessions.Conversation, s sessions.Se
 		}}
 		result := messages.NewToolResult("c1", "pool.go", false)
 		answer := messages.NewText(messages.RoleAssistant, "Two goroutines <write> the map in pool.go & race.")
-		if _, err := tx.AppendMessages(ctx, s.ID, missingID, question, asks, result, answer); err != nil {
+		if _, err := tx.Messages().AppendMessages(ctx, s.ID, missingID, question, asks, result, answer); err != nil {
 			return err
 		}
 		for _, id := range []string{"c1", "c2", "c3"} {
 			call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: id, Name: "bash", Request: `{"command":"ls"}`, Status: sessions.ToolExecuting}
-			if err := tx.InsertToolCall(ctx, call); err != nil {
+			if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
 				return err
 			}
 		}
-		if err := tx.UpdateToolCall(ctx, s.ID, "c1", sessions.ToolCompleted, `"pool.go"`, ""); err != nil {
+		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "c1", sessions.ToolCompleted, `"pool.go"`, ""); err != nil {
 			return err
 		}
-		if err := tx.UpdateToolCall(ctx, s.ID, "c2", sessions.ToolFailed, "", "no such file"); err != nil {
+		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "c2", sessions.ToolFailed, "", "no such file"); err != nil {
 			return err
 		}
-		if w.calls, err = tx.ToolCalls(ctx, s.ID); err != nil {
+		if w.calls, err = tx.Calls().ToolCalls(ctx, s.ID); err != nil {
 			return err
 		}
-		if err := tx.RecordTurn(ctx, s.ID, sessions.TurnRecord{Model: "m", Result: "Two goroutines", InputTokens: 10, OutputTokens: 5}); err != nil {
+		if err := tx.Sessions().RecordTurn(ctx, s.ID, sessions.TurnRecord{Model: "m", Result: "Two goroutines", InputTokens: 10, OutputTokens: 5}); err != nil {
 			return err
 		}
 		for _, status := range []sessions.RunStatus{sessions.RunFailed, sessions.RunCompleted} {
 			run := sessions.NewRun{SessionID: s.ID, EntryID: missingID, Model: "m"}
-			if _, err := tx.BeginRun(ctx, run); err != nil {
+			if _, err := tx.Sessions().BeginRun(ctx, run); err != nil {
 				return err
 			}
 			end := sessions.RunEnd{Status: status, Took: time.Second}
 			if status == sessions.RunFailed {
 				end.Error = "no key"
 			}
-			if err := tx.EndOpenRun(ctx, s.ID, missingID, end); err != nil {
+			if err := tx.Sessions().EndOpenRun(ctx, s.ID, missingID, end); err != nil {
 				return err
 			}
 		}
-		return tx.DeactivateSession(ctx, s.ID, "reset")
+		return tx.Sessions().DeactivateSession(ctx, s.ID, "reset")
 	})
 	return c, s
 }
@@ -208,16 +208,16 @@ func (w *world) remember() {
 	w.t.Helper()
 	scope := memory.Scope{Person: ann}
 	w.do(func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.UpsertFact(ctx, memory.Fact{Scope: scope, RunID: missingID, Text: "I prefer tabs", Category: memory.Preference, Origin: memory.ByPerson}); err != nil {
+		if _, err := tx.Memories().UpsertFact(ctx, memory.Fact{Scope: scope, RunID: missingID, Text: "I prefer tabs", Category: memory.Preference, Origin: memory.ByPerson}); err != nil {
 			return err
 		}
-		if _, err := tx.CorrectFact(ctx, 1, memory.Fact{Scope: scope, RunID: missingID, Text: "I prefer spaces", Origin: memory.ByPerson}); err != nil {
+		if _, err := tx.Memories().CorrectFact(ctx, 1, memory.Fact{Scope: scope, RunID: missingID, Text: "I prefer spaces", Origin: memory.ByPerson}); err != nil {
 			return err
 		}
-		if _, err := tx.InsertEpisode(ctx, memory.Episode{Scope: scope, RunID: missingID, Text: "We moved the server", Sources: []string{"a message"}}); err != nil {
+		if _, err := tx.Memories().InsertEpisode(ctx, memory.Episode{Scope: scope, RunID: missingID, Text: "We moved the server", Sources: []string{"a message"}}); err != nil {
 			return err
 		}
-		_, err := tx.InsertEpisode(ctx, memory.Episode{Scope: scope, RunID: missingID, Text: "We had cake", Now: time.Now().Add(-2 * memory.EpisodeLife)})
+		_, err := tx.Memories().InsertEpisode(ctx, memory.Episode{Scope: scope, RunID: missingID, Text: "We had cake", Now: time.Now().Add(-2 * memory.EpisodeLife)})
 		return err
 	})
 }

@@ -49,7 +49,7 @@ func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) er
 			if f.ConversationID, err = conversationID(ctx, tx, q.Conversation); err != nil {
 				return err
 			}
-			rows, err = tx.AuditRows(ctx, f)
+			rows, err = tx.AuditLog().Rows(ctx, f)
 			return err
 		})
 		if err != nil {

@@ -160,22 +160,22 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 			if keep.Raw == 0 {
 				break
 			}
-			if total.expired[kind], err = tx.CountExpired(ctx, store.Expiring(kind), time.Now().Add(-keep.Raw)); err != nil {
+			if total.expired[kind], err = tx.Care().CountExpired(ctx, store.Expiring(kind), time.Now().Add(-keep.Raw)); err != nil {
 				return err
 			}
 		}
 		if keep.Files > 0 {
-			if total.files, err = tx.CountFilesBefore(ctx, time.Now().Add(-keep.Files)); err != nil {
+			if total.files, err = tx.Files().CountBefore(ctx, time.Now().Add(-keep.Files)); err != nil {
 				return err
 			}
 		}
 		for after := ""; keep.Sessions > 0; {
-			ids, err := tx.OldSessions(ctx, time.Now().Add(-keep.Sessions), after, pruneBatch)
+			ids, err := tx.Care().OldSessions(ctx, time.Now().Add(-keep.Sessions), after, pruneBatch)
 			if err != nil || len(ids) == 0 {
 				return err
 			}
 			for _, id := range ids {
-				r, err := tx.MeasureSession(ctx, id)
+				r, err := tx.Care().MeasureSession(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -246,7 +246,7 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (string, er
 	if err != nil {
 		return "", err
 	}
-	c, err := tx.FindConversation(ctx, key)
+	c, err := tx.Conversations().FindConversation(ctx, key)
 	return c.ID, err
 }
 
@@ -263,7 +263,7 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 			if err != nil {
 				return err
 			}
-			rows, err = tx.ListSessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: limit})
+			rows, err = tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: limit})
 			return err
 		})
 		if err != nil {
@@ -291,11 +291,11 @@ func ListRuns(ctx context.Context, cfg config.Config, env Env, session string) e
 		for after := int64(0); ; {
 			var rows []sessions.Run
 			err := s.InRead(ctx, func(tx *store.Tx) error {
-				if _, err := tx.SessionRow(ctx, session); err != nil {
+				if _, err := tx.Lists().SessionRow(ctx, session); err != nil {
 					return err
 				}
 				var err error
-				rows, err = tx.Runs(ctx, session, "", after, page)
+				rows, err = tx.Sessions().Runs(ctx, session, "", after, page)
 				return err
 			})
 			if err != nil {
@@ -349,7 +349,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 			if err != nil {
 				return err
 			}
-			hits, err = tx.SearchMessages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: limit})
+			hits, err = tx.Search().Messages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: limit})
 			return err
 		})
 		if err != nil {
@@ -402,7 +402,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 		if !really {
 			err := s.InRead(ctx, func(tx *store.Tx) error {
 				var err error
-				r, err = tx.MeasureSession(ctx, id)
+				r, err = tx.Care().MeasureSession(ctx, id)
 				return err
 			})
 			if err == nil {
@@ -412,7 +412,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 		}
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			var err error
-			if r, err = tx.RemoveSession(ctx, id); err != nil {
+			if r, err = tx.Care().RemoveSession(ctx, id); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, auditRemoval(id))

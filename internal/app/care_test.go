@@ -38,7 +38,7 @@ func TestOneReplicaPrunesAtATime(t *testing.T) {
 				In:    messages.Inbound{Event: messages.EventID(rune('a' + i)), Kind: messages.KindMessage, Conversation: key, Text: "said"},
 				State: sessions.EntryDone, AcceptedAt: time.Now().Add(-month - time.Hour),
 			}
-			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func TestOneReplicaPrunesAtATime(t *testing.T) {
 	})
 	left := func() (n int64) {
 		in(func(ctx context.Context, tx *store.Tx) (err error) {
-			n, err = tx.CountExpired(ctx, store.ExpiringBodies, time.Now().Add(-month))
+			n, err = tx.Care().CountExpired(ctx, store.ExpiringBodies, time.Now().Add(-month))
 			return err
 		})
 		return n
@@ -54,18 +54,20 @@ func TestOneReplicaPrunesAtATime(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	care := caretaker{store: s, leases: leases{s, log, "me"}, retention: config.Retention{Raw: month}, log: log}
 	in(func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.AcquireNamed(ctx, pruneLease, "another", time.Minute)
+		_, err := tx.Leases().AcquireNamed(ctx, pruneLease, "another", time.Minute)
 		return err
 	})
 	if care.pruneAlone(t.Context()); left() != events {
 		t.Errorf("%d of %d bodies are left although another replica has the lease", left(), events)
 	}
-	in(func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseNamed(ctx, pruneLease, "another") })
+	in(func(ctx context.Context, tx *store.Tx) error {
+		return tx.Leases().ReleaseNamed(ctx, pruneLease, "another")
+	})
 	if care.pruneAlone(t.Context()); left() != 0 {
 		t.Errorf("%d bodies are left", left())
 	}
 	in(func(ctx context.Context, tx *store.Tx) error {
-		free, err := tx.AcquireNamed(ctx, pruneLease, "another", time.Minute)
+		free, err := tx.Leases().AcquireNamed(ctx, pruneLease, "another", time.Minute)
 		if !free {
 			t.Error("the lease was not given back")
 		}

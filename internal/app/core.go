@@ -21,7 +21,7 @@ func modelTiers(ctx context.Context, s *store.Store, wanted map[string]config.Ti
 	var tiers map[string]spend.Tier
 	err := s.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		if tiers, err = tx.Tiers(ctx); err != nil || len(wanted) == 0 {
+		if tiers, err = tx.Spending().Tiers(ctx); err != nil || len(wanted) == 0 {
 			return err
 		}
 		if tiers == nil {
@@ -30,7 +30,7 @@ func modelTiers(ctx context.Context, s *store.Store, wanted map[string]config.Ti
 		for name, t := range wanted {
 			tiers[name] = spend.Tier{Provider: t.Assistant, Model: t.Model, Description: tiers[name].Description}
 		}
-		return tx.SaveTiers(ctx, tiers)
+		return tx.Spending().SaveTiers(ctx, tiers)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the model tiers: %w", err)

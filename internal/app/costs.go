@@ -77,7 +77,7 @@ func Costs(ctx context.Context, cfg config.Config, env Env, q CostQuery) error {
 		var total spend.Sum
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			groups, total, err = tx.UsageBy(ctx, by, f, 0)
+			groups, total, err = tx.Spending().UsageBy(ctx, by, f, 0)
 			return err
 		})
 		switch {

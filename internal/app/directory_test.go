@@ -41,7 +41,7 @@ func TestDirectoryIsThatOfTheChatCommands(t *testing.T) {
 	}
 	p := sessions.Pairing{Platform: bob.Platform, UserID: bob.ID, Name: "Bob", Conversation: "42", Code: "WDJ-BMJ", AskedAt: time.Now()}
 	if err := s.InTx(ctx, func(tx *store.Tx) error {
-		_, err := tx.AskPairing(ctx, &p)
+		_, err := tx.People().AskPairing(ctx, &p)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestDirectoryIsThatOfTheChatCommands(t *testing.T) {
 		t.Errorf("the list: %+v, %v", list, err)
 	}
 	err = s.InRead(ctx, func(tx *store.Tx) error {
-		rows, err := tx.AuditRows(ctx, store.AuditFilter{Actor: owner.String(), Limit: 100})
+		rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Actor: owner.String(), Limit: 100})
 		actions := make([]string, len(rows))
 		for i, r := range rows {
 			actions[i] = r.Action

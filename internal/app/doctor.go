@@ -162,7 +162,7 @@ func (e *examination) examineGit(ctx context.Context) []doctor.Finding {
 // examineSandbox works in a folder of its own: that of the daemon holds the files of
 // programs that run.
 func (e *examination) examineSandbox(context.Context) []doctor.Finding {
-	const fix = "see \"Sandbox\" in docs/operations.md"
+	const fix = "see \"The sandbox\" in docs/assistants.md"
 	places, err := placesOf(e.config)
 	if err != nil {
 		return one(doctor.Failed("sandbox", err, fix))
@@ -187,7 +187,7 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	}
 	s, err := openStore(ctx, e.config, e.env, false)
 	if err != nil {
-		return one(doctor.Failed("database", err, "see \"Backup and restore\" in docs/operations.md"))
+		return one(doctor.Failed("database", err, "see \"A damaged database\" and \"Backups\" in docs/operations.md"))
 	}
 	defer s.Close() //nolint:errcheck // only read
 	found := one(doctor.Found("database", doctor.OK, s.Dialect()+" answers", ""))

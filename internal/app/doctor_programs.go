@@ -82,7 +82,7 @@ func (b *bench) unsafe() string {
 func (e *examination) onBench(offline bool, area string, checks func(b *bench) []func() []doctor.Finding) []doctor.Finding {
 	b, err := e.openBench(offline)
 	if err != nil {
-		return one(doctor.Failed(area, err, "see \"Sandbox\" in docs/operations.md"))
+		return one(doctor.Failed(area, err, "see \"The sandbox\" in docs/assistants.md"))
 	}
 	defer b.close() //nolint:errcheck // temporary files
 	list := checks(b)
@@ -237,7 +237,7 @@ func (e *examination) profilesNow(ctx context.Context) (all []profile.Profile) {
 	}
 	_ = withStore(ctx, e.config, e.env, false, func(s *store.Store) error {
 		return s.InRead(ctx, func(tx *store.Tx) (err error) {
-			all, err = tx.ListAgents(ctx, "")
+			all, err = tx.Profiles().List(ctx, "")
 			return err
 		})
 	})

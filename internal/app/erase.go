@@ -100,9 +100,9 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		var atConsole bool
-		do, remove := s.InRead, (*store.Tx).MeasureConversation
+		do, remove := s.InRead, store.Care.MeasureConversation
 		if really {
-			do, remove = s.InTx, (*store.Tx).RemoveConversation
+			do, remove = s.InTx, store.Care.RemoveConversation
 		}
 		err := do(ctx, func(tx *store.Tx) error {
 			id, err := conversationID(ctx, tx, named)
@@ -112,7 +112,7 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 			if atConsole, err = isAtConsole(ctx, tx, id); err != nil {
 				return err
 			}
-			if r, err = remove(tx, ctx, id); err != nil || !really {
+			if r, err = remove(tx.Care(), ctx, id); err != nil || !really {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "conversation.remove", Target: id})
@@ -135,7 +135,7 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 
 // isAtConsole reports whether a conversation is that of the person at the console.
 func isAtConsole(ctx context.Context, tx *store.Tx, id string) (bool, error) {
-	c, err := tx.FindConversation(ctx, console.Conversation)
+	c, err := tx.Conversations().FindConversation(ctx, console.Conversation)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}

@@ -18,11 +18,11 @@ func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n i
 	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
 		var done sessions.Forked
 		err := s.InTx(ctx, func(tx *store.Tx) error {
-			_, err := tx.MeasureSession(ctx, id) // checks the id
+			_, err := tx.Care().MeasureSession(ctx, id) // checks the id
 			if err != nil {
 				return err
 			}
-			if done, err = tx.ForkSession(ctx, sessions.Fork{From: id, N: n}); err != nil || done.Again {
+			if done, err = tx.Sessions().ForkSession(ctx, sessions.Fork{From: id, N: n}); err != nil || done.Again {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{

@@ -153,7 +153,7 @@ func (i *incidents) readChats(ctx context.Context) {
 			if p.Overruled || p.Removed {
 				continue
 			}
-			c, err := tx.PrivateConversation(ctx, p.Account.Platform, p.Account.ID, time.Now().Add(-privateChatsPast))
+			c, err := tx.People().PrivateConversation(ctx, p.Account.Platform, p.Account.ID, time.Now().Add(-privateChatsPast))
 			if fault.Is(err, fault.NotFound) {
 				continue
 			}
@@ -202,7 +202,7 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 	}
 	before := ""
 	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
-		before, err = tx.Cursor(ctx, "incident/"+key)
+		before, err = tx.Inbox().Cursor(ctx, "incident/"+key)
 		return err
 	})
 	if err == nil && before != state {
@@ -221,16 +221,16 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 func (i *incidents) record(ctx context.Context, key, state, text string) error {
 	changed := false
 	err := i.store.InTx(ctx, func(tx *store.Tx) error {
-		before, err := tx.Cursor(ctx, "incident/"+key)
+		before, err := tx.Inbox().Cursor(ctx, "incident/"+key)
 		if changed = err == nil && before != state; !changed {
 			return err
 		}
 		for _, chat := range i.chats {
-			if err := outbox.AddNotice(ctx, tx, chat.conversation, "", text); err != nil {
+			if err := outbox.AddNotice(ctx, store.Port{Tx: tx}, chat.conversation, "", text); err != nil {
 				return err
 			}
 		}
-		return tx.SaveCursor(ctx, "incident/"+key, state)
+		return tx.Inbox().SaveCursor(ctx, "incident/"+key, state)
 	})
 	if err != nil || !changed {
 		return err
@@ -267,7 +267,7 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	var sum spend.Sum
 	err := i.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		sum, err = tx.SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
+		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
 		return err
 	})
 	if err != nil {

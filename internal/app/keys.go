@@ -44,7 +44,7 @@ func CreateKey(ctx context.Context, cfg config.Config, env Env, r KeyRequest) er
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		err := s.InTx(ctx, func(tx *store.Tx) error {
-			if err := tx.InsertAPIKey(ctx, k); err != nil {
+			if err := tx.SignIn().InsertAPIKey(ctx, k); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, auditKey("key.create", k))
@@ -88,7 +88,7 @@ func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var list []apikey.Key
 		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			list, err = tx.APIKeys(ctx)
+			list, err = tx.SignIn().APIKeys(ctx)
 			return err
 		})
 		if err != nil {
@@ -121,7 +121,7 @@ func RevokeKey(ctx context.Context, cfg config.Config, env Env, named string) er
 		done := false
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			var err error
-			if k, done, err = tx.RevokeAPIKey(ctx, id); err != nil || !done {
+			if k, done, err = tx.SignIn().RevokeAPIKey(ctx, id); err != nil || !done {
 				return err
 			}
 			return tx.Audit(ctx, auditKey("key.revoke", k))

@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	_ recollect.Tx = (*store.Tx)(nil)
-	_ learn.Tx     = (*store.Tx)(nil)
+	_ recollect.Tx = store.Memories{}
+	_ learn.Tx     = store.Lessons{}
 )
 
 // memoryStorage shows the store through the port of memory.
@@ -31,12 +31,12 @@ type memoryStorage struct{ store *store.Store }
 
 // InTx implements recollect.Storage.
 func (s memoryStorage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 // InRead implements recollect.Storage.
 func (s memoryStorage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 // learnStorage shows the store through the port of learning.
@@ -44,12 +44,12 @@ type learnStorage struct{ store *store.Store }
 
 // InTx implements learn.Storage.
 func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 // InRead implements learn.Storage.
 func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 // remembering is what remembers people, and what learns of them by itself.

@@ -62,10 +62,10 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 		var near map[memory.Kind]map[int64]int64
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			if counts, err = tx.CountAllMemories(ctx); err != nil {
+			if counts, err = tx.Memories().CountAll(ctx); err != nil {
 				return err
 			}
-			near, err = tx.Nearness(ctx)
+			near, err = tx.Memories().Nearness(ctx)
 			return err
 		})
 		if err != nil {

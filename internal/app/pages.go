@@ -79,7 +79,7 @@ func (d *daemon) signInLink(ctx context.Context, a signin.Account) (link string,
 func newSignInLink(ctx context.Context, s *store.Store, a signin.Account, base string, now time.Time) (string, error) {
 	l, token := signin.NewLink(a, now)
 	err := s.InTx(ctx, func(tx *store.Tx) error {
-		if err := tx.SaveSignInLink(ctx, l, now); err != nil {
+		if err := tx.SignIn().SaveSignInLink(ctx, l, now); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: a.String(), Action: "web.link"})
@@ -153,7 +153,7 @@ func (d *daemon) about() pages.About {
 		Budget: func() spend.Budget { return spend.Budget(d.current().Budget) },
 		RemoveChat: func(ctx context.Context, account, id string) error {
 			return d.removeForSomebody(ctx, func(tx *store.Tx) error {
-				if _, err := tx.RemoveChat(ctx, account, id); err != nil {
+				if _, err := tx.Board().RemoveChat(ctx, account, id); err != nil {
 					return err
 				}
 				return tx.Audit(ctx, sessions.AuditEntry{Actor: account, Action: "conversation.remove", Target: "web/" + id})
@@ -161,7 +161,7 @@ func (d *daemon) about() pages.About {
 		},
 		RemoveSession: func(ctx context.Context, id, by string) error {
 			return d.removeForSomebody(ctx, func(tx *store.Tx) error {
-				if _, err := tx.RemoveSession(ctx, id); err != nil {
+				if _, err := tx.Care().RemoveSession(ctx, id); err != nil {
 					return err
 				}
 				entry := auditRemoval(id)

@@ -80,7 +80,7 @@ func (d *daemon) sayAccess(ctx context.Context) {
 
 func serviceState(ctx context.Context, s *store.Store) (state sessions.ServiceState, err error) {
 	err = s.InRead(ctx, func(tx *store.Tx) error {
-		state, err = tx.ServiceState(ctx)
+		state, err = tx.People().ServiceState(ctx)
 		return err
 	})
 	return state, err

@@ -40,7 +40,7 @@ func ShowPerson(ctx context.Context, cfg config.Config, env Env, named string) e
 		var h memory.Holdings
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			h, err = tx.Holdings(ctx, account)
+			h, err = tx.Persons().Holdings(ctx, account)
 			return err
 		})
 		if err == nil {
@@ -83,7 +83,7 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 		var h memory.Holdings
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			var err error
-			if h, err = tx.ForgetPerson(ctx, account); err != nil {
+			if h, err = tx.Persons().ForgetPerson(ctx, account); err != nil {
 				return err
 			}
 			detail, err := json.Marshal(map[string]any{"accounts": len(h.Accounts), "facts": h.Facts, "episodes": h.Episodes})

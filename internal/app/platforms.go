@@ -72,7 +72,7 @@ func (pl *platforms) adapterOf(name messages.Platform) platform.Adapter {
 func engaged(s *store.Store) func(ctx context.Context, key messages.ConversationKey) (bool, error) {
 	return func(ctx context.Context, key messages.ConversationKey) (bool, error) {
 		err := s.InRead(ctx, func(tx *store.Tx) error {
-			_, err := tx.FindConversation(ctx, key)
+			_, err := tx.Conversations().FindConversation(ctx, key)
 			return err
 		})
 		if fault.Is(err, fault.NotFound) {
@@ -110,7 +110,7 @@ type cursors struct{ store *store.Store }
 // Load implements platform.Cursor.
 func (c cursors) Load(ctx context.Context, key string) (position string, err error) {
 	err = c.store.InRead(ctx, func(tx *store.Tx) error {
-		position, err = tx.Cursor(ctx, key)
+		position, err = tx.Inbox().Cursor(ctx, key)
 		return err
 	})
 	return position, err
@@ -118,7 +118,7 @@ func (c cursors) Load(ctx context.Context, key string) (position string, err err
 
 // Save implements platform.Cursor.
 func (c cursors) Save(ctx context.Context, key, value string) error {
-	return c.store.InTx(ctx, func(tx *store.Tx) error { return tx.SaveCursor(ctx, key, value) })
+	return c.store.InTx(ctx, func(tx *store.Tx) error { return tx.Inbox().SaveCursor(ctx, key, value) })
 }
 
 // sharedLimits counts the calls of all replicas on a database.

@@ -109,7 +109,7 @@ func findAgent(ctx context.Context, tx *store.Tx, named string) (profile.Profile
 	if err != nil {
 		return profile.Profile{}, err
 	}
-	return tx.FindAgent(ctx, ref)
+	return tx.Profiles().Find(ctx, ref)
 }
 
 // AgentList prints the profiles, one a line.
@@ -118,7 +118,7 @@ func AgentList(ctx context.Context, cfg config.Config, env Env, group string) er
 		var all []profile.Profile
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
-			all, err = tx.ListAgents(ctx, group)
+			all, err = tx.Profiles().List(ctx, group)
 			return err
 		})
 		if err != nil {
@@ -204,7 +204,7 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		err := s.InTx(ctx, func(tx *store.Tx) error {
-			if _, err := tx.CreateAgent(ctx, p); err != nil {
+			if _, err := tx.Profiles().Create(ctx, p); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "agent.create", Target: p.Title()})
@@ -247,7 +247,7 @@ func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, ed
 		}
 		p.ID, p.Version = before.ID, before.Version
 		err = s.InTx(ctx, func(tx *store.Tx) error {
-			if _, err := tx.UpdateAgent(ctx, p); err != nil {
+			if _, err := tx.Profiles().Update(ctx, p); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "agent.edit", Target: p.Title()})
@@ -276,13 +276,13 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 		err := s.InRead(ctx, func(tx *store.Tx) error {
 			var err error
 			if group != "" {
-				would, err = tx.MeasureAgents(ctx, group)
+				would, err = tx.Profiles().MeasureAgents(ctx, group)
 				return err
 			}
 			if p, err = findAgent(ctx, tx, named); err != nil {
 				return err
 			}
-			would, err = tx.MeasureAgent(ctx, p.ID)
+			would, err = tx.Profiles().MeasureAgent(ctx, p.ID)
 			return err
 		})
 		if err != nil {
@@ -302,9 +302,9 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 		err = s.InTx(ctx, func(tx *store.Tx) error {
 			var err error
 			if group != "" {
-				r, err = tx.DeleteAgents(ctx, group)
+				r, err = tx.Profiles().DeleteAgents(ctx, group)
 			} else {
-				r, err = tx.DeleteAgent(ctx, p.ID)
+				r, err = tx.Profiles().Delete(ctx, p.ID)
 			}
 			if err != nil {
 				return err
@@ -338,9 +338,9 @@ func AgentExport(ctx context.Context, cfg config.Config, env Env, out io.Writer,
 				list = append(list, p)
 				return err
 			}
-			listed, err := tx.ListAgents(ctx, "")
+			listed, err := tx.Profiles().List(ctx, "")
 			for _, p := range listed {
-				if p, err = tx.Agent(ctx, p.ID); err != nil { // with its picture
+				if p, err = tx.Profiles().Agent(ctx, p.ID); err != nil { // with its picture
 					return err
 				}
 				list = append(list, p)
@@ -399,7 +399,7 @@ func AgentImport(ctx context.Context, cfg config.Config, env Env, text []byte) e
 
 // importAgent returns the action that it did; empty for none.
 func importAgent(ctx context.Context, tx *store.Tx, p profile.Profile) (action string, err error) {
-	named, err := tx.AgentsNamed(ctx, p.Name)
+	named, err := tx.Profiles().Named(ctx, p.Name)
 	if err != nil {
 		return "", err
 	}
@@ -411,9 +411,9 @@ func importAgent(ctx context.Context, tx *store.Tx, p profile.Profile) (action s
 			return "", nil
 		}
 		p.ID, p.Version = before.ID, before.Version
-		_, err := tx.UpdateAgent(ctx, p)
+		_, err := tx.Profiles().Update(ctx, p)
 		return "agent.edit", err
 	}
-	_, err = tx.CreateAgent(ctx, p)
+	_, err = tx.Profiles().Create(ctx, p)
 	return "agent.create", err
 }

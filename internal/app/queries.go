@@ -52,7 +52,7 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 			if err != nil {
 				return err
 			}
-			list, err = tx.ListMessages(ctx, store.MessageFilter{
+			list, err = tx.Search().ListMessages(ctx, store.MessageFilter{
 				SessionID: q.Session, ConversationID: conversation, Agent: q.Agent,
 				Desc: q.Desc, Limit: limit, Offset: q.Offset, After: q.After,
 			})

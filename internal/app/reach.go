@@ -32,27 +32,27 @@ func (r reach) note(ctx context.Context, name string, found error, receives bool
 	return r.store.InTx(ctx, func(tx *store.Tx) error {
 		at := strconv.FormatInt(now.UnixMilli(), 10)
 		if found == nil {
-			return tx.SaveCursor(ctx, "reach/"+name+"/ok", at+" "+r.owner)
+			return tx.Inbox().SaveCursor(ctx, "reach/"+name+"/ok", at+" "+r.owner)
 		}
-		mine, err := tx.Cursor(ctx, "reach/"+name+"/ok")
+		mine, err := tx.Inbox().Cursor(ctx, "reach/"+name+"/ok")
 		if err == nil && strings.HasSuffix(mine, " "+r.owner) {
-			err = tx.SaveCursor(ctx, "reach/"+name+"/ok", "") // what it found earlier is over
+			err = tx.Inbox().SaveCursor(ctx, "reach/"+name+"/ok", "") // what it found earlier is over
 		}
 		if err != nil {
 			return err
 		}
-		return tx.SaveCursor(ctx, "reach/"+name+"/bad", at+" "+platform.Cut(fault.Public(found), 200))
+		return tx.Inbox().SaveCursor(ctx, "reach/"+name+"/bad", at+" "+platform.Cut(fault.Public(found), 200))
 	})
 }
 
 // trouble returns why no replica is connected to a platform, or nothing.
 func (r reach) trouble(ctx context.Context, name string, now time.Time) (reason string, err error) {
 	err = r.store.InRead(ctx, func(tx *store.Tx) error {
-		ok, err := tx.Cursor(ctx, "reach/"+name+"/ok")
+		ok, err := tx.Inbox().Cursor(ctx, "reach/"+name+"/ok")
 		if err != nil {
 			return err
 		}
-		bad, err := tx.Cursor(ctx, "reach/"+name+"/bad")
+		bad, err := tx.Inbox().Cursor(ctx, "reach/"+name+"/bad")
 		if _, fine := fresh(ok, now); fine {
 			bad = ""
 		}

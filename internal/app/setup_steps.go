@@ -230,7 +230,7 @@ func (s *Setup) State(ctx context.Context, step setup.Step) setup.State {
 	case stepRepository:
 		state.On, state.Line = s.counted(ctx, "repository", "repositories", func(st *store.Store) (n int, err error) {
 			err = st.InRead(ctx, func(tx *store.Tx) error {
-				list, err := tx.Codebases(ctx)
+				list, err := tx.Registry().List(ctx)
 				n = len(list)
 				return err
 			})

@@ -84,7 +84,7 @@ func (l leases) acquire(ctx context.Context, name string) bool {
 	held := false
 	err := l.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		held, err = tx.AcquireNamed(ctx, name, l.owner, singleTTL)
+		held, err = tx.Leases().AcquireNamed(ctx, name, l.owner, singleTTL)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
@@ -96,7 +96,7 @@ func (l leases) acquire(ctx context.Context, name string) bool {
 func (l leases) release(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	err := l.store.InTx(ctx, func(tx *store.Tx) error { return tx.ReleaseNamed(ctx, name, l.owner) })
+	err := l.store.InTx(ctx, func(tx *store.Tx) error { return tx.Leases().ReleaseNamed(ctx, name, l.owner) })
 	if err != nil {
 		l.log.InfoContext(ctx, "could not release a lease; it expires on its own", "lease", name, "err", err)
 	}

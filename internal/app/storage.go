@@ -14,7 +14,7 @@ import (
 
 var (
 	_ orchestrator.Storage = storage{}
-	_ orchestrator.Tx      = (*store.Tx)(nil)
+	_ orchestrator.Tx      = store.Port{}
 )
 
 // storage shows the store through the orchestrator's port. The store may not
@@ -23,7 +23,7 @@ type storage struct{ store *store.Store }
 
 // InTx implements orchestrator.Storage.
 func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
 }
 
 // Commit implements orchestrator.Storage.
@@ -33,7 +33,7 @@ func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes)
 
 // InRead implements orchestrator.Storage.
 func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
 }
 
 // openStore opens the database, which on SQLite no other daemon may have open.

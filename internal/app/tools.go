@@ -147,7 +147,7 @@ func (t *toolSets) past(turn orchestrator.ToolTurn) projectdb.Past {
 	conversation, alone := turn.Conversation.ID, turn.Entry.In.Private
 	return func(ctx context.Context, table string, add func(row ...any) error) error {
 		err := t.store.InRead(ctx, func(tx *store.Tx) error {
-			return tx.Past(ctx, conversation, table, !alone, add)
+			return tx.Pages().Past(ctx, conversation, table, !alone, add)
 		})
 		if err != nil {
 			return fmt.Errorf("read the past of a conversation: %w", err)

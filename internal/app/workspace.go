@@ -196,7 +196,7 @@ func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
 	var all []sessions.Codebase
 	err := s.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		all, err = tx.Codebases(ctx)
+		all, err = tx.Registry().List(ctx)
 		return err
 	})
 	if err != nil {

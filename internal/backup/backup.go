@@ -115,7 +115,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 		return dir, m, err
 	}
 	err = src.Store.InRead(ctx, func(tx *store.Tx) error {
-		head, err := tx.AuditHead(ctx)
+		head, err := tx.AuditLog().Head(ctx)
 		m.Audit = &head
 		return err
 	})

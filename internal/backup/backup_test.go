@@ -78,31 +78,31 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 
 func fill(ctx context.Context, tx *store.Tx, session *string) error {
 	key := messages.ConversationKey{Platform: "test", ID: "1"}
-	c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+	c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, "demo")
 	if err != nil {
 		return err
 	}
-	s, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+	s, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 	if err != nil {
 		return err
 	}
 	*session = s.ID
 	for _, k := range []apikey.Key{{ID: "valid", Name: "valid", Hash: strings.Repeat("1", 64)}, {ID: "ended", Name: "ended", Hash: strings.Repeat("2", 64)}} {
 		k.CreatedAt = now
-		if err := tx.InsertAPIKey(ctx, k); err != nil {
+		if err := tx.SignIn().InsertAPIKey(ctx, k); err != nil {
 			return err
 		}
 	}
-	if _, _, err := tx.RevokeAPIKey(ctx, "ended"); err != nil {
+	if _, _, err := tx.SignIn().RevokeAPIKey(ctx, "ended"); err != nil {
 		return err
 	}
 	for i, state := range []sessions.EntryState{sessions.EntryDone, sessions.EntryWaiting} {
 		e := sessions.Entry{ConversationID: c.ID, State: state, In: messages.Inbound{Event: messages.EventID(fmt.Sprint(i)), Conversation: key, Text: "hello"}}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
 		d := messages.Delivery{ConversationID: c.ID, EventID: e.ID, Text: "old answer", Final: true}
-		if err := tx.AddDelivery(ctx, &d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return err
 		}
 	}
@@ -157,14 +157,14 @@ func TestBackupVerifyRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.InRead(t.Context(), func(tx *store.Tx) error {
-			session, err := tx.Session(t.Context(), w.session)
+			session, err := tx.Sessions().Session(t.Context(), w.session)
 			if err != nil {
 				return err
 			}
-			if n, err := tx.CountWaiting(t.Context(), session.ConversationID); n != 0 || err != nil {
+			if n, err := tx.Inbox().CountWaiting(t.Context(), session.ConversationID); n != 0 || err != nil {
 				t.Errorf("%d messages wait, %v", n, err)
 			}
-			open, err := tx.OpenDeliveries(t.Context(), session.ConversationID, true)
+			open, err := tx.Deliveries().OpenDeliveries(t.Context(), session.ConversationID, true)
 			if len(open) != 1 || !strings.Contains(open[0].Text, "2026-11-21 12:00 UTC") {
 				t.Errorf("notices = %+v", open)
 			}
@@ -243,7 +243,7 @@ func TestRestoreMakesVectorsAgain(t *testing.T) {
 	fact := memory.Fact{Scope: memory.Scope{Person: "test/ann"}, RunID: "01900000-0000-7000-8000-000000000001", Text: "drinks tea",
 		Embedding: memory.Embedding{Vector: vector, Model: "m"}}
 	err := w.store.InTx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.UpsertFact(t.Context(), fact)
+		_, err := tx.Memories().UpsertFact(t.Context(), fact)
 		return err
 	})
 	if err != nil {
@@ -461,7 +461,7 @@ func TestFinding10RestoreRevivesNoKey(t *testing.T) {
 		}
 		defer s.Close() //nolint:errcheck // only read
 		err = s.InRead(t.Context(), func(tx *store.Tx) error {
-			keys, err := tx.APIKeys(t.Context())
+			keys, err := tx.SignIn().APIKeys(t.Context())
 			if len(keys) != 2 {
 				t.Errorf("%d keys", len(keys))
 			}

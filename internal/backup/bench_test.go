@@ -63,11 +63,11 @@ func (w *world) fillMessages(b *testing.B, n int) {
 	for i := 0; i < n; i += 500 {
 		err := w.store.InTx(b.Context(), func(tx *store.Tx) error {
 			if w.session == "" {
-				c, _, err := tx.GetOrCreateConversation(b.Context(), messages.ConversationKey{Platform: "test", ID: "1"}, "demo")
+				c, _, err := tx.Conversations().GetOrCreateConversation(b.Context(), messages.ConversationKey{Platform: "test", ID: "1"}, "demo")
 				if err != nil {
 					return err
 				}
-				s, err := tx.CreateSession(b.Context(), sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+				s, err := tx.Sessions().CreateSession(b.Context(), sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ func (w *world) fillMessages(b *testing.B, n int) {
 			for k := range batch {
 				batch[k] = messages.NewText(messages.RoleUser, text)
 			}
-			_, err := tx.AppendMessages(b.Context(), w.session, "", batch...)
+			_, err := tx.Messages().AppendMessages(b.Context(), w.session, "", batch...)
 			return err
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func (w *world) measure(b *testing.B, dialect string) {
 		}},
 		{"page", func(ctx context.Context) error {
 			return w.store.InRead(ctx, func(tx *store.Tx) error {
-				_, err := tx.ListMessages(ctx, store.MessageFilter{Desc: true, Limit: 50})
+				_, err := tx.Search().ListMessages(ctx, store.MessageFilter{Desc: true, Limit: 50})
 				return err
 			})
 		}},

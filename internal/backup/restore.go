@@ -193,7 +193,7 @@ func (to Target) settle(ctx context.Context, o store.Options, notice string, r *
 	}
 	detail := store.RestoreDetail{Backup: r.Manifest.CreatedAt}
 	err = s.InRead(ctx, func(tx *store.Tx) (err error) {
-		detail.Head, err = tx.AuditHead(ctx)
+		detail.Head, err = tx.AuditLog().Head(ctx)
 		return err
 	})
 	if err != nil {
@@ -210,7 +210,7 @@ func (to Target) settle(ctx context.Context, o store.Options, notice string, r *
 		return fmt.Errorf("encode the audit entry: %w", err)
 	}
 	return s.InTx(ctx, func(tx *store.Tx) error {
-		if r.Settled, err = tx.SettleRestored(ctx, notice); err != nil {
+		if r.Settled, err = tx.Care().SettleRestored(ctx, notice); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: store.ActionRestore, Target: r.Manifest.CreatedAt.Format(nameLayout), Detail: string(encoded)})

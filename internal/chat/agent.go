@@ -39,7 +39,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 	if err != nil {
 		return command.Reply{}, err
 	}
-	p, err := within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.FindAgent(ctx, ref) })
+	p, err := within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Find(ctx, ref) })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -47,7 +47,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 }
 
 func (pf *preferences) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
-	all, err := within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
+	all, err := within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -123,7 +123,7 @@ type switched struct {
 // switchProfile gives a conversation another profile, nil for none, and ends its session,
 // unless that began with a message that came after the request.
 func switchProfile(ctx context.Context, tx *store.Tx, r command.Request, id string, p *profile.Profile) (was switched, err error) {
-	conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+	conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 	if err != nil {
 		return was, err
 	}
@@ -135,22 +135,22 @@ func switchProfile(ctx context.Context, tx *store.Tx, r command.Request, id stri
 	if p != nil && p.ModelTier+p.Model != "" {
 		settings.Model = "" // the profile decides, until somebody chooses again
 	}
-	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
+	if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{AgentID: &id, Settings: &settings}); err != nil {
 		return was, err
 	}
-	if was.unscheduled, err = tx.EndSchedule(ctx, conv.ID); err != nil {
+	if was.unscheduled, err = tx.Tasks().EndSchedule(ctx, conv.ID); err != nil {
 		return was, err
 	}
-	s, active, err := tx.ActiveSession(ctx, conv.ID)
+	s, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 	if err != nil || !active {
 		return was, err
 	}
-	since, err := tx.BegunBehind(ctx, s, r.Entry.Seq)
+	since, err := tx.Inbox().BegunBehind(ctx, s, r.Entry.Seq)
 	if err != nil || since {
 		return was, err
 	}
 	was.ended = true
-	return was, tx.DeactivateSession(ctx, s.ID, "agent")
+	return was, tx.Sessions().DeactivateSession(ctx, s.ID, "agent")
 }
 
 // profileOf returns the profile of a conversation, or nil where there is none: it
@@ -159,7 +159,7 @@ func profileOf(ctx context.Context, tx *store.Tx, conv sessions.Conversation) (*
 	if conv.AgentID == "" {
 		return nil, nil //nolint:nilnil // no profile is no error
 	}
-	p, err := tx.Agent(ctx, conv.AgentID)
+	p, err := tx.Profiles().Agent(ctx, conv.AgentID)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil //nolint:nilnil // as above

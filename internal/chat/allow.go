@@ -34,7 +34,7 @@ func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.R
 			return command.Reply{}, fault.New(fault.Invalid, "Specify a rule by number: `/allow revoke 3`.")
 		}
 		err = de.store.InTx(ctx, func(tx *store.Tx) error {
-			if err := tx.DeleteRule(ctx, r.Conv.CodebaseID, id); err != nil {
+			if err := tx.Questions().DeleteRule(ctx, r.Conv.CodebaseID, id); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "allow.revoke", ConversationID: r.Conv.ID, Target: r.Call.Args[1]})
@@ -48,7 +48,7 @@ func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.R
 		return command.Reply{}, fault.New(fault.Invalid, "`/allow` lists the always-allow rules, `/allow revoke 3` removes one. To add one, use the button under an approval.")
 	}
 	rules, err := within(ctx, de.store.InRead, func(tx *store.Tx) ([]approval.Rule, error) {
-		rules, err := tx.Rules(ctx, r.Conv.CodebaseID)
+		rules, err := tx.Questions().Rules(ctx, r.Conv.CodebaseID)
 		for i := range rules {
 			if err == nil {
 				rules[i].CreatedBy, err = nameOf(ctx, tx, rules[i].CreatedBy)

@@ -76,7 +76,7 @@ func newRoom(t *testing.T, open func(testing.TB) *store.Store) *room {
 	r.h.Bind(r.engine)
 	r.do(func(tx *store.Tx) error {
 		var err error
-		r.conv, _, err = tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: "c"}, string(scripted.Name()))
+		r.conv, _, err = tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: "c"}, string(scripted.Name()))
 		return err
 	})
 	return r
@@ -95,12 +95,12 @@ func (r *room) gives(text string, role sessions.Role) (command.Reply, error) {
 	request := asked(text, role)
 	r.do(func(tx *store.Tx) error {
 		var err error
-		if r.conv, err = tx.Conversation(r.t.Context(), r.conv.ID); err != nil {
+		if r.conv, err = tx.Conversations().Conversation(r.t.Context(), r.conv.ID); err != nil {
 			return err
 		}
 		request.Entry.ID, request.Entry.ConversationID = uuid.Must(uuid.NewV7()).String(), r.conv.ID
 		request.Entry.In.Event, request.Entry.AcceptedAt = messages.EventID(request.Entry.ID), time.Now()
-		_, err = tx.InsertEntry(r.t.Context(), &request.Entry)
+		_, err = tx.Inbox().InsertEntry(r.t.Context(), &request.Entry)
 		return err
 	})
 	request.Conv = r.conv
@@ -129,7 +129,7 @@ func TestStatusLeadsToTheSession(t *testing.T) {
 		}
 		var s sessions.Session
 		r.do(func(tx *store.Tx) (err error) {
-			s, err = tx.CreateSession(t.Context(), sessions.NewSession{ConversationID: r.conv.ID, Assistant: r.conv.Assistant})
+			s, err = tx.Sessions().CreateSession(t.Context(), sessions.NewSession{ConversationID: r.conv.ID, Assistant: r.conv.Assistant})
 			return err
 		})
 		if text := said(); !strings.Contains(text, " old, [Open](https://bot.example.com/sessions/"+s.ID+")\n") {
@@ -222,7 +222,7 @@ func TestPlansAreDecidedOnce(t *testing.T) {
 	propose := func() (p plan.Plan) {
 		r.do(func(tx *store.Tx) error {
 			p = plan.Plan{ConversationID: r.conv.ID, Text: "1. Do it.", Author: "assistant", Requester: "test/42", State: plan.Proposed}
-			return tx.InsertPlan(t.Context(), &p)
+			return tx.Proposals().InsertPlan(t.Context(), &p)
 		})
 		return p
 	}

@@ -33,7 +33,7 @@ func (de *decisions) runApprovals(ctx context.Context, r command.Request) (comma
 	err := de.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
 		names = nil
-		if list, err = tx.WaitingApprovals(ctx, where, 50); err != nil {
+		if list, err = tx.Questions().WaitingApprovals(ctx, where, 50); err != nil {
 			return err
 		}
 		for _, a := range list {

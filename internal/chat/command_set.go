@@ -58,7 +58,7 @@ func (re *repositories) runCommandSet(ctx context.Context, r command.Request) (c
 		return command.Reply{}, err
 	}
 	err = re.store.InTx(ctx, func(tx *store.Tx) error {
-		return tx.RegisterCommand(ctx, c.ID, name, work.Definition(found.File))
+		return tx.Registry().RegisterCommand(ctx, c.ID, name, work.Definition(found.File))
 	})
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("register a command: %w", err)

@@ -56,7 +56,7 @@ func (co *costs) runCost(ctx context.Context, r command.Request) (command.Reply,
 	b.WriteString("Used so far:\n\n")
 	err := co.store.InRead(ctx, func(tx *store.Tx) error {
 		for _, row := range rows {
-			sum, err := tx.SumUsage(ctx, row.filter)
+			sum, err := tx.Spending().SumUsage(ctx, row.filter)
 			if err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func (co *costs) runCostBy(ctx context.Context, r command.Request) (command.Repl
 	var total spend.Sum
 	err = co.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		groups, total, err = tx.UsageBy(ctx, by, f, maxGroups+1)
+		groups, total, err = tx.Spending().UsageBy(ctx, by, f, maxGroups+1)
 		return err
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 	)
 	err := de.store.InTx(ctx, func(tx *store.Tx) error {
 		reply, refused = command.Reply{}, nil
-		p, _, err := plan.Find(ctx, tx, r.Conv.ID, v.args)
+		p, _, err := plan.Find(ctx, tx.Proposals(), r.Conv.ID, v.args)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 			if err != nil {
 				return err
 			}
-			return tx.SettlePlan(ctx, p)
+			return tx.Proposals().SettlePlan(ctx, p)
 		case v.decision == plan.Edit:
 			reply, err = de.newVersion(ctx, tx, r, before, v.text)
 		case v.decision == plan.Execute:
@@ -85,7 +85,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 
 // settlePlan stores an approval or a rejection.
 func settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
-	if err := tx.SettlePlan(ctx, p); err != nil {
+	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 		return command.Reply{}, err
 	}
 	edits, err := settledMessage(ctx, tx, r, p)
@@ -105,7 +105,7 @@ func settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan
 	if p.DeliveryID == "" {
 		return nil, nil
 	}
-	d, err := tx.Delivery(ctx, messages.DeliveryID(p.DeliveryID))
+	d, err := tx.Deliveries().Delivery(ctx, messages.DeliveryID(p.DeliveryID))
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil

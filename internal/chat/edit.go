@@ -35,7 +35,7 @@ func (de *decisions) runEdit(ctx context.Context, r command.Request) (command.Re
 // says what to type.
 func (de *decisions) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.Number)
-	p, err := within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Plan(ctx, b.Number) }) // Plan locks
+	p, err := within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Proposals().Plan(ctx, b.Number) }) // Plan locks
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -64,7 +64,7 @@ func (de *decisions) newVersion(ctx context.Context, tx *store.Tx, r command.Req
 		Number: old.Number, ConversationID: old.ConversationID, SessionID: old.SessionID, EntryID: old.EntryID,
 		Goal: old.Goal, Text: text, Author: r.Actor(), Requester: old.Requester, State: plan.Proposed, Head: old.Head,
 	}
-	if err := tx.InsertPlan(ctx, &next); err != nil {
+	if err := tx.Proposals().InsertPlan(ctx, &next); err != nil {
 		return command.Reply{}, err
 	}
 	old.State = plan.Superseded
@@ -72,6 +72,6 @@ func (de *decisions) newVersion(ctx context.Context, tx *store.Tx, r command.Req
 	if err != nil {
 		return command.Reply{}, err
 	}
-	shown, buttons, err := command.ShowPlan(ctx, tx, next, de.prefix(r.Conv.Key), de.pages, de.caps(r.Conv.Key.Platform).Buttons)
+	shown, buttons, err := command.ShowPlan(ctx, tx.Buttons(), next, de.prefix(r.Conv.Key), de.pages, de.caps(r.Conv.Key.Platform).Buttons)
 	return command.Reply{Text: shown, Buttons: buttons, Edits: edits, Plan: &next}, err
 }

@@ -46,9 +46,9 @@ func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool)
 	}
 	n, err := within(ctx, do, func(tx *store.Tx) (int64, error) {
 		if !sure {
-			return tx.CountMemories(ctx, r.Actor(), me.now())
+			return tx.Memories().Count(ctx, r.Actor(), me.now())
 		}
-		n, err := tx.ForgetMemories(ctx, r.Actor())
+		n, err := tx.Memories().ForgetMemories(ctx, r.Actor())
 		if err != nil {
 			return 0, err
 		}

@@ -76,14 +76,14 @@ func (ns *newSessions) forkHere(ctx context.Context, r command.Request, n int) (
 		if err != nil {
 			return err
 		}
-		if current, err := tx.Entry(ctx, r.Entry.ID); err != nil || current.Error == forkedSession {
+		if current, err := tx.Inbox().Entry(ctx, r.Entry.ID); err != nil || current.Error == forkedSession {
 			done.Taken = s.Metadata.Forked()
 			return err
 		}
-		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(forkedSession)}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(forkedSession)}); err != nil {
 			return err
 		}
-		if done, err = tx.ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq}); err != nil || done.Again {
+		if done, err = tx.Sessions().ForkSession(ctx, sessions.Fork{From: s.ID, N: n, Before: r.Entry.Seq}); err != nil || done.Again {
 			return err
 		}
 		return tx.Audit(ctx, forkAudit(r, s, done))
@@ -99,10 +99,10 @@ func (ns *newSessions) forkHere(ctx context.Context, r command.Request, n int) (
 
 // forkable returns the session to fork, with the conversation's row locked.
 func forkable(ctx context.Context, tx *store.Tx, r command.Request) (sessions.Session, error) {
-	if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+	if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 		return sessions.Session{}, err
 	}
-	s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+	s, active, err := tx.Sessions().ActiveSession(ctx, r.Conv.ID)
 	if err == nil && !active {
 		err = fault.New(fault.Invalid, "There is no session here to fork; your next message starts one.")
 	}

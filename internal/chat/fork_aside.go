@@ -96,25 +96,25 @@ func (ns *newSessions) beginAside(ctx context.Context, r command.Request, n int)
 			a.title += ": " + wording.Head(said, 80)
 		}
 		var created bool
-		if a.conv, created, err = tx.GetOrCreateConversation(ctx, asideKey(r), r.Conv.Assistant); err != nil {
+		if a.conv, created, err = tx.Conversations().GetOrCreateConversation(ctx, asideKey(r), r.Conv.Assistant); err != nil {
 			return err
 		}
 		if !created {
 			a.again = true
-			s, _, err := tx.ActiveSession(ctx, a.conv.ID)
+			s, _, err := tx.Sessions().ActiveSession(ctx, a.conv.ID)
 			a.done = sessions.Forked{Session: s, Taken: s.Metadata.Forked()}
 			return err
 		}
 		settings := r.Conv.Settings
 		settings.Worktree = ""
 		a.conv.Settings, a.conv.CodebaseID, a.conv.Cwd, a.conv.AgentID = settings, r.Conv.CodebaseID, r.Conv.Cwd, r.Conv.AgentID
-		err = tx.UpdateConversation(ctx, a.conv.ID, sessions.ConversationUpdate{
+		err = tx.Conversations().UpdateConversation(ctx, a.conv.ID, sessions.ConversationUpdate{
 			Settings: &settings, CodebaseID: &a.conv.CodebaseID, Cwd: &a.conv.Cwd, AgentID: &a.conv.AgentID,
 		})
 		if err != nil {
 			return err
 		}
-		if a.done, err = tx.ForkSession(ctx, sessions.Fork{From: from.ID, N: n, Into: a.conv.ID, Before: r.Entry.Seq}); err != nil {
+		if a.done, err = tx.Sessions().ForkSession(ctx, sessions.Fork{From: from.ID, N: n, Into: a.conv.ID, Before: r.Entry.Seq}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, forkAudit(r, from, a.done))
@@ -124,7 +124,7 @@ func (ns *newSessions) beginAside(ctx context.Context, r command.Request, n int)
 
 // openedAside returns the fork of a command whose place is open already.
 func openedAside(ctx context.Context, tx *store.Tx, r command.Request) (a aside, found bool, err error) {
-	all, err := tx.EntryDeliveries(ctx, r.Entry.ID)
+	all, err := tx.Deliveries().EntryDeliveries(ctx, r.Entry.ID)
 	if err != nil {
 		return a, false, err
 	}
@@ -132,10 +132,10 @@ func openedAside(ctx context.Context, tx *store.Tx, r command.Request) (a aside,
 		if d.ConversationID == r.Conv.ID {
 			continue
 		}
-		if a.conv, err = tx.Conversation(ctx, d.ConversationID); err != nil {
+		if a.conv, err = tx.Conversations().Conversation(ctx, d.ConversationID); err != nil {
 			return a, false, err
 		}
-		s, _, err := tx.ForkAfter(ctx, a.conv.ID, "")
+		s, _, err := tx.Sessions().ForkAfter(ctx, a.conv.ID, "")
 		a.done, a.open = sessions.Forked{Session: s, Taken: s.Metadata.Forked()}, true
 		return a, true, err
 	}
@@ -162,7 +162,7 @@ func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener 
 			a.conv = opened.conv // another process was faster
 			return err
 		}
-		if err := tx.UpdateConversation(ctx, a.conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, a.conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
 			return err
 		}
 		a.conv.Key = key
@@ -208,14 +208,14 @@ func (ns *newSessions) dropAside(ctx context.Context, r command.Request, a aside
 		return why
 	}
 	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
-		conv, err := tx.FindConversation(ctx, asideKey(r))
+		conv, err := tx.Conversations().FindConversation(ctx, asideKey(r))
 		switch {
 		case fault.Is(err, fault.NotFound):
 			return nil
 		case err != nil:
 			return err
 		}
-		if err := tx.DeleteConversation(ctx, conv.ID); err != nil {
+		if err := tx.Conversations().DeleteConversation(ctx, conv.ID); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

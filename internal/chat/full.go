@@ -39,7 +39,7 @@ func (tu *turns) runFull(ctx context.Context, r command.Request) (command.Reply,
 		if seq > 0 {
 			return answerTo(ctx, tx, r.Conv.ID, seq)
 		}
-		session, ok, err := tx.ActiveSession(ctx, r.Conv.ID)
+		session, ok, err := tx.Sessions().ActiveSession(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return "", err
 		}
@@ -72,14 +72,14 @@ func answerNumber(args []string) (int64, error) {
 // answerTo returns the text of what the assistant answered to an entry last; empty if
 // nothing of it is kept.
 func answerTo(ctx context.Context, tx *store.Tx, conversationID string, seq int64) (string, error) {
-	entry, err := tx.EntryNumbered(ctx, conversationID, seq)
+	entry, err := tx.Inbox().EntryNumbered(ctx, conversationID, seq)
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	said, err := tx.RunMessages(ctx, entry.ID)
+	said, err := tx.Messages().RunMessages(ctx, entry.ID)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +95,7 @@ func answerTo(ctx context.Context, tx *store.Tx, conversationID string, seq int6
 // something; empty if there is none.
 func lastAnswer(ctx context.Context, tx *store.Tx, session string) (string, error) {
 	for before := int64(math.MaxInt64); ; {
-		page, err := tx.MessagesBefore(ctx, session, before, lookBack)
+		page, err := tx.Messages().MessagesBefore(ctx, session, before, lookBack)
 		if err != nil || len(page) == 0 {
 			return "", err
 		}

@@ -40,7 +40,7 @@ func (ns *newSessions) runHandoff(ctx context.Context, r command.Request) (comma
 	}
 	var next sessions.Conversation
 	err = whenIdle(ctx, ns.store, func(tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
@@ -97,30 +97,30 @@ func (ns *newSessions) handoffTarget(r command.Request) (string, error) {
 
 // handOver does it, in one transaction, with the old row locked.
 func (ns *newSessions) handOver(ctx context.Context, tx *store.Tx, r command.Request, conv sessions.Conversation, to string) (next sessions.Conversation, err error) {
-	old, active, err := tx.ActiveSession(ctx, conv.ID)
+	old, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 	if err != nil {
 		return next, err
 	}
 	if active {
-		if err := tx.DeactivateSession(ctx, old.ID, "handoff"); err != nil {
+		if err := tx.Sessions().DeactivateSession(ctx, old.ID, "handoff"); err != nil {
 			return next, err
 		}
 	}
 	key := conv.Key
 	archived := messages.ConversationKey{Platform: key.Platform, ID: fmt.Sprintf("%s~%s~%s", key.ID, conv.Assistant, conv.ID[len(conv.ID)-12:])}
-	if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
+	if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &archived}); err != nil {
 		return next, err
 	}
-	if next, _, err = tx.GetOrCreateConversation(ctx, key, to); err != nil {
+	if next, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, to); err != nil {
 		return next, err
 	}
 	settings := conv.Settings
 	settings.Model, settings.Worktree = "", conv.WorkID() // the files stay, the other assistant's model does not
 	update := sessions.ConversationUpdate{Settings: &settings, CodebaseID: &conv.CodebaseID, Cwd: &conv.Cwd}
-	if err := tx.UpdateConversation(ctx, next.ID, update); err != nil {
+	if err := tx.Conversations().UpdateConversation(ctx, next.ID, update); err != nil {
 		return next, err
 	}
-	if err := tx.TakePlace(ctx, conv, next); err != nil {
+	if err := tx.Tasks().TakePlace(ctx, conv, next); err != nil {
 		return next, err
 	}
 	carried := 0
@@ -153,25 +153,25 @@ func (ns *newSessions) carryOver(ctx context.Context, tx *store.Tx, old sessions
 	if a := ns.assistants[assistant.Name(to)]; a != nil {
 		model = a.Model()
 	}
-	s, err := tx.CreateSession(ctx, sessions.NewSession{
+	s, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{
 		ConversationID: next.ID, CodebaseID: next.CodebaseID, ParentID: old.ID, Assistant: to, AgentName: old.AgentName, AgentID: old.AgentID,
 		Model: model, SystemPrompt: old.SystemPrompt, UserPrompt: old.UserPrompt,
 	})
 	if err != nil {
 		return 0, err
 	}
-	return tx.CopyMessages(ctx, old.ID, s.ID)
+	return tx.Messages().CopyMessages(ctx, old.ID, s.ID)
 }
 
 // nothingOpen reports whether a conversation has neither work nor open deliveries.
 func nothingOpen(ctx context.Context, tx *store.Tx, conversationID string) (bool, error) {
-	open, err := tx.OpenWork(ctx, conversationID)
+	open, err := tx.Conversations().OpenWork(ctx, conversationID)
 	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // addNotice stores a notice that comes before whatever is answered next.
 func addNotice(ctx context.Context, tx *store.Tx, conversationID, entryID, text string) error {
-	return tx.AddDelivery(ctx, &messages.Delivery{
+	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{
 		ConversationID: conversationID, EventID: entryID, Text: text, Final: true, State: messages.DeliverySending,
 	})
 }

@@ -83,7 +83,7 @@ func (h *Handler) commandFiles(ctx context.Context, conv sessions.Conversation) 
 		return nil, nil
 	}
 	return within(ctx, h.store.InRead, func(tx *store.Tx) (map[string]sessions.CommandDef, error) {
-		return tx.CodebaseCommands(ctx, conv.CodebaseID)
+		return tx.Registry().CodebaseCommands(ctx, conv.CodebaseID)
 	})
 }
 

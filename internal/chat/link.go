@@ -65,11 +65,11 @@ func (me *memories) runLink(ctx context.Context, r command.Request) (command.Rep
 func (me *memories) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	code, now := rand.Text(), me.now()
 	accounts, err := within(ctx, me.store.InTx, func(tx *store.Tx) ([]memory.Account, error) {
-		accounts, err := tx.Accounts(ctx, r.Actor())
+		accounts, err := tx.Persons().Accounts(ctx, r.Actor())
 		if err != nil {
 			return nil, err
 		}
-		return accounts, tx.SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
+		return accounts, tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: linkAccount(r, now), Hash: hashCode(code), Expires: now.Add(codeLife)})
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -100,7 +100,7 @@ func linked(accounts []memory.Account, actor string, now time.Time) string {
 // burnCode makes a code worthless that was written where others read.
 func (me *memories) burnCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	err := me.store.InTx(ctx, func(tx *store.Tx) error {
-		c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), me.now())
+		c, ok, err := tx.Persons().TakeLinkCode(ctx, hashCode(r.Call.Args[0]), me.now())
 		if err != nil || !ok {
 			return err
 		}
@@ -141,7 +141,7 @@ func (me *memories) useCode(ctx context.Context, r command.Request) (command.Rep
 // is kept, so its noes are texts and no errors.
 func (me *memories) join(ctx context.Context, tx *store.Tx, r command.Request) (u linkUse, err error) {
 	now, actor := me.now(), r.Actor()
-	mine, err := tx.Accounts(ctx, actor)
+	mine, err := tx.Persons().Accounts(ctx, actor)
 	if err != nil {
 		return u, err
 	}
@@ -151,23 +151,23 @@ func (me *memories) join(ctx context.Context, tx *store.Tx, r command.Request) (
 			return linkUse{host: others[0].Name}, nil
 		}
 	}
-	tries, err := tx.LinkTries(ctx, actor, now.Add(-memory.LinkTriesFor))
+	tries, err := tx.Persons().LinkTries(ctx, actor, now.Add(-memory.LinkTriesFor))
 	if err != nil {
 		return u, err
 	}
 	if tries >= memory.LinkTries {
 		return linkUse{says: "Too many wrong codes. Try again in an hour."}, nil
 	}
-	c, ok, err := tx.TakeLinkCode(ctx, hashCode(r.Call.Args[0]), now)
+	c, ok, err := tx.Persons().TakeLinkCode(ctx, hashCode(r.Call.Args[0]), now)
 	switch {
 	case err != nil:
 		return u, err
 	case !ok:
 		return me.wrongCode(ctx, tx, r, tries+1)
 	case c.Name == actor:
-		return linkUse{says: "That code belongs to this account. Send it from the other one."}, tx.SaveLinkCode(ctx, c)
+		return linkUse{says: "That code belongs to this account. Send it from the other one."}, tx.Persons().SaveLinkCode(ctx, c)
 	}
-	theirs, err := tx.Accounts(ctx, c.Name)
+	theirs, err := tx.Persons().Accounts(ctx, c.Name)
 	if err != nil {
 		return u, err
 	}
@@ -176,7 +176,7 @@ func (me *memories) join(ctx context.Context, tx *store.Tx, r command.Request) (
 	}
 	host := c.Account
 	host.LinkedAt = now
-	if u.joined, err = tx.JoinPeople(ctx, host, linkAccount(r, now)); err != nil {
+	if u.joined, err = tx.Persons().JoinPeople(ctx, host, linkAccount(r, now)); err != nil {
 		return u, err
 	}
 	u.host = c.Name
@@ -190,7 +190,7 @@ func (me *memories) join(ctx context.Context, tx *store.Tx, r command.Request) (
 
 func (me *memories) wrongCode(ctx context.Context, tx *store.Tx, r command.Request, tries int64) (linkUse, error) {
 	now := me.now()
-	if err := tx.NoteLinkTry(ctx, r.Actor(), r.Entry.ID, now.Add(-memory.LinkTriesFor), now); err != nil {
+	if err := tx.Persons().NoteLinkTry(ctx, r.Actor(), r.Entry.ID, now.Add(-memory.LinkTriesFor), now); err != nil {
 		return linkUse{}, err
 	}
 	if tries < memory.LinkTries {
@@ -231,5 +231,5 @@ func tell(ctx context.Context, tx *store.Tx, a memory.Account, text string) erro
 		_, id, _ := strings.Cut(a.Name, "/")
 		d.OnlyFor = messages.UserID(id)
 	}
-	return tx.AddDelivery(ctx, &d)
+	return tx.Deliveries().AddDelivery(ctx, &d)
 }

@@ -40,7 +40,7 @@ func (h *hand) handle(e sessions.Entry) (command.Reply, error) {
 func (h *hand) conversation(key messages.ConversationKey) (conv sessions.Conversation) {
 	h.t.Helper()
 	err := h.db.InTx(h.t.Context(), func(tx *store.Tx) (err error) {
-		conv, _, err = tx.GetOrCreateConversation(h.t.Context(), key, "demo")
+		conv, _, err = tx.Conversations().GetOrCreateConversation(h.t.Context(), key, "demo")
 		return err
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (h *hand) told(account string) string {
 	conv := h.conversation(h.message(account, "x").In.Conversation)
 	var all []string
 	err := h.db.InRead(h.t.Context(), func(tx *store.Tx) error {
-		list, err := tx.OpenDeliveries(h.t.Context(), conv.ID, true)
+		list, err := tx.Deliveries().OpenDeliveries(h.t.Context(), conv.ID, true)
 		for _, d := range list {
 			all = append(all, string(d.OnlyFor)+": "+d.Text)
 		}

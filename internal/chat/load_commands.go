@@ -47,7 +47,7 @@ func (re *repositories) runLoadCommands(ctx context.Context, r command.Request) 
 	}
 	replaced := 0
 	err = re.store.InTx(ctx, func(tx *store.Tx) error {
-		all, err := tx.CodebaseCommands(ctx, c.ID)
+		all, err := tx.Registry().CodebaseCommands(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (re *repositories) runLoadCommands(ctx context.Context, r command.Request) 
 			}
 			all[name] = def
 		}
-		return tx.UpdateCodebaseCommands(ctx, c.ID, all)
+		return tx.Registry().UpdateCodebaseCommands(ctx, c.ID, all)
 	})
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("register commands: %w", err)

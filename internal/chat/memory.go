@@ -67,7 +67,7 @@ func (me *memories) switchMemory(ctx context.Context, r command.Request, on bool
 		action = "memory.on"
 	}
 	err := me.store.InTx(ctx, func(tx *store.Tx) error {
-		if err := tx.SetMemoryOn(ctx, r.Actor(), on); err != nil {
+		if err := tx.Memories().SetMemoryOn(ctx, r.Actor(), on); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: action})
@@ -105,13 +105,13 @@ func (me *memories) listMemories(ctx context.Context, r command.Request, before 
 	var sources map[string]string
 	err := me.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if on, err = tx.MemoryOn(ctx, r.Actor()); err != nil {
+		if on, err = tx.Memories().MemoryOn(ctx, r.Actor()); err != nil {
 			return err
 		}
-		if n, err = tx.CountMemories(ctx, r.Actor(), now); err != nil {
+		if n, err = tx.Memories().Count(ctx, r.Actor(), now); err != nil {
 			return err
 		}
-		if list, err = tx.Memories(ctx, r.Actor(), before, memoriesListed+1, now); err != nil {
+		if list, err = tx.Memories().List(ctx, r.Actor(), before, memoriesListed+1, now); err != nil {
 			return err
 		}
 		sources, err = learnedFrom(ctx, tx, list)
@@ -147,7 +147,7 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 	var sources map[string]string
 	err := me.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if found, err = tx.Recall(ctx, q); err != nil {
+		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}
 		list := make([]memory.Memory, len(found))
@@ -178,11 +178,11 @@ func learnedFrom(ctx context.Context, tx *store.Tx, list []memory.Memory) (map[s
 		if m.Origin != memory.Learned || from[m.RunID] != "" {
 			continue
 		}
-		e, err := tx.Entry(ctx, m.RunID)
+		e, err := tx.Inbox().Entry(ctx, m.RunID)
 		where := e.In.Conversation
 		if err == nil && where.Platform == "" { // its text is past RETENTION_RAW
 			var conv sessions.Conversation
-			conv, err = tx.Conversation(ctx, e.ConversationID)
+			conv, err = tx.Conversations().Conversation(ctx, e.ConversationID)
 			where = conv.Key
 		}
 		if fault.Is(err, fault.NotFound) {

@@ -28,11 +28,11 @@ const runID = "01900000-0000-7000-8000-0000000000%02x"
 type memories struct{ *store.Store }
 
 func (s memories) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 func (s memories) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 // desk has the commands about memory, and short ways to give them.
@@ -143,18 +143,18 @@ func TestWhereSomethingWasLearnedIsTold(t *testing.T) {
 	e := entry("ann", "please keep it short", true)
 	e.In.Event, e.In.Kind, e.In.Raw, e.AcceptedAt = "e", messages.KindMessage, []byte("{}"), time.Now()
 	err := d.db.InTx(t.Context(), func(tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(t.Context(), e.In.Conversation, "demo")
+		conv, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), e.In.Conversation, "demo")
 		if err != nil {
 			return err
 		}
 		e.ConversationID = conv.ID
-		if _, err := tx.InsertEntry(t.Context(), &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(t.Context(), &e); err != nil {
 			return err
 		}
-		if err := tx.UpdateEntry(t.Context(), e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)}); err != nil {
+		if err := tx.Inbox().UpdateEntry(t.Context(), e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)}); err != nil {
 			return err
 		}
-		_, err = tx.UpsertFact(t.Context(), memory.Fact{Scope: memory.Scope{Person: "test/ann"}, RunID: e.ID, Text: "prefers short answers", Origin: memory.Learned})
+		_, err = tx.Memories().UpsertFact(t.Context(), memory.Fact{Scope: memory.Scope{Person: "test/ann"}, RunID: e.ID, Text: "prefers short answers", Origin: memory.Learned})
 		return err
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestWhereSomethingWasLearnedIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.says("ann", "/memory", "prefers short answers", "learned from what you wrote in `test/c`"+on)
-	if err := d.db.InTx(t.Context(), func(tx *store.Tx) error { return tx.DeleteConversation(t.Context(), e.ConversationID) }); err != nil {
+	if err := d.db.InTx(t.Context(), func(tx *store.Tx) error { return tx.Conversations().DeleteConversation(t.Context(), e.ConversationID) }); err != nil {
 		t.Fatal(err)
 	}
 	d.says("ann", "/memory", "prefers short answers (learned, just now")

@@ -37,31 +37,31 @@ func (ns *newSessions) runNew(ctx context.Context, r command.Request) (command.R
 	)
 	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
 		ended = false
-		if _, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
+		if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant); err != nil { // locks it
 			return err
 		}
-		s, active, err := tx.ActiveSession(ctx, r.Conv.ID)
+		s, active, err := tx.Sessions().ActiveSession(ctx, r.Conv.ID)
 		if err != nil {
 			return err
 		}
-		if waiting, err = tx.CountWaiting(ctx, r.Conv.ID); err != nil {
+		if waiting, err = tx.Inbox().CountWaiting(ctx, r.Conv.ID); err != nil {
 			return err
 		}
-		if current, err := tx.Entry(ctx, r.Entry.ID); err != nil || current.Error == endedSession {
+		if current, err := tx.Inbox().Entry(ctx, r.Entry.ID); err != nil || current.Error == endedSession {
 			ended = err == nil
 			return err
 		}
 		if !active {
 			return nil
 		}
-		if since, err := tx.BegunBehind(ctx, s, r.Entry.Seq); err != nil || since {
+		if since, err := tx.Inbox().BegunBehind(ctx, s, r.Entry.Seq); err != nil || since {
 			return err
 		}
 		ended = true
-		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: new(endedSession)}); err != nil {
 			return err
 		}
-		if err := tx.DeactivateSession(ctx, s.ID, "reset"); err != nil {
+		if err := tx.Sessions().DeactivateSession(ctx, s.ID, "reset"); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

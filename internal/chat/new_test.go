@@ -23,7 +23,7 @@ func (r *room) accepts(at time.Time, sessionID string) sessions.Entry {
 		In: messages.Inbound{Event: messages.EventID(id), Kind: messages.KindMessage, Conversation: r.conv.Key, Text: "x"},
 	}
 	r.do(func(tx *store.Tx) error {
-		_, err := tx.InsertEntry(r.t.Context(), &e)
+		_, err := tx.Inbox().InsertEntry(r.t.Context(), &e)
 		return err
 	})
 	return e
@@ -33,7 +33,7 @@ func (r *room) session() (s sessions.Session) {
 	r.t.Helper()
 	r.do(func(tx *store.Tx) error {
 		var err error
-		s, err = tx.CreateSession(r.t.Context(), sessions.NewSession{ConversationID: r.conv.ID, Assistant: r.conv.Assistant})
+		s, err = tx.Sessions().CreateSession(r.t.Context(), sessions.NewSession{ConversationID: r.conv.ID, Assistant: r.conv.Assistant})
 		return err
 	})
 	return s
@@ -63,7 +63,9 @@ func TestNewAsksNoClock(t *testing.T) {
 				if ended := strings.HasPrefix(reply.Text, "Session ended"); ended != before {
 					t.Errorf("the database's clock is %s, the session began before the command: %v; it says %q", name, before, reply.Text)
 				}
-				r.do(func(tx *store.Tx) error { return tx.DeactivateSession(t.Context(), s.ID, "the test is over") })
+				r.do(func(tx *store.Tx) error {
+					return tx.Sessions().DeactivateSession(t.Context(), s.ID, "the test is over")
+				})
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func (alike) Embed(_ context.Context, texts []string) ([]memory.Vector, error) {
 func (d *desk) facts(account string) (list []memory.Memory) {
 	d.t.Helper()
 	err := d.db.InRead(d.t.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.Memories(d.t.Context(), account, 0, 10, time.Now())
+		list, err = tx.Memories().List(d.t.Context(), account, 0, 10, time.Now())
 		return err
 	})
 	if err != nil {

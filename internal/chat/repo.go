@@ -33,7 +33,7 @@ func (re *repositories) runRepo(ctx context.Context, r command.Request) (command
 	if len(r.Call.Args) == 0 {
 		return re.runRepos(ctx, r)
 	}
-	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
+	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -54,29 +54,29 @@ func (re *repositories) useCodebase(ctx context.Context, r command.Request, code
 	ended := ""
 	err := whenIdle(ctx, re.store, func(tx *store.Tx) error {
 		ended = ""
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
 		if conv.CodebaseID == codebaseID && conv.Cwd == cwd {
 			return nil
 		}
-		head, ok, err := tx.NextEntry(ctx, conv.ID)
+		head, ok, err := tx.Inbox().NextEntry(ctx, conv.ID)
 		if err != nil {
 			return err
 		}
 		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
 			return busy(re.prefix(r.Conv.Key), "switch")
 		}
-		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
 			return err
 		}
-		active, ok, err := tx.ActiveSession(ctx, conv.ID)
+		active, ok, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 		if err != nil || !ok {
 			return err
 		}
 		ended = " The session ended; your next message starts a new one."
-		if err := tx.DeactivateSession(ctx, active.ID, "codebase"); err != nil {
+		if err := tx.Sessions().DeactivateSession(ctx, active.ID, "codebase"); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

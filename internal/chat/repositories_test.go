@@ -114,7 +114,7 @@ func (b *bench) do(text string) string {
 	err := b.db.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		key := messages.ConversationKey{Platform: b.where, ID: b.conv}
-		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if r.Conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
 		b.events++
@@ -122,7 +122,7 @@ func (b *bench) do(text string) string {
 			ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, AcceptedAt: time.Now(), Lane: laneOf(c),
 			In: messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Conversation: key, Text: text, Private: true, Repository: b.repository, Sender: messages.Sender{ID: "ann", Name: "Ann", Email: "ann@example.org"}},
 		}
-		_, err = tx.InsertEntry(ctx, &r.Entry)
+		_, err = tx.Inbox().InsertEntry(ctx, &r.Entry)
 		return err
 	})
 	if err != nil {
@@ -153,13 +153,13 @@ func (b *bench) turn(said string, files map[string]string) {
 	err := b.db.InTx(ctx, func(tx *store.Tx) error {
 		var err error
 		key := messages.ConversationKey{Platform: b.where, ID: b.conv}
-		if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
 		b.events++
 		entry.ConversationID = conv.ID
 		entry.In = messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Kind: messages.KindMessage, Conversation: key, Text: said, Sender: messages.Sender{ID: "ann"}}
-		_, err = tx.InsertEntry(ctx, &entry)
+		_, err = tx.Inbox().InsertEntry(ctx, &entry)
 		return err
 	})
 	if err != nil {
@@ -170,22 +170,22 @@ func (b *bench) turn(said string, files map[string]string) {
 		b.t.Fatal(err)
 	}
 	err = b.db.InTx(ctx, func(tx *store.Tx) error {
-		s, active, err := tx.ActiveSession(ctx, conv.ID)
+		s, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 		if err == nil && !active {
-			s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: said})
+			s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: said})
 		}
 		if err != nil {
 			return err
 		}
-		seqs, err := tx.AppendMessages(ctx, s.ID, entry.ID, messages.NewText(messages.RoleUser, said), messages.NewText(messages.RoleAssistant, "Done."))
+		seqs, err := tx.Messages().AppendMessages(ctx, s.ID, entry.ID, messages.NewText(messages.RoleUser, said), messages.NewText(messages.RoleAssistant, "Done."))
 		if err != nil {
 			return err
 		}
 		done := sessions.EntryDone
-		if err := tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done, SessionID: &s.ID}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done, SessionID: &s.ID}); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0], Ref: prepared.Checkpoint}})
+		return tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0], Ref: prepared.Checkpoint}})
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -39,7 +39,7 @@ func (tu *turns) runRetry(ctx context.Context, r command.Request) (command.Reply
 	if t.entry == "" {
 		return command.Reply{Text: "There is nothing to retry here."}, nil
 	}
-	before, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Entry(ctx, t.entry) })
+	before, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Inbox().Entry(ctx, t.entry) })
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}
@@ -104,10 +104,10 @@ func (tu *turns) pressedRetry(ctx context.Context, r command.Request, seq int64)
 		if !ok {
 			return nil
 		}
-		if failed, err = tx.Entry(ctx, last.EntryID); err != nil {
+		if failed, err = tx.Inbox().Entry(ctx, last.EntryID); err != nil {
 			return err
 		}
-		_, busy, err = tx.NextEntry(ctx, r.Conv.ID)
+		_, busy, err = tx.Inbox().NextEntry(ctx, r.Conv.ID)
 		return err
 	})
 	switch {

@@ -363,7 +363,7 @@ func create(w *ot.World, p profile.Profile) {
 	w.T.Helper()
 	ctx := w.T.Context()
 	err := w.Process().Store.InTx(ctx, func(tx *store.Tx) error {
-		_, err := tx.CreateAgent(ctx, p)
+		_, err := tx.Profiles().Create(ctx, p)
 		return err
 	})
 	if err != nil {

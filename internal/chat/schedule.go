@@ -54,7 +54,7 @@ func (sc *schedules) scheduleOn(ctx context.Context, r command.Request) (command
 		was bool
 	)
 	err := sc.store.InTx(ctx, func(tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (sc *schedules) scheduleOn(ctx context.Context, r command.Request) (command
 		if err := mayStand(p, sc.prefix(conv.Key)); err != nil {
 			return err
 		}
-		if s, was, err = tx.Schedule(ctx, conv.ID); err != nil || was {
+		if s, was, err = tx.Tasks().Schedule(ctx, conv.ID); err != nil || was {
 			return err
 		}
 		now := sc.now()
@@ -72,7 +72,7 @@ func (sc *schedules) scheduleOn(ctx context.Context, r command.Request) (command
 			AgentID: p.ID, ConversationID: conv.ID, CreatedBy: r.Actor(), Origin: r.Entry.In.Origin(),
 			CreatedAt: now, NextAt: now.Add(p.Every()),
 		}
-		if err := tx.SaveSchedule(ctx, &s); err != nil {
+		if err := tx.Tasks().SaveSchedule(ctx, &s); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "schedule.on", ConversationID: conv.ID, Target: p.Title()})
@@ -102,11 +102,11 @@ func mayStand(p *profile.Profile, prefix string) error {
 
 func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
 	ended, err := within(ctx, sc.store.InTx, func(tx *store.Tx) (bool, error) {
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return false, err
 		}
-		ended, err := tx.EndSchedule(ctx, conv.ID)
+		ended, err := tx.Tasks().EndSchedule(ctx, conv.ID)
 		if err != nil || !ended {
 			return false, err
 		}
@@ -123,7 +123,7 @@ func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (comman
 
 func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
 	line, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (string, error) {
-		s, ok, err := tx.Schedule(ctx, r.Conv.ID)
+		s, ok, err := tx.Tasks().Schedule(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return "", err
 		}
@@ -143,7 +143,7 @@ func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (comma
 // they switched on themselves.
 func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
 	lines, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
-		all, err := tx.Schedules(ctx, maxSchedules)
+		all, err := tx.Tasks().Schedules(ctx, maxSchedules)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (comm
 			}
 			where := "here"
 			if s.ConversationID != r.Conv.ID {
-				conv, err := tx.Conversation(ctx, s.ConversationID)
+				conv, err := tx.Conversations().Conversation(ctx, s.ConversationID)
 				if err != nil {
 					return nil, err
 				}
@@ -177,7 +177,7 @@ func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (comm
 }
 
 func scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule) (string, error) {
-	p, err := tx.Agent(ctx, s.AgentID)
+	p, err := tx.Profiles().Agent(ctx, s.AgentID)
 	if err != nil {
 		return "", err
 	}

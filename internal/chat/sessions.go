@@ -47,10 +47,10 @@ type place struct {
 }
 
 func placeOf(ctx context.Context, tx *store.Tx, r command.Request) (p place, err error) {
-	if p.conversations, err = tx.ConversationsAt(ctx, r.Conv.Key); err != nil {
+	if p.conversations, err = tx.Lists().ConversationsAt(ctx, r.Conv.Key); err != nil {
 		return p, err
 	}
-	p.sessions, err = tx.SessionIDs(ctx, p.conversations)
+	p.sessions, err = tx.Lists().SessionIDs(ctx, p.conversations)
 	return p, err
 }
 
@@ -116,12 +116,12 @@ func (hi *history) listSessions(ctx context.Context, r command.Request, before s
 				return err
 			}
 		}
-		rows, err := tx.ListSessions(ctx, f)
+		rows, err := tx.Lists().Sessions(ctx, f)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			sum, err := tx.SumUsage(ctx, spend.Filter{SessionID: row.ID})
+			sum, err := tx.Spending().SumUsage(ctx, spend.Filter{SessionID: row.ID})
 			if err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func (hi *history) searchSessions(ctx context.Context, r command.Request, words 
 		if err != nil {
 			return err
 		}
-		hits, err = tx.SearchMessages(ctx, store.SearchFilter{Words: words, Within: p.conversations, Limit: sessionsListed + 1})
+		hits, err = tx.Search().Messages(ctx, store.SearchFilter{Words: words, Within: p.conversations, Limit: sessionsListed + 1})
 		if err != nil {
 			return err
 		}

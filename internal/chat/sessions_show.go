@@ -33,17 +33,17 @@ func (hi *history) showSession(ctx context.Context, r command.Request, named str
 			return err
 		}
 		number = p.number(id)
-		if row, err = tx.SessionRow(ctx, id); err != nil {
+		if row, err = tx.Lists().SessionRow(ctx, id); err != nil {
 			return err
 		}
-		if sum, err = tx.SumUsage(ctx, spend.Filter{SessionID: id}); err != nil {
+		if sum, err = tx.Spending().SumUsage(ctx, spend.Filter{SessionID: id}); err != nil {
 			return err
 		}
 		f := store.MessageFilter{SessionID: id, Desc: true, Limit: messagesShown + 1}
 		if before > 0 {
 			f.After = store.ListedMessage{SessionID: id, TranscriptMessage: store.TranscriptMessage{Message: messages.Message{Seq: before}}}.Cursor()
 		}
-		said, err = tx.ListMessages(ctx, f)
+		said, err = tx.Search().ListMessages(ctx, f)
 		return err
 	})
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 // nameOf names an actor for people: by name if the database has one.
 func nameOf(ctx context.Context, tx *store.Tx, actor string) (string, error) {
 	platform, id, _ := strings.Cut(actor, "/")
-	who, _, err := tx.Identity(ctx, messages.Platform(platform), messages.UserID(id))
+	who, _, err := tx.People().Identity(ctx, messages.Platform(platform), messages.UserID(id))
 	return wording.Who(who.Name, actor), err
 }
 
 // askedBy names the person whose turn asks for an approval.
 func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, error) {
 	if a.EntryID != "" {
-		e, err := tx.Entry(ctx, a.EntryID)
+		e, err := tx.Inbox().Entry(ctx, a.EntryID)
 		if err == nil && e.In.Actor() == a.Requester {
 			return wording.Who(e.In.Sender.Name, a.Requester), nil
 		}
@@ -37,13 +37,13 @@ func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, er
 // choose changes the settings of a conversation and audits it.
 func choose(ctx context.Context, storage Storage, r command.Request, what, value string, change func(s *sessions.Settings)) error {
 	return storage.InTx(ctx, func(tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return err
 		}
 		next := conv.Settings
 		change(&next)
-		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Settings: &next}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Settings: &next}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

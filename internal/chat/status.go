@@ -46,25 +46,25 @@ type standing struct {
 func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
 	err = ov.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if s.session, s.active, err = tx.ActiveSession(ctx, conv.ID); err != nil {
+		if s.session, s.active, err = tx.Sessions().ActiveSession(ctx, conv.ID); err != nil {
 			return err
 		}
 		if s.used, err = profileOf(ctx, tx, conv); err != nil {
 			return err
 		}
-		if s.halt, err = tx.ServiceState(ctx); err != nil {
+		if s.halt, err = tx.People().ServiceState(ctx); err != nil {
 			return err
 		}
 		if s.halt.HaltedBy, err = nameOf(ctx, tx, s.halt.HaltedBy); err != nil {
 			return err
 		}
-		if s.asked, err = tx.WaitingApprovals(ctx, conv.ID, maxNamed); err != nil {
+		if s.asked, err = tx.Questions().WaitingApprovals(ctx, conv.ID, maxNamed); err != nil {
 			return err
 		}
-		if s.loops, s.looped, err = tx.Unanswered(ctx, conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
+		if s.loops, s.looped, err = tx.Inbox().Unanswered(ctx, conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
 			return err
 		}
-		s.waiting, err = tx.CountWaiting(ctx, conv.ID)
+		s.waiting, err = tx.Inbox().CountWaiting(ctx, conv.ID)
 		return err
 	})
 	return s, err
@@ -203,7 +203,7 @@ func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversati
 // already, or nothing.
 func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) string {
 	worked, err := within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
-		_, worked, err := tx.LastCheckpoint(ctx, conv.ID)
+		_, worked, err := tx.Messages().LastCheckpoint(ctx, conv.ID)
 		return worked, err
 	})
 	if err != nil || !worked {

@@ -61,11 +61,11 @@ func (tu *turns) stop(ctx context.Context, r command.Request, upTo int64) (comma
 // onlyOwn refuses to stop turns of other people.
 func (tu *turns) onlyOwn(ctx context.Context, r command.Request, upTo int64) error {
 	others, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (bool, error) {
-		head, ok, err := tx.NextEntry(ctx, r.Conv.ID)
+		head, ok, err := tx.Inbox().NextEntry(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return false, err
 		}
-		open, err := tx.WaitingEntries(ctx, r.Conv.ID, head.Seq, maxOpen)
+		open, err := tx.Inbox().WaitingEntries(ctx, r.Conv.ID, head.Seq, maxOpen)
 		return slices.ContainsFunc(append(open, head), func(e sessions.Entry) bool {
 			return e.Seq <= upTo && e.In.Actor() != r.Actor()
 		}), err

@@ -71,10 +71,10 @@ func (tu *turns) lastTurn(ctx context.Context, conv sessions.Conversation) (last
 		forked bool
 	)
 	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
-		if last, ok, err = tx.LastCheckpoint(ctx, conv.ID); err != nil {
+		if last, ok, err = tx.Messages().LastCheckpoint(ctx, conv.ID); err != nil {
 			return err
 		}
-		fork, forked, err = tx.ForkAfter(ctx, conv.ID, last.SessionID)
+		fork, forked, err = tx.Sessions().ForkAfter(ctx, conv.ID, last.SessionID)
 		return err
 	})
 	switch {
@@ -112,11 +112,11 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request) (taken, error)
 	}
 	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		if t.messages, err = tx.UndoTurn(ctx, last); err != nil {
+		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
 			return err
 		}
 		done := undid + last.EntryID
-		if err := tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "turn.undo", ConversationID: r.Conv.ID, Target: last.EntryID})

@@ -34,27 +34,27 @@ func talk(t *testing.T, db *store.Store) (h *Handler, r command.Request, session
 	h.Bind(idleEngine{})
 	err = db.InTx(ctx, func(tx *store.Tx) error {
 		key := messages.ConversationKey{Platform: "test", ID: "1"}
-		if r.Conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if r.Conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		if session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: r.Conv.ID, Assistant: "demo"}); err != nil {
+		if session, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: r.Conv.ID, Assistant: "demo"}); err != nil {
 			return err
 		}
 		for _, event := range []messages.EventID{"turn 1", "turn 2", "undo"} {
 			r.Entry = sessions.Entry{
 				ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: event, Conversation: key},
 			}
-			if _, err := tx.InsertEntry(ctx, &r.Entry); err != nil {
+			if _, err := tx.Inbox().InsertEntry(ctx, &r.Entry); err != nil {
 				return err
 			}
 			if event == "undo" {
 				continue
 			}
-			seqs, err := tx.AppendMessages(ctx, session.ID, r.Entry.ID, messages.NewText(messages.RoleUser, string(event)))
+			seqs, err := tx.Messages().AppendMessages(ctx, session.ID, r.Entry.ID, messages.NewText(messages.RoleUser, string(event)))
 			if err != nil {
 				return err
 			}
-			err = tx.UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: session.ID, Seq: seqs[0]}})
+			err = tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: session.ID, Seq: seqs[0]}})
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := db.InRead(ctx, func(tx *store.Tx) error {
-			r.Entry, err = tx.Entry(ctx, r.Entry.ID)
+			r.Entry, err = tx.Inbox().Entry(ctx, r.Entry.ID)
 			return err
 		})
 		if err != nil {
@@ -88,7 +88,7 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	}
 	var left []messages.Message
 	err = db.InRead(ctx, func(tx *store.Tx) error {
-		left, err = tx.MessagesBefore(ctx, session.ID, 1<<62, 10)
+		left, err = tx.Messages().MessagesBefore(ctx, session.ID, 1<<62, 10)
 		return err
 	})
 	if err != nil {
@@ -109,15 +109,15 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		err := db.InTx(ctx, func(tx *store.Tx) error {
 			done := sessions.EntryDone
 			for _, event := range []string{"turn 1", "turn 2", "undo"} {
-				e, ok, err := tx.NextEntry(ctx, r.Conv.ID)
+				e, ok, err := tx.Inbox().NextEntry(ctx, r.Conv.ID)
 				if err != nil || !ok {
 					return errors.Join(err, errors.New(event))
 				}
-				if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
+				if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
 					return err
 				}
 			}
-			forked, err := tx.ForkSession(ctx, sessions.Fork{From: parent.ID})
+			forked, err := tx.Sessions().ForkSession(ctx, sessions.Fork{From: parent.ID})
 			fork = forked.Session
 			return err
 		})
@@ -127,7 +127,7 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		left := func(session string) (n int) {
 			t.Helper()
 			err := db.InRead(ctx, func(tx *store.Tx) error {
-				all, err := tx.MessagesBefore(ctx, session, 1<<62, 10)
+				all, err := tx.Messages().MessagesBefore(ctx, session, 1<<62, 10)
 				n = len(all)
 				return err
 			})
@@ -153,14 +153,14 @@ func TestUndoStopsAtAFork(t *testing.T) {
 		t.Log("a turn of its own is taken back, and nothing else")
 		err = db.InTx(ctx, func(tx *store.Tx) error {
 			e := sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: "turn 3", Conversation: r.Conv.Key}}
-			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 				return err
 			}
-			seqs, err := tx.AppendMessages(ctx, fork.ID, e.ID, messages.NewText(messages.RoleUser, "turn 3"))
+			seqs, err := tx.Messages().AppendMessages(ctx, fork.ID, e.ID, messages.NewText(messages.RoleUser, "turn 3"))
 			if err != nil {
 				return err
 			}
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: fork.ID, Seq: seqs[0]}})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: fork.ID, Seq: seqs[0]}})
 		})
 		if err != nil {
 			t.Fatal(err)

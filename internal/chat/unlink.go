@@ -35,13 +35,13 @@ func (me *memories) runUnlink(ctx context.Context, r command.Request) (command.R
 	now, actor := me.now(), r.Actor()
 	err := me.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		if accounts, err = tx.Accounts(ctx, actor); err != nil {
+		if accounts, err = tx.Persons().Accounts(ctx, actor); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(accounts, func(a memory.Account) bool { return a.Name == gone }) {
 			return nil
 		}
-		if err := tx.LeavePerson(ctx, gone); err != nil {
+		if err := tx.Persons().LeavePerson(ctx, gone); err != nil {
 			return err
 		}
 		for _, a := range accounts {

@@ -23,7 +23,7 @@ import (
 func (de *decisions) openQuestions(ctx context.Context, r command.Request) (asked []approval.Approval, planned string, err error) {
 	err = de.store.InRead(ctx, func(tx *store.Tx) error {
 		asked, planned = nil, ""
-		all, err := tx.OpenApprovals(ctx, r.Conv.ID, r.Entry.AcceptedAt, 20)
+		all, err := tx.Questions().OpenApprovals(ctx, r.Conv.ID, r.Entry.AcceptedAt, 20)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (de *decisions) openQuestions(ctx context.Context, r command.Request) (aske
 				asked = append(asked, a)
 			}
 		}
-		p, ok, err := tx.LatestPlan(ctx, r.Conv.ID)
+		p, ok, err := tx.Proposals().LatestPlan(ctx, r.Conv.ID)
 		if ok && p.State == plan.Proposed {
 			planned = p.Name()
 		}
@@ -114,14 +114,14 @@ func (de *decisions) explain(ctx context.Context, r command.Request, a approval.
 		if a.EntryID == "" {
 			return nil
 		}
-		of, err := tx.Entry(ctx, a.EntryID)
+		of, err := tx.Inbox().Entry(ctx, a.EntryID)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		stored, err := tx.RunMessages(ctx, a.EntryID)
+		stored, err := tx.Messages().RunMessages(ctx, a.EntryID)
 		entry, said = of.In.Text, lastSaid(stored)
 		return err
 	})

@@ -122,12 +122,12 @@ func JSONL(ctx context.Context, s *store.Store, out io.Writer, o Options) (Count
 
 func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) error {
 	if conversationID != "" {
-		if _, err := tx.Conversation(ctx, conversationID); err != nil {
+		if _, err := tx.Conversations().Conversation(ctx, conversationID); err != nil {
 			return err
 		}
 	}
 	w.begin()
-	if err := tx.ExportShared(ctx, conversationID, w.row); err != nil {
+	if err := tx.Portable().ExportShared(ctx, conversationID, w.row); err != nil {
 		return err
 	}
 	if err := w.end(typeSharedEnd, ""); err != nil {
@@ -137,7 +137,7 @@ func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) e
 		return w.conversation(ctx, tx, conversationID)
 	}
 	for after := ""; ; {
-		ids, err := tx.ConversationIDs(ctx, after, 500)
+		ids, err := tx.Portable().ConversationIDs(ctx, after, 500)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -152,7 +152,7 @@ func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) e
 
 func (w *writer) conversation(ctx context.Context, tx *store.Tx, id string) error {
 	w.begin()
-	if err := tx.ExportConversation(ctx, id, w.row); err != nil {
+	if err := tx.Portable().ExportConversation(ctx, id, w.row); err != nil {
 		return err
 	}
 	w.total.Conversations++
@@ -299,7 +299,7 @@ func Sessions(ctx context.Context, s *store.Store, out io.Writer, o Options) (Co
 	var total Counts
 	err := s.InRead(ctx, func(tx *store.Tx) error {
 		for before := ""; ; {
-			rows, err := tx.ListSessions(ctx, store.SessionFilter{ConversationID: o.ConversationID, Before: before, Limit: 500})
+			rows, err := tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: o.ConversationID, Before: before, Limit: 500})
 			if err != nil || len(rows) == 0 {
 				return err
 			}

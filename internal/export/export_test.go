@@ -58,24 +58,24 @@ func fill(t *testing.T, s *store.Store, conversations int) (first sessions.Sessi
 
 func fillOne(ctx context.Context, tx *store.Tx, i int) (sessions.Session, error) {
 	key := messages.ConversationKey{Platform: "test", ID: fmt.Sprint("chat ", i)}
-	c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+	c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, "demo")
 	if err != nil {
 		return sessions.Session{}, err
 	}
-	s, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "=SUM(1) <b>&"})
+	s, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "=SUM(1) <b>&"})
 	if err != nil {
 		return s, err
 	}
 	for n, state := range []sessions.EntryState{sessions.EntryDone, sessions.EntryWaiting} {
 		e := sessions.Entry{ConversationID: c.ID, State: state, In: messages.Inbound{
 			Event: messages.EventID(fmt.Sprint(i, "/", n)), Kind: messages.KindMessage, Conversation: key, Text: "key " + secret, Raw: []byte("\x00raw")}}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return s, err
 		}
 		if n > 0 {
 			break
 		}
-		seqs, err := tx.AppendMessages(ctx, s.ID, e.ID,
+		seqs, err := tx.Messages().AppendMessages(ctx, s.ID, e.ID,
 			messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Text{Text: "Run it with " + secret + " “please”\nnow"}}},
 			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
 				messages.Text{Text: "Running."}, messages.ToolCall{ID: "c1", Name: "shell", Arguments: `{"command":"echo ` + secret + `"}`}}},
@@ -83,19 +83,19 @@ func fillOne(ctx context.Context, tx *store.Tx, i int) (sessions.Session, error)
 		if err != nil {
 			return s, err
 		}
-		if _, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID, Model: "m"}); err != nil {
+		if _, err := tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID, Model: "m"}); err != nil {
 			return s, err
 		}
-		if err := tx.EndOpenRun(ctx, s.ID, e.ID, sessions.RunEnd{Status: sessions.RunFailed, Error: "refused " + secret, Took: time.Second}); err != nil {
+		if err := tx.Sessions().EndOpenRun(ctx, s.ID, e.ID, sessions.RunEnd{Status: sessions.RunFailed, Error: "refused " + secret, Took: time.Second}); err != nil {
 			return s, err
 		}
 		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: seqs[1], CallID: "c1", Name: "shell", Request: `{"command":"echo"}`, Status: sessions.ToolExecuting}
-		if err := tx.InsertToolCall(ctx, call); err != nil {
+		if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
 			return s, err
 		}
 		for _, state := range []messages.DeliveryState{messages.DeliverySent, messages.DeliveryPending} {
 			d := messages.Delivery{ConversationID: c.ID, EventID: e.ID, Text: "answer", State: state, Final: true, FileName: "a.txt", File: []byte("file")}
-			if err := tx.AddDelivery(ctx, &d); err != nil {
+			if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 				return s, err
 			}
 		}
@@ -168,7 +168,7 @@ func TestExportAndImportBetweenDatabases(t *testing.T) {
 			}
 		}
 		err = to.InRead(t.Context(), func(tx *store.Tx) error {
-			work, err := tx.ConversationsWithWork(t.Context(), 10)
+			work, err := tx.Conversations().ConversationsWithWork(t.Context(), 10)
 			if len(work) > 0 {
 				t.Errorf("conversations with work after an import: %v", work)
 			}
@@ -202,7 +202,7 @@ func TestExportIsStableAndRedacted(t *testing.T) {
 			t.Errorf("import of a redacted export = %+v, %v", done, err)
 		}
 		if err := to.InRead(t.Context(), func(tx *store.Tx) error { // vectors are left out, and made again
-			bare, err := tx.BareMemories(t.Context(), "tiny", 10, time.Now())
+			bare, err := tx.Memories().BareMemories(t.Context(), "tiny", 10, time.Now())
 			if len(bare) != 1 {
 				t.Errorf("%d memories wait to be embedded, want 1", len(bare))
 			}
@@ -285,7 +285,7 @@ func learn(t *testing.T, s *store.Store, person, text string, v memory.Vector) {
 		f.Embedding = memory.Embedding{Vector: v, Model: "tiny"}
 	}
 	err := s.InTx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.UpsertFact(t.Context(), f)
+		_, err := tx.Memories().UpsertFact(t.Context(), f)
 		return err
 	})
 	if err != nil {
@@ -297,7 +297,7 @@ func learn(t *testing.T, s *store.Store, person, text string, v memory.Vector) {
 func known(t *testing.T, s *store.Store, person, words string) (texts []string) {
 	t.Helper()
 	err := s.InRead(t.Context(), func(tx *store.Tx) error {
-		found, err := tx.Recall(t.Context(), memory.Query{Scope: memory.Scope{Person: person}, Text: words, Limit: 10, Now: time.Now()})
+		found, err := tx.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{Person: person}, Text: words, Limit: 10, Now: time.Now()})
 		texts = nil
 		for _, m := range found {
 			texts = append(texts, fmt.Sprintf("%d %s", m.Number, m.Text))
@@ -321,10 +321,10 @@ func TestMemoriesComeAlong(t *testing.T) {
 		learn(t, from, "test/99", "I live in Oslo", nil)
 		off := func(s *store.Store) error {
 			return s.InTx(t.Context(), func(tx *store.Tx) error {
-				if err := tx.SetMemoryOn(t.Context(), "test/77", false); err != nil {
+				if err := tx.Memories().SetMemoryOn(t.Context(), "test/77", false); err != nil {
 					return err
 				}
-				_, err := tx.InsertEpisode(t.Context(), memory.Episode{
+				_, err := tx.Memories().InsertEpisode(t.Context(), memory.Episode{
 					Scope: memory.Scope{Person: "test/42"}, RunID: uuid.NewString(), Text: "Ann released the parser", Origin: memory.Learned, Now: time.Now()})
 				return err
 			})
@@ -372,7 +372,7 @@ func memoriesArrive(t *testing.T, to *store.Store, text string) {
 		}
 	}
 	err = to.InRead(t.Context(), func(tx *store.Tx) error {
-		if on, err := tx.MemoryOn(t.Context(), "test/77"); on || err != nil {
+		if on, err := tx.Memories().MemoryOn(t.Context(), "test/77"); on || err != nil {
 			t.Errorf("memory of one who switched it off is on: %v, %v", on, err)
 		}
 		return nil
@@ -397,7 +397,7 @@ func TestLinkedAccountsComeAlong(t *testing.T) {
 		join := func(host, guest string) {
 			t.Helper()
 			err := from.InTx(t.Context(), func(tx *store.Tx) error {
-				_, err := tx.JoinPeople(t.Context(), memory.Account{Name: host, LinkedAt: time.Now()}, memory.Account{Name: guest, LinkedAt: time.Now()})
+				_, err := tx.Persons().JoinPeople(t.Context(), memory.Account{Name: host, LinkedAt: time.Now()}, memory.Account{Name: guest, LinkedAt: time.Now()})
 				return err
 			})
 			if err != nil {
@@ -508,19 +508,19 @@ func TestChatsInTheBrowserComeAlong(t *testing.T) {
 		}
 		var s sessions.Session
 		err := from.InTx(ctx, func(tx *store.Tx) error {
-			c, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+			c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, "demo")
 			if err != nil {
 				return err
 			}
-			if s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
+			if s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
 				return err
 			}
 			e := sessions.Entry{ConversationID: c.ID, State: sessions.EntryDone, In: messages.Inbound{
 				Event: messages.EventID(chat), Message: messages.MessageID(chat), Kind: messages.KindMessage, Conversation: key, Text: "asked in the browser"}}
-			if _, err := tx.InsertEntry(ctx, &e); err != nil {
+			if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 				return err
 			}
-			_, err = tx.AppendMessages(ctx, s.ID, e.ID,
+			_, err = tx.Messages().AppendMessages(ctx, s.ID, e.ID,
 				messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Text{Text: "asked in the browser"}}},
 				messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.Text{Text: "answered there"}}})
 			return err
@@ -541,11 +541,11 @@ func TestChatsInTheBrowserComeAlong(t *testing.T) {
 			}
 		}
 		err = to.InRead(ctx, func(tx *store.Tx) error {
-			c, err := tx.FindConversation(ctx, key)
+			c, err := tx.Conversations().FindConversation(ctx, key)
 			if err != nil || c.ID == "" {
 				t.Errorf("the conversation %v: %v", c, err)
 			}
-			list, err := tx.Chats(ctx, "test/ann", 10)
+			list, err := tx.Board().Chats(ctx, "test/ann", 10)
 			if len(list) == 0 || list[0].ID != chat || list[0].Title != "asked in the browser" {
 				t.Errorf("chats in the browser: %v", list)
 			}
@@ -560,7 +560,7 @@ func TestChatsInTheBrowserComeAlong(t *testing.T) {
 func conversations(t *testing.T, s *store.Store) (ids []string, err error) {
 	t.Helper()
 	err = s.InRead(t.Context(), func(tx *store.Tx) error {
-		ids, err = tx.ConversationIDs(t.Context(), "", 10)
+		ids, err = tx.Portable().ConversationIDs(t.Context(), "", 10)
 		return err
 	})
 	return ids, err
@@ -609,7 +609,7 @@ func TestDumpMakesAnEqualDatabase(t *testing.T) {
 		t.Errorf("the copy differs:\n%s", diff)
 	}
 	err = again.InRead(t.Context(), func(tx *store.Tx) error {
-		hits, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: "please"})
+		hits, err := tx.Search().Messages(t.Context(), store.SearchFilter{Words: "please"})
 		if len(hits) != 2 || hits[1].SessionID != first.ID {
 			t.Errorf("the copy finds %+v", hits)
 		}
@@ -644,7 +644,7 @@ func TestChatsInTheBrowserMove(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := from.InTx(t.Context(), func(tx *store.Tx) error {
-				_, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "web", ID: chat}, "demo")
+				_, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "web", ID: chat}, "demo")
 				return err
 			})
 			if err != nil {
@@ -664,7 +664,7 @@ func TestChatsInTheBrowserMove(t *testing.T) {
 			t.Errorf("the file is %q, %v", f.Data, err)
 		}
 		err := to.InRead(t.Context(), func(tx *store.Tx) error {
-			list, err := tx.Chats(t.Context(), ann, 9)
+			list, err := tx.Board().Chats(t.Context(), ann, 9)
 			if len(list) != 1 || list[0].ID != chat {
 				t.Errorf("their chats: %+v", list)
 			}
@@ -694,7 +694,7 @@ func TestChatsInTheBrowserMove(t *testing.T) {
 func posted(t *testing.T, s *store.Store, chat string) (list []messages.Posted) {
 	t.Helper()
 	err := s.InRead(t.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.Posted(t.Context(), chat, 99)
+		list, err = tx.Board().Posted(t.Context(), chat, 99)
 		return err
 	})
 	if err != nil {

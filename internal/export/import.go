@@ -97,7 +97,7 @@ func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared 
 				return true, nil
 			}
 			renameCodebase(l.Row, codebases)
-			here, stored, err := tx.ImportShared(ctx, l.Type, l.Row)
+			here, stored, err := tx.Portable().ImportShared(ctx, l.Type, l.Row)
 			switch {
 			case l.Type == typeMemoryPerson:
 				people[person] = stored
@@ -121,7 +121,7 @@ func renameCodebase(row map[string]json.RawMessage, codebases map[string]string)
 }
 
 func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, codebases map[string]string) (stored bool, rows int64, err error) {
-	here, err := tx.HasConversation(ctx, b.id, b.platform, b.platformID)
+	here, err := tx.Portable().HasConversation(ctx, b.id, b.platform, b.platformID)
 	if err != nil || here {
 		return false, 0, inLine(b.line, err)
 	}
@@ -131,7 +131,7 @@ func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, c
 		}
 		renameCodebase(l.Row, codebases)
 		rows++
-		return true, inLine(number, tx.ImportRow(ctx, l.Type, l.Row))
+		return true, inLine(number, tx.Portable().ImportRow(ctx, l.Type, l.Row))
 	})
 	return err == nil, rows, err
 }

@@ -54,11 +54,11 @@ func newWorld(t *testing.T, db *store.Store) world {
 func (w world) say(t *testing.T, room string, list ...messages.Attachment) (session string) {
 	t.Helper()
 	err := w.db.InTx(t.Context(), func(tx *store.Tx) error {
-		c, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: room}, "demo")
+		c, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: room}, "demo")
 		if err != nil {
 			return err
 		}
-		s, err := tx.CreateSession(t.Context(), sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+		s, err := tx.Sessions().CreateSession(t.Context(), sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (w world) say(t *testing.T, room string, list ...messages.Attachment) (sess
 		for _, a := range list {
 			m.Blocks = append(m.Blocks, a)
 		}
-		_, err = tx.AppendMessages(t.Context(), s.ID, "run", m)
+		_, err = tx.Messages().AppendMessages(t.Context(), s.ID, "run", m)
 		return err
 	})
 	if err != nil {
@@ -79,7 +79,7 @@ func (w world) say(t *testing.T, room string, list ...messages.Attachment) (sess
 func (w world) remove(t *testing.T, session string) {
 	t.Helper()
 	err := w.db.InTx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.RemoveSession(t.Context(), session)
+		_, err := tx.Care().RemoveSession(t.Context(), session)
 		return err
 	})
 	if err != nil {
@@ -169,7 +169,7 @@ func TestAFileIsHeldOnlyIfItIsThere(t *testing.T) {
 		hold := func() (held bool) {
 			t.Helper()
 			if err := w.db.InTx(t.Context(), func(tx *store.Tx) (err error) {
-				held, err = tx.HoldFile(t.Context(), hash)
+				held, err = tx.Files().Hold(t.Context(), hash)
 				return err
 			}); err != nil {
 				t.Fatal(err)

@@ -64,7 +64,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (hash string, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.InTx(ctx, func(tx *store.Tx) error { return tx.PutFile(ctx, f) }); err != nil {
+	if err := s.db.InTx(ctx, func(tx *store.Tx) error { return tx.Files().Put(ctx, f) }); err != nil {
 		return "", err
 	}
 	if s.db.KeepsBytes() {
@@ -130,7 +130,7 @@ func (s *Store) Get(ctx context.Context, hash string) (data []byte, err error) {
 	}
 	if s.db.KeepsBytes() {
 		err = s.db.InRead(ctx, func(tx *store.Tx) error {
-			data, err = tx.FileData(ctx, hash)
+			data, err = tx.Files().Data(ctx, hash)
 			return err
 		})
 		return data, err
@@ -151,16 +151,16 @@ func (s *Store) Get(ctx context.Context, hash string) (data []byte, err error) {
 // Sweep removes the files that no message has any more. It returns how many.
 func (s *Store) Sweep(ctx context.Context) (removed int, err error) {
 	before := time.Now().Add(-abandoned)
-	return s.remove(ctx, true, before, func(tx *store.Tx) ([]string, error) { return tx.FilesReleased(ctx, before, batch) })
+	return s.remove(ctx, true, before, func(tx *store.Tx) ([]string, error) { return tx.Files().Released(ctx, before, batch) })
 }
 
 // Expire removes the files that nobody has attached since before, and what the browser
 // shows of them. Messages that had them stay.
 func (s *Store) Expire(ctx context.Context, before time.Time) (removed int, err error) {
-	if err := s.db.InTx(ctx, func(tx *store.Tx) error { return tx.EmptyPosted(ctx, before) }); err != nil {
+	if err := s.db.InTx(ctx, func(tx *store.Tx) error { return tx.Board().EmptyPosted(ctx, before) }); err != nil {
 		return 0, err
 	}
-	return s.remove(ctx, false, before, func(tx *store.Tx) ([]string, error) { return tx.FilesBefore(ctx, before, batch) })
+	return s.remove(ctx, false, before, func(tx *store.Tx) ([]string, error) { return tx.Files().Before(ctx, before, batch) })
 }
 
 func (s *Store) remove(ctx context.Context, released bool, before time.Time, next func(tx *store.Tx) ([]string, error)) (removed int, err error) {
@@ -188,7 +188,7 @@ func (s *Store) drop(ctx context.Context, hashes []string, released bool, before
 	defer s.mu.Unlock()
 	var dropped []string
 	err := s.db.InTx(ctx, func(tx *store.Tx) (err error) {
-		dropped, err = tx.DropFiles(ctx, hashes, released, before)
+		dropped, err = tx.Files().Drop(ctx, hashes, released, before)
 		return err
 	})
 	if err != nil || s.db.KeepsBytes() {
@@ -234,7 +234,7 @@ func (s *Store) tidyOne(ctx context.Context, name string) error {
 	defer s.mu.Unlock()
 	known := false
 	err := s.db.InRead(ctx, func(tx *store.Tx) (err error) {
-		known, err = tx.HasFile(ctx, filepath.Base(name))
+		known, err = tx.Files().Has(ctx, filepath.Base(name))
 		return err
 	})
 	if err != nil || known {

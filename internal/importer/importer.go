@@ -150,17 +150,17 @@ func (p *plan) store(ctx context.Context, tx *store.Tx) error {
 		return &fault.Error{Kind: fault.KindOf(err), Err: err, Public: "Nothing was imported: " + Refusal{Table: table, ID: id, Why: why}.String() + "."}
 	}
 	for _, c := range p.codebases {
-		if err := tx.ImportCodebase(ctx, c.Codebase, c.commands); err != nil {
+		if err := tx.Portable().ImportCodebase(ctx, c.Codebase, c.commands); err != nil {
 			return failed(store.SeedCodebases, c.ID, err)
 		}
 	}
 	for _, c := range p.conversations {
-		if err := tx.ImportConversation(ctx, c.Conversation); err != nil {
+		if err := tx.Portable().ImportConversation(ctx, c.Conversation); err != nil {
 			return failed(store.SeedConversations, c.ID, err)
 		}
 	}
 	for _, s := range p.sessions {
-		if err := tx.ImportSession(ctx, s.Session, s.metadata); err != nil {
+		if err := tx.Portable().ImportSession(ctx, s.Session, s.metadata); err != nil {
 			return failed(store.SeedSessions, s.ID, err)
 		}
 	}
@@ -189,24 +189,24 @@ func emptyHere() here {
 func lookUp(ctx context.Context, tx *store.Tx, all tables) (here, error) {
 	h := emptyHere()
 	var err error
-	if h.codebases, err = tx.Codebases(ctx); err != nil {
+	if h.codebases, err = tx.Registry().List(ctx); err != nil {
 		return h, err
 	}
 	absent := func(err error) bool { return fault.Is(err, fault.NotFound) }
 	for _, c := range all.conversations {
-		if _, err := tx.Conversation(ctx, c.ID); err == nil {
+		if _, err := tx.Conversations().Conversation(ctx, c.ID); err == nil {
 			h.byID[c.ID] = true
 		} else if !absent(err) {
 			return h, err
 		}
-		if other, err := tx.FindConversation(ctx, c.Key); err == nil {
+		if other, err := tx.Conversations().FindConversation(ctx, c.Key); err == nil {
 			h.byKey[c.Key] = other.ID
 		} else if !absent(err) {
 			return h, err
 		}
 	}
 	for _, s := range all.sessions {
-		if _, err := tx.Session(ctx, s.ID); err == nil {
+		if _, err := tx.Sessions().Session(ctx, s.ID); err == nil {
 			h.sessions[s.ID] = true
 		} else if !absent(err) {
 			return h, err

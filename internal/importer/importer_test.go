@@ -125,23 +125,23 @@ func all(t *testing.T, s *store.Store) stored {
 	err := s.InRead(t.Context(), func(tx *store.Tx) error {
 		found = stored{Conversations: map[string]sessions.Conversation{}, Sessions: map[string]sessions.Session{}, Commands: map[string]map[string]sessions.CommandDef{}}
 		var err error
-		if found.Codebases, err = tx.Codebases(t.Context()); err != nil {
+		if found.Codebases, err = tx.Registry().List(t.Context()); err != nil {
 			return err
 		}
 		for _, c := range found.Codebases {
-			if found.Commands[c.Name], err = tx.CodebaseCommands(t.Context(), c.ID); err != nil {
+			if found.Commands[c.Name], err = tx.Registry().CodebaseCommands(t.Context(), c.ID); err != nil {
 				return err
 			}
 		}
 		for _, id := range []string{chat, group, issue, second} {
-			if c, err := tx.Conversation(t.Context(), id); err == nil {
+			if c, err := tx.Conversations().Conversation(t.Context(), id); err == nil {
 				found.Conversations[id] = c
 			} else if !fault.Is(err, fault.NotFound) {
 				return err
 			}
 		}
 		for _, id := range []string{planned, older, ended, codex} {
-			if s, err := tx.Session(t.Context(), id); err == nil {
+			if s, err := tx.Sessions().Session(t.Context(), id); err == nil {
 				found.Sessions[id] = s
 			} else if !fault.Is(err, fault.NotFound) {
 				return err
@@ -458,10 +458,10 @@ func TestWhatIsHereAlreadyIsNeverChanged(t *testing.T) {
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		to := open(t)
 		err := to.InTx(t.Context(), func(tx *store.Tx) error {
-			if _, err := tx.CreateCodebase(t.Context(), sessions.Codebase{Name: "notes", DefaultCwd: "/elsewhere"}); err != nil {
+			if _, err := tx.Registry().Create(t.Context(), sessions.Codebase{Name: "notes", DefaultCwd: "/elsewhere"}); err != nil {
 				return err
 			}
-			_, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "telegram", ID: "42"}, "demo")
+			_, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "telegram", ID: "42"}, "demo")
 			return err
 		})
 		if err != nil {

@@ -83,7 +83,7 @@ func TestFinding4AStrangerWhoIsLetInDuringAFloodIsServed(t *testing.T) {
 		}
 		defer s.Close() //nolint:errcheck // only this one row
 		err = s.InTx(t.Context(), func(tx *store.Tx) error {
-			return tx.SaveIdentity(t.Context(), sessions.Identity{Platform: "telegram", UserID: messages.UserID(itoa(eve)), Role: sessions.User})
+			return tx.People().SaveIdentity(t.Context(), sessions.Identity{Platform: "telegram", UserID: messages.UserID(itoa(eve)), Role: sessions.User})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -22,14 +22,14 @@ func (c *class) knows(text string) (e sessions.Entry) {
 	c.t.Helper()
 	c.hears("42", "c", "I prefer short answers, please")
 	c.do(func(ctx context.Context, tx *store.Tx) error {
-		list, err := tx.ClaimLessons(ctx, "claim", time.Now(), time.Now().Add(time.Minute), 1)
+		list, err := tx.Lessons().ClaimLessons(ctx, "claim", time.Now(), time.Now().Add(time.Minute), 1)
 		if err != nil || len(list) != 1 {
 			c.t.Fatal(list, err)
 		}
-		if e, err = tx.Entry(ctx, list[0].EntryID); err != nil {
+		if e, err = tx.Inbox().Entry(ctx, list[0].EntryID); err != nil {
 			return err
 		}
-		_, err = tx.UpsertFact(ctx, stated(e, text))
+		_, err = tx.Memories().UpsertFact(ctx, stated(e, text))
 		return err
 	})
 	return e
@@ -71,7 +71,7 @@ func TestAModelComparesWhatIsRemembered(t *testing.T) {
 			t.Errorf("a model that is away: %+v", got)
 		}
 		c.do(func(ctx context.Context, tx *store.Tx) error {
-			sum, err := tx.SumUsage(ctx, spend.Filter{Actor: "test/42"})
+			sum, err := tx.Spending().SumUsage(ctx, spend.Filter{Actor: "test/42"})
 			if sum.InputTokens != 3*400 {
 				t.Errorf("usage %+v", sum)
 			}
@@ -92,7 +92,7 @@ func TestAJudgeKeepsToTheBudgetAndToSecrets(t *testing.T) {
 		e := c.knows("Prefers short answers")
 		config.Budget = func() spend.Budget { return spend.Budget{PersonTokens: 10} }
 		c.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddUsage(ctx, spend.Record{Actor: "test/42", Assistant: "scripted", Usage: assistant.Usage{InputTokens: 20}, At: time.Now()})
+			return tx.Spending().AddUsage(ctx, spend.Record{Actor: "test/42", Assistant: "scripted", Usage: assistant.Usage{InputTokens: 20}, At: time.Now()})
 		})
 		poor := learn.NewJudge(config)
 		config.Budget, config.Paused = nil, func() bool { return true }
@@ -127,7 +127,7 @@ func TestWhatIsLearnedIsCompared(t *testing.T) {
 		}
 		c.hears("42", "c", "As I said, I prefer short answers")
 		c.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.ReleaseLessons(ctx, "claim", time.Now(), false)
+			return tx.Lessons().ReleaseLessons(ctx, "claim", time.Now(), false)
 		})
 		c.learns("test/42")
 		if got := texts(c.known("test/42")); !strings.Contains(got, "prefers brief answers") || !strings.Contains(got, "prefers short answers") {

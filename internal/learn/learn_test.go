@@ -29,11 +29,11 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 type storage struct{ *store.Store }
 
 func (s storage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 func (s storage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 // model is a model API that answers with a function of what it reads. It keeps
@@ -142,18 +142,18 @@ func (c *class) hears(user, chat, text string, change ...func(in *messages.Inbou
 	}
 	noted := false
 	c.do(func(ctx context.Context, tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(ctx, in.Conversation, "scripted")
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, in.Conversation, "scripted")
 		if err != nil {
 			return err
 		}
 		e := sessions.Entry{ConversationID: conv.ID, In: in, State: sessions.EntryDone}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
 		if noted = c.Teaches(in); !noted {
 			return nil
 		}
-		return tx.AddLesson(ctx, e.ID, "test/"+user, conv.ID, time.Now())
+		return tx.Lessons().AddLesson(ctx, e.ID, "test/"+user, conv.ID, time.Now())
 	})
 	return noted
 }
@@ -183,7 +183,7 @@ func (c *class) learns(accounts ...string) {
 		err := c.db.InRead(ctx, func(tx *store.Tx) error {
 			left = 0
 			for _, a := range accounts {
-				h, err := tx.Holdings(ctx, a)
+				h, err := tx.Persons().Holdings(ctx, a)
 				if err != nil {
 					return err
 				}
@@ -202,7 +202,7 @@ func (c *class) learns(accounts ...string) {
 func (c *class) known(account string) (list []memory.Memory) {
 	c.t.Helper()
 	c.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = tx.Memories(ctx, account, 0, 1000, time.Now())
+		list, err = tx.Memories().List(ctx, account, 0, 1000, time.Now())
 		return err
 	})
 	return list
@@ -242,11 +242,11 @@ func TestWhatAPersonSaysIsLearned(t *testing.T) {
 			t.Errorf("event %+v", event)
 		}
 		c.do(func(ctx context.Context, tx *store.Tx) error {
-			sum, err := tx.SumUsage(ctx, spend.Filter{Actor: "test/42"})
+			sum, err := tx.Spending().SumUsage(ctx, spend.Filter{Actor: "test/42"})
 			if sum.InputTokens != 400 || sum.OutputTokens != 50 || sum.Micros == 0 {
 				t.Errorf("usage %+v", sum)
 			}
-			e, err2 := tx.Entry(ctx, fact.RunID)
+			e, err2 := tx.Inbox().Entry(ctx, fact.RunID)
 			if err2 != nil || !strings.Contains(e.In.Text, "short answers") {
 				t.Errorf("the source is %+v, %v", e.In, err2)
 			}
@@ -259,10 +259,10 @@ func TestNothingIsLearnedWithoutLeave(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *class) {
 		c.do(func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SetMemoryOn(ctx, "test/off", false); err != nil {
+			if err := tx.Memories().SetMemoryOn(ctx, "test/off", false); err != nil {
 				return err
 			}
-			return tx.AddUsage(ctx, spend.Priced(spend.Record{Actor: "test/poor", Assistant: "scripted", Model: "gpt-5", Usage: assistant.Usage{InputTokens: 9e6}}))
+			return tx.Spending().AddUsage(ctx, spend.Priced(spend.Record{Actor: "test/poor", Assistant: "scripted", Model: "gpt-5", Usage: assistant.Usage{InputTokens: 9e6}}))
 		})
 		c.config.Budget = func() spend.Budget { return spend.Budget{PersonMicros: 1_000_000} }
 		c.Learner = learn.New(c.config)
@@ -355,7 +355,7 @@ func TestACrashNeitherLosesNorDoubles(t *testing.T) {
 			t.Fatal("a request that was given up has taught something")
 		}
 		c.do(func(ctx context.Context, tx *store.Tx) error { // one that had no time to put the note back
-			_, err := tx.ClaimLessons(ctx, "dead", time.Now(), time.Now().Add(-time.Millisecond), 10)
+			_, err := tx.Lessons().ClaimLessons(ctx, "dead", time.Now(), time.Now().Add(-time.Millisecond), 10)
 			return err
 		})
 		c.model.answer = gullible
@@ -379,12 +379,14 @@ func TestForgettingWhileLearning(t *testing.T) {
 	each(t, func(t *testing.T, c *class) {
 		forget := map[string]func(ctx context.Context, tx *store.Tx, who string) error{
 			"all": func(ctx context.Context, tx *store.Tx, who string) error {
-				_, err := tx.ForgetMemories(ctx, who)
+				_, err := tx.Memories().ForgetMemories(ctx, who)
 				return err
 			},
-			"off": func(ctx context.Context, tx *store.Tx, who string) error { return tx.SetMemoryOn(ctx, who, false) },
+			"off": func(ctx context.Context, tx *store.Tx, who string) error {
+				return tx.Memories().SetMemoryOn(ctx, who, false)
+			},
 			"person": func(ctx context.Context, tx *store.Tx, who string) error {
-				_, err := tx.ForgetPerson(ctx, who)
+				_, err := tx.Persons().ForgetPerson(ctx, who)
 				return err
 			},
 		}

@@ -434,7 +434,7 @@ func TestWaitEndsThoughTheClockWasSetBack(t *testing.T) {
 		later := time.Now().Add(time.Minute)
 		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
 			id := w.Value(`SELECT id FROM inbound_events WHERE lane = 'turn'`)
-			return tx.UpdateEntry(w.T.Context(), id, sessions.EntryUpdate{NextAt: &later})
+			return tx.Inbox().UpdateEntry(w.T.Context(), id, sessions.EntryUpdate{NextAt: &later})
 		})
 		if err != nil {
 			t.Fatal(err)

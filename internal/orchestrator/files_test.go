@@ -359,7 +359,7 @@ func TestAFileThatIsGoneIsReadAgain(t *testing.T) {
 		w.Chat.Say("what is this", attach(png1("a.png")))
 		w.Settle()
 		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-			_, err := tx.DropFiles(w.T.Context(), w.Rows(`SELECT hash FROM files`), false, time.Now().Add(time.Hour))
+			_, err := tx.Files().Drop(w.T.Context(), w.Rows(`SELECT hash FROM files`), false, time.Now().Add(time.Hour))
 			return err
 		})
 		if n := w.Value(`SELECT count(*) FROM files`); err != nil || n != "0" {

@@ -214,11 +214,11 @@ func TestConversationThatIsDeletedMeanwhile(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(time.Second)
 		err := p.Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-			c, err := tx.FindConversation(w.T.Context(), room(ot.Room))
+			c, err := tx.Conversations().FindConversation(w.T.Context(), room(ot.Room))
 			if err != nil {
 				return err
 			}
-			return tx.DeleteConversation(w.T.Context(), c.ID)
+			return tx.Conversations().DeleteConversation(w.T.Context(), c.ID)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -190,18 +190,18 @@ func outcomes() map[string]outcome {
 func steal(w *ot.World, ttl time.Duration) {
 	w.T.Helper()
 	err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-		ids, err := tx.ConversationsAt(w.T.Context(), room(ot.Room))
+		ids, err := tx.Lists().ConversationsAt(w.T.Context(), room(ot.Room))
 		if err != nil {
 			return err
 		}
-		c, err := tx.Conversation(w.T.Context(), ids[0])
+		c, err := tx.Conversations().Conversation(w.T.Context(), ids[0])
 		if err != nil {
 			return err
 		}
-		if err := tx.ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
+		if err := tx.Leases().ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
 			return err
 		}
-		_, _, _, err = tx.ClaimLease(w.T.Context(), c.ID, "someone else", ttl)
+		_, _, _, err = tx.Leases().ClaimLease(w.T.Context(), c.ID, "someone else", ttl)
 		return err
 	})
 	if err != nil {

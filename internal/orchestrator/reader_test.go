@@ -19,7 +19,7 @@ import (
 func grant(w *ot.World, who messages.UserID, role sessions.Role) {
 	w.T.Helper()
 	err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-		return tx.SetRole(w.T.Context(), sessions.Identity{Platform: ot.PlatformName, UserID: who, Role: role}, "cli", false)
+		return tx.People().SetRole(w.T.Context(), sessions.Identity{Platform: ot.PlatformName, UserID: who, Role: role}, "cli", false)
 	})
 	if err != nil {
 		w.T.Fatal(err)

@@ -28,14 +28,14 @@ func inTx(w *ot.World, fn func(ctx context.Context, tx *store.Tx) error) {
 
 func halt(w *ot.World) {
 	inTx(w, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Halt(ctx, "chat/olga", "a fire")
+		_, err := tx.People().Halt(ctx, "chat/olga", "a fire")
 		return err
 	})
 }
 
 func resume(w *ot.World) {
 	inTx(w, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Resume(ctx)
+		_, err := tx.People().Resume(ctx)
 		return err
 	})
 }
@@ -104,7 +104,7 @@ func TestRemovedWhileTheirTurnRuns(t *testing.T) {
 		w.Chat.Say("second")
 		w.Pass(2 * time.Second)
 		inTx(w, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
+			return tx.People().SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
 		})
 		w.Process().Engine.AccessChanged()
 		w.Pass(5 * time.Second)
@@ -231,7 +231,7 @@ func TestMemory(t *testing.T) {
 func create(w *ot.World, p profile.Profile) profile.Profile {
 	w.T.Helper()
 	inTx(w, func(ctx context.Context, tx *store.Tx) (err error) {
-		p, err = tx.CreateAgent(ctx, p)
+		p, err = tx.Profiles().Create(ctx, p)
 		return err
 	})
 	return p
@@ -254,18 +254,18 @@ func TestProfile(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(2 * time.Second)
 		inTx(w, func(ctx context.Context, tx *store.Tx) error {
-			c, err := tx.FindConversation(ctx, room(ot.Room))
+			c, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
 			if err != nil {
 				return err
 			}
-			s, _, err := tx.ActiveSession(ctx, c.ID)
+			s, _, err := tx.Sessions().ActiveSession(ctx, c.ID)
 			if err != nil {
 				return err
 			}
-			if err := tx.DeactivateSession(ctx, s.ID, "test"); err != nil {
+			if err := tx.Sessions().DeactivateSession(ctx, s.ID, "test"); err != nil {
 				return err
 			}
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
+			return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
 		})
 		asked := len(m.asked)
 		w.Model.On("note it", ot.Call(ot.WriteTool, "it"), ot.Say("I may not."))
@@ -296,11 +296,11 @@ func standing(w *ot.World) {
 	w.Chat.Say("/whoami") // so that there is a conversation
 	w.Pass(2 * time.Second)
 	inTx(w, func(ctx context.Context, tx *store.Tx) error {
-		c, err := tx.FindConversation(ctx, room(ot.Room))
+		c, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
 		if err != nil {
 			return err
 		}
-		return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
+		return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
 	})
 	w.Model.On("Look at the clock", ot.Say("It is late."))
 	w.Chat.Say("/schedule on")
@@ -349,7 +349,7 @@ func TestStandingTaskOfSomebodyWhoWasRemoved(t *testing.T) {
 	ot.Run(t, func(w *ot.World) {
 		standing(w)
 		inTx(w, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
+			return tx.People().SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
 		})
 		w.Process().Stop()
 		w.Pass(61 * time.Minute)

@@ -123,18 +123,18 @@ func TestPreparation(t *testing.T) {
 func adopt(w *ot.World) {
 	w.T.Helper()
 	inTx(w, func(ctx context.Context, tx *store.Tx) error {
-		c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "demo", DefaultCwd: "/tree", Assistant: string(ot.ModelName)})
+		c, err := tx.Registry().Create(ctx, sessions.Codebase{Name: "demo", DefaultCwd: "/tree", Assistant: string(ot.ModelName)})
 		if err != nil {
 			return err
 		}
-		if err := tx.RegisterCommand(ctx, c.ID, "ship", sessions.CommandDef{Path: "ship.md", Description: "ship something"}); err != nil {
+		if err := tx.Registry().RegisterCommand(ctx, c.ID, "ship", sessions.CommandDef{Path: "ship.md", Description: "ship something"}); err != nil {
 			return err
 		}
-		conv, err := tx.FindConversation(ctx, room(ot.Room))
+		conv, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
 		if err != nil {
 			return err
 		}
-		return tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID})
+		return tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID})
 	})
 }
 

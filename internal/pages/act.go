@@ -87,7 +87,7 @@ func (c commands) give(ctx context.Context, in messages.Inbound, later string) (
 // mustSee is fault.NotFound if who asks does not see a conversation: that it exists is
 // nobody else's business.
 func mustSee(ctx context.Context, tx *store.Tx, r *request, conversationID string) error {
-	ok, err := tx.Sees(ctx, r.viewer(), conversationID)
+	ok, err := tx.Pages().Sees(ctx, r.viewer(), conversationID)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "There is nothing of that name that you may see.")
 	}
@@ -97,7 +97,7 @@ func mustSee(ctx context.Context, tx *store.Tx, r *request, conversationID strin
 // sessionOf returns a session and its conversation, if who asks sees it.
 func sessionOf(ctx context.Context, from Storage, r *request, id string) (row store.SessionRow, err error) {
 	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		if row, err = tx.SessionRow(ctx, id); err == nil {
+		if row, err = tx.Lists().SessionRow(ctx, id); err == nil {
 			err = mustSee(ctx, tx, r, row.ConversationID)
 		}
 		return err
@@ -108,7 +108,7 @@ func sessionOf(ctx context.Context, from Storage, r *request, id string) (row st
 // conversationOf returns a conversation.
 func conversationOf(ctx context.Context, from Storage, id string) (conv sessions.Conversation, err error) {
 	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversation(ctx, id)
+		conv, err = tx.Conversations().Conversation(ctx, id)
 		return err
 	})
 	return conv, err

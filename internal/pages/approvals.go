@@ -52,11 +52,11 @@ func (p *approvalPages) decide(_ http.ResponseWriter, r *request) (outcome, erro
 		if err := mustSee(ctx, tx, r, b.ConversationID); err != nil {
 			return err
 		}
-		conv, err := tx.Conversation(ctx, b.ConversationID)
+		conv, err := tx.Conversations().Conversation(ctx, b.ConversationID)
 		if err != nil {
 			return err
 		}
-		offered, err := command.Offer(ctx, tx, b, command.Choice{Decision: b.Decision})
+		offered, err := command.Offer(ctx, tx.Buttons(), b, command.Choice{Decision: b.Decision})
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func subject(ctx context.Context, tx *store.Tx, b command.Button) (conversation 
 		default:
 			return "", expires, wrong
 		}
-		a, err := tx.Approval(ctx, b.Number)
+		a, err := tx.Questions().Approval(ctx, b.Number)
 		return a.ConversationID, a.ExpiresAt, err
 	case command.OnPlan:
 		switch plan.Decision(b.Decision) {
@@ -92,7 +92,7 @@ func subject(ctx context.Context, tx *store.Tx, b command.Button) (conversation 
 		default:
 			return "", expires, wrong
 		}
-		found, err := tx.Plan(ctx, b.Number)
+		found, err := tx.Proposals().Plan(ctx, b.Number)
 		return found.ConversationID, found.ExpiresAt, err
 	case command.OnPairing:
 	}
@@ -130,10 +130,10 @@ const maxQuestions = 50
 
 func openQuestions(r *request, from Storage, now time.Time) (q questions, err error) {
 	err = from.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		if q.approvals, err = tx.AskedApprovals(r.Context(), r.viewer(), now, maxQuestions); err != nil {
+		if q.approvals, err = tx.Pages().AskedApprovals(r.Context(), r.viewer(), now, maxQuestions); err != nil {
 			return err
 		}
-		q.plans, err = tx.OpenPlans(r.Context(), r.viewer(), now, maxQuestions)
+		q.plans, err = tx.Pages().OpenPlans(r.Context(), r.viewer(), now, maxQuestions)
 		return err
 	})
 	return q, err
@@ -212,7 +212,7 @@ func (p *approvalPages) question(r *request) (view, error) {
 func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 	var a approval.Approval
 	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		if a, err = tx.Approval(r.Context(), number); err != nil {
+		if a, err = tx.Questions().Approval(r.Context(), number); err != nil {
 			return err
 		}
 		return mustSee(r.Context(), tx, r, a.ConversationID)
@@ -237,7 +237,7 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	var pl plan.Plan
 	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		if pl, err = tx.Plan(r.Context(), number); err != nil {
+		if pl, err = tx.Proposals().Plan(r.Context(), number); err != nil {
 			return err
 		}
 		return mustSee(r.Context(), tx, r, pl.ConversationID)

@@ -40,7 +40,7 @@ func (p *auditPages) audit(r *request) (view, error) {
 	var rows []audit.Row
 	next := int64(0)
 	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		rows, next, err = tx.SearchAudit(r.Context(), f)
+		rows, next, err = tx.AuditLog().Search(r.Context(), f)
 		return err
 	})
 	if err != nil {

@@ -91,7 +91,7 @@ func (p *backupPages) backups(r *request) (view, error) {
 			html.El("code", html.Text(p.show.redact(p.can.Folder))), html.Text(" on the server.")),
 		form(r, "/backups/create", button("Create a backup", "primary")), p.show.job(p.jobs, createJob)}
 	if len(list) == 0 {
-		body = append(body, empty(html.Text("There are no backups yet. Create one here, or every night with bot backup create; docs/operations.md has a timer for it.")))
+		body = append(body, empty(html.Text("There are no backups yet. Create one here, or run bot backup create every night from cron or a timer.")))
 	} else {
 		body = append(body, table([]string{"Backup", "Made", "Size", "State", "Actions"}, html.Map(list, func(l backup.Listed) html.Node { return p.backupRow(r, l) })))
 	}

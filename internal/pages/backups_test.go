@@ -70,7 +70,7 @@ func TestBackupsAreMadeVerifiedAndDownloaded(t *testing.T) {
 		wants(t, owner.follow(owner.post("/backups/verify", url.Values{"name": {name}})), "failed", "The backup is damaged")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			var actions []string
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Limit: 100})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Limit: 100})
 			for _, row := range rows {
 				if strings.HasPrefix(row.Action, "backup.") {
 					actions = append(actions, row.Actor+" "+row.Action+" "+row.Target)

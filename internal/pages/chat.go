@@ -78,7 +78,7 @@ func (p *chatPages) routes(to *Pages) {
 
 // chats lists the conversations of who is signed in, and begins another one.
 func (p *chatPages) chats(r *request) (view, error) {
-	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) { return tx.Chats(r.Context(), r.actor(), maxChats) })
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) { return tx.Board().Chats(r.Context(), r.actor(), maxChats) })
 	if err != nil {
 		return view{}, err
 	}
@@ -106,15 +106,15 @@ func (p *chatPages) chat(r *request) (view, error) {
 			return err
 		}
 		var err error
-		if list, err = tx.Posted(ctx, id, maxSpoken); err != nil {
+		if list, err = tx.Board().Posted(ctx, id, maxSpoken); err != nil {
 			return err
 		}
-		conv, err := tx.FindConversation(ctx, chatKey(id))
+		conv, err := tx.Conversations().FindConversation(ctx, chatKey(id))
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err == nil {
-			session, has, err = tx.ActiveSession(ctx, conv.ID)
+			session, has, err = tx.Sessions().ActiveSession(ctx, conv.ID)
 		}
 		return err
 	})
@@ -145,7 +145,7 @@ func (p *chatPages) chat(r *request) (view, error) {
 
 // mustOwnChat is fault.NotFound if a conversation is not of who asks.
 func mustOwnChat(ctx context.Context, tx *store.Tx, r *request, id string) error {
-	ok, err := tx.ChatOf(ctx, r.actor(), id)
+	ok, err := tx.Board().ChatOf(ctx, r.actor(), id)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "You have no such conversation.")
 	}
@@ -319,7 +319,7 @@ func (p *chatPages) pressInChat(_ http.ResponseWriter, r *request) (outcome, err
 			return err
 		}
 		// What an event names is deleted with it.
-		there, err := tx.HasPosted(ctx, id, messages.MessageID(under))
+		there, err := tx.Board().HasPosted(ctx, id, messages.MessageID(under))
 		if err == nil && !there {
 			err = fault.New(fault.NotFound, "The message with this button is not there any more.")
 		}
@@ -374,7 +374,7 @@ func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	var f messages.PostedFile
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if err = mustOwnChat(ctx, tx, r, id); err == nil {
-			f, err = tx.PostedFile(ctx, id, r.PathValue("file"))
+			f, err = tx.Board().PostedFile(ctx, id, r.PathValue("file"))
 		}
 		return err
 	})
@@ -401,7 +401,7 @@ func watchedChat(ctx context.Context, from Storage, r *request, id string) (topi
 			return err
 		}
 		topics = []live.Topic{live.Chat(id)}
-		conv, err := tx.FindConversation(ctx, chatKey(id))
+		conv, err := tx.Conversations().FindConversation(ctx, chatKey(id))
 		if err == nil {
 			topics = append(topics, live.Conversation(conv.ID))
 		}

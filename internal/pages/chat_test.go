@@ -120,7 +120,9 @@ func TestAConversationInTheBrowser(t *testing.T) {
 			}
 		}
 		defer func() { // their time is over
-			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.EmptyPosted(ctx, time.Now().Add(time.Hour)) })
+			w.do(func(ctx context.Context, tx *store.Tx) error {
+				return tx.Board().EmptyPosted(ctx, time.Now().Add(time.Hour))
+			})
 			page := b.get(at)
 			wants(t, page, "a.png was deleted: files are kept for a time only.")
 			clean(t, at, page)
@@ -150,7 +152,7 @@ func TestPeopleDeleteTheirConversations(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.config.About.RemoveChat = func(ctx context.Context, account, id string) error {
 			return w.InTx(ctx, func(tx *store.Tx) error {
-				_, err := tx.RemoveChat(ctx, account, id)
+				_, err := tx.Board().RemoveChat(ctx, account, id)
 				return err
 			})
 		}
@@ -176,7 +178,7 @@ func TestPeopleDeleteTheirConversations(t *testing.T) {
 			}
 			var said []messages.Posted
 			w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-				said, err = tx.Posted(ctx, strings.TrimPrefix(at, "/chat/"), 10)
+				said, err = tx.Board().Posted(ctx, strings.TrimPrefix(at, "/chat/"), 10)
 				return err
 			})
 			if err := w.Took(t.Context(), said[0].ID); err != nil {
@@ -283,10 +285,10 @@ func TestNobodySeesForSomebodyElse(t *testing.T) {
 		key := messages.ConversationKey{Platform: "telegram", ID: "another"}
 		var conv sessions.Conversation
 		w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-			if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+			if conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 				return err
 			}
-			_, err = tx.InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+			_, err = tx.Inbox().InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
 				Event: "twin", Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: twin.ID, Platform: twin.Platform}, Text: "hello"}})
 			return err
 		})
@@ -294,11 +296,11 @@ func TestNobodySeesForSomebodyElse(t *testing.T) {
 			for v, want := range map[store.Viewer][2]bool{
 				{Platform: "github", ID: "42"}: {false, true}, {Platform: "telegram", ID: "42"}: {true, false}, {Platform: "telegram", ID: "43"}: {false, false}, {}: {true, true},
 			} {
-				own, err := tx.Sees(ctx, v, s.conversation.ID)
+				own, err := tx.Pages().Sees(ctx, v, s.conversation.ID)
 				if err != nil {
 					return err
 				}
-				theirs, err := tx.Sees(ctx, v, conv.ID)
+				theirs, err := tx.Pages().Sees(ctx, v, conv.ID)
 				if got := [2]bool{own, theirs}; got != want || err != nil {
 					t.Errorf("%v sees %v, want %v (%v)", v, got, want, err)
 				}

@@ -100,13 +100,13 @@ func (p *costPages) costs(r *request) (view, error) {
 		today            = spend.Today(p.show.now())
 	)
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if groups, total, err = tx.UsageBy(ctx, c.by, c.filter, costRows+1); err != nil {
+		if groups, total, err = tx.Spending().UsageBy(ctx, c.by, c.filter, costRows+1); err != nil {
 			return err
 		}
-		if day, err = tx.SumUsage(ctx, spend.Filter{Since: today}); err != nil {
+		if day, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: today}); err != nil {
 			return err
 		}
-		mine, err = tx.SumUsage(ctx, spend.Filter{Since: today, Actor: r.actor()})
+		mine, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: today, Actor: r.actor()})
 		return err
 	})
 	if err != nil {
@@ -281,7 +281,7 @@ func (p *costPages) costsCSV(w http.ResponseWriter, r *request) error {
 	}
 	var groups []spend.Group
 	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		groups, _, err = tx.UsageBy(r.Context(), c.by, c.filter, costFile)
+		groups, _, err = tx.Spending().UsageBy(r.Context(), c.by, c.filter, costFile)
 		return err
 	})
 	if err != nil {

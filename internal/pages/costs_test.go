@@ -23,7 +23,7 @@ func (w *world) used(s settled, actor, model string, days int, tokens, micros in
 	w.t.Helper()
 	r := spend.Record{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: s.entry, Actor: actor, Assistant: "demo", Model: model,
 		Usage: assistant.Usage{InputTokens: tokens, OutputTokens: tokens / 10}, Micros: micros, Known: micros > 0, At: w.now.AddDate(0, 0, -days)}
-	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.AddUsage(ctx, r) })
+	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Spending().AddUsage(ctx, r) })
 }
 
 func TestCostsAreOfAllToOwnersAndOnesOwnToOthers(t *testing.T) {
@@ -143,7 +143,7 @@ func TestManySumsFitOnAPage(t *testing.T) {
 		s := w.fill()
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			for i := range 300 {
-				err := tx.AddUsage(ctx, spend.Record{ConversationID: s.conversation.ID, Actor: "telegram/" + strconv.Itoa(i), Assistant: "demo", Model: strings.Repeat("&", 200) + strconv.Itoa(i),
+				err := tx.Spending().AddUsage(ctx, spend.Record{ConversationID: s.conversation.ID, Actor: "telegram/" + strconv.Itoa(i), Assistant: "demo", Model: strings.Repeat("&", 200) + strconv.Itoa(i),
 					Usage: assistant.Usage{InputTokens: 100}, At: w.now.AddDate(0, 0, -i)})
 				if err != nil {
 					return err

@@ -21,7 +21,7 @@ func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group
 		return nil, err
 	}
 	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
-		return tx.SessionEvents(r.Context(), row.Session, before, eventsPage+1)
+		return tx.Pages().SessionEvents(r.Context(), row.Session, before, eventsPage+1)
 	})
 	if err != nil {
 		return nil, err

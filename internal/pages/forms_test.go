@@ -29,7 +29,7 @@ func stored(w *world, fresh *int) func(*pages.Config) {
 	take := func(ctx context.Context, list ...messages.Inbound) error {
 		return w.InTx(ctx, func(tx *store.Tx) error {
 			for _, in := range list {
-				is, err := tx.InsertEntry(ctx, &sessions.Entry{In: in})
+				is, err := tx.Inbox().InsertEntry(ctx, &sessions.Entry{In: in})
 				if err != nil {
 					return err
 				}
@@ -120,7 +120,7 @@ func TestAnEndedSessionIsNotChanged(t *testing.T) {
 			}
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, s.session.ID, "")
+			return tx.Sessions().DeactivateSession(ctx, s.session.ID, "")
 		})
 		page := b.get(at)
 		for path, form := range map[string]url.Values{"/undo": {"sure": {"yes"}}, "/fork": {}, "/retry": {}} {

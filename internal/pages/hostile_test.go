@@ -47,20 +47,20 @@ func (w *world) fill() (s settled) {
 	w.do(func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		key := messages.ConversationKey{Platform: "telegram", ID: "42" + evilName}
-		if s.conversation, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if s.conversation, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: evilName, RepositoryURL: "https://example.com/" + evilName, DefaultCwd: "/srv/x", Assistant: "demo"})
+		c, err := tx.Registry().Create(ctx, sessions.Codebase{Name: evilName, RepositoryURL: "https://example.com/" + evilName, DefaultCwd: "/srv/x", Assistant: "demo"})
 		if err != nil {
 			return err
 		}
 		s.codebase = c.ID
-		p, err := tx.CreateAgent(ctx, profile.Profile{Name: evilName, Description: evil, SystemPrompt: evil, Model: evilName})
+		p, err := tx.Profiles().Create(ctx, profile.Profile{Name: evilName, Description: evil, SystemPrompt: evil, Model: evilName})
 		if err != nil {
 			return err
 		}
 		s.profile = p.ID
-		s.session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", AgentName: evilName, Model: evilName, UserPrompt: evil})
+		s.session, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", AgentName: evilName, Model: evilName, UserPrompt: evil})
 		if err != nil {
 			return err
 		}
@@ -68,15 +68,15 @@ func (w *world) fill() (s settled) {
 			ID: "0198c2d1-7a3b-7c4d-8e5f-0123456789ab", ConversationID: s.conversation.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, AcceptedAt: w.now,
 			In: messages.Inbound{Event: "1", Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: "42", Name: evil}, Text: evil},
 		}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
 		s.entry = e.ID
 		running := sessions.EntryRunning
-		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &running, SessionID: &s.session.ID}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &running, SessionID: &s.session.ID}); err != nil {
 			return err
 		}
-		_, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: s.session.ID, EntryID: e.ID, Model: evilName},
+		_, err = tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.session.ID, EntryID: e.ID, Model: evilName},
 			messages.NewText(messages.RoleUser, evil),
 			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
 				messages.Thinking{Text: evil}, messages.Text{Text: evil}, messages.ToolCall{ID: "c1", Name: "bash", Arguments: `{"command":"` + strings.ReplaceAll(evilName, `"`, `\"`) + `"}`},
@@ -86,18 +86,18 @@ func (w *world) fill() (s settled) {
 		if err != nil {
 			return err
 		}
-		if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.session.ID, CallID: "c1", Name: evilName, Request: "{}"}); err != nil {
+		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.session.ID, CallID: "c1", Name: evilName, Request: "{}"}); err != nil {
 			return err
 		}
 		s.question = approval.Approval{
 			ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: e.ID, CallID: "c2", Tool: evilName, Arguments: evil, Title: evil, Detail: evil, Rule: evilName,
 			Requester: "telegram/42", ExpiresAt: w.now.Add(time.Hour),
 		}
-		if err := tx.InsertApproval(ctx, &s.question); err != nil {
+		if err := tx.Questions().InsertApproval(ctx, &s.question); err != nil {
 			return err
 		}
 		s.plan = plan.Plan{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: e.ID, Goal: evil, Text: evil, Author: evilName, Requester: "telegram/42"}
-		return tx.InsertPlan(ctx, &s.plan)
+		return tx.Proposals().InsertPlan(ctx, &s.plan)
 	})
 	return s
 }
@@ -229,7 +229,7 @@ func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
 			t.Errorf("the event: %+v", in)
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			button, err := tx.Button(ctx, in.Action)
+			button, err := tx.Buttons().Button(ctx, in.Action)
 			if button.Number != s.question.Number || button.SHA256 != s.question.SHA256 || button.On != command.OnApproval || button.Decision != string(approval.Once) {
 				t.Errorf("the button: %+v", button)
 			}
@@ -292,7 +292,7 @@ func TestAQuestionHasItsPage(t *testing.T) {
 			a, pl := s.question, s.plan
 			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
 			pl.State, pl.DecidedBy, pl.DecidedAt = plan.Rejected, "telegram/42", w.now
-			return errors.Join(tx.SettleApproval(ctx, a), tx.SettlePlan(ctx, pl))
+			return errors.Join(tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl))
 		})
 		for path, want := range map[string]string{at: "Denied by telegram/42", planAt: "rejected"} {
 			page := b.get(path)
@@ -318,7 +318,7 @@ func TestAllThatIsDecidedOnIsShown(t *testing.T) {
 		long := strings.Repeat("2. go on\n", 10_000) + "3. rm -rf /"
 		card := func(text string) string {
 			pl := plan.Plan{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: s.entry, Goal: "g", Text: text, Requester: "telegram/42"}
-			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.InsertPlan(ctx, &pl) })
+			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Proposals().InsertPlan(ctx, &pl) })
 			_, card, found := strings.Cut(b.get("/approvals"), `<section class="card" id="`+pl.Name())
 			if !found {
 				t.Fatalf("there is no card of %s", pl.Name())
@@ -370,18 +370,18 @@ func TestMessagesStopAndDelete(t *testing.T) {
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			stopped := sessions.EntryStopped
-			if err := tx.UpdateEntry(ctx, s.entry, sessions.EntryUpdate{State: &stopped}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, s.entry, sessions.EntryUpdate{State: &stopped}); err != nil {
 				return err
 			}
 			a := s.question
 			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
-			if err := tx.SettleApproval(ctx, a); err != nil {
+			if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 				return err
 			}
-			if err := tx.EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped}); err != nil {
+			if err := tx.Sessions().EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped}); err != nil {
 				return err
 			}
-			_, err := tx.RemoveSession(ctx, s.session.ID)
+			_, err := tx.Care().RemoveSession(ctx, s.session.ID)
 			return err
 		})
 		if r := owner.send("GET", at, nil); r.Code != http.StatusNotFound {
@@ -401,7 +401,7 @@ func TestLongTranscriptsComeInWindows(t *testing.T) {
 			for i := range 500 {
 				list = append(list, messages.NewText(messages.RoleAssistant, "said "+strconv.Itoa(i)+" "+strings.Repeat("`<b>` ", 300)))
 			}
-			_, err := tx.AppendMessages(ctx, s.session.ID, "", list...)
+			_, err := tx.Messages().AppendMessages(ctx, s.session.ID, "", list...)
 			return err
 		})
 		b, path, seen := w.as(ann), "/sessions/"+s.session.ID, 0
@@ -441,11 +441,11 @@ func TestListsHaveAStableCursor(t *testing.T) {
 			w.do(func(ctx context.Context, tx *store.Tx) error {
 				for range n {
 					made++
-					c, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "slack", ID: strconv.Itoa(made)}, "demo")
+					c, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "slack", ID: strconv.Itoa(made)}, "demo")
 					if err != nil {
 						return err
 					}
-					if _, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "x"}); err != nil {
+					if _, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "x"}); err != nil {
 						return err
 					}
 				}

@@ -58,12 +58,12 @@ func BenchmarkOpenPages(b *testing.B) {
 			for i := range 200 {
 				conv := w.said(fmt.Sprint("chat", i), fmt.Sprint("first", i), "42")
 				w.do(func(ctx context.Context, tx *store.Tx) error {
-					session, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: "hello"})
+					session, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: "hello"})
 					if err != nil {
 						return err
 					}
 					for range 10 {
-						if _, err := tx.AppendMessages(ctx, session.ID, "", messages.NewText(messages.RoleUser, "What does it do?"), messages.NewText(messages.RoleAssistant, "It **adds** two numbers.")); err != nil {
+						if _, err := tx.Messages().AppendMessages(ctx, session.ID, "", messages.NewText(messages.RoleUser, "What does it do?"), messages.NewText(messages.RoleAssistant, "It **adds** two numbers.")); err != nil {
 							return err
 						}
 					}
@@ -127,19 +127,19 @@ func (w *world) turns(conv sessions.Conversation, session, event string) (took [
 		Event: messages.EventID(event), Kind: messages.KindMessage, Conversation: conv.Key, Sender: messages.Sender{ID: "42"}, Text: "hello"}}
 	for _, step := range []func(ctx context.Context, tx *store.Tx) error{
 		func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.InsertEntry(ctx, e)
+			_, err := tx.Inbox().InsertEntry(ctx, e)
 			return err
 		},
 		func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleUser, "What does it do?"))
+			_, err := tx.Messages().AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleUser, "What does it do?"))
 			return err
 		},
 		func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleAssistant, "It **adds** two numbers."))
+			_, err := tx.Messages().AppendMessages(ctx, session, e.ID, messages.NewText(messages.RoleAssistant, "It **adds** two numbers."))
 			return err
 		},
 		func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
 		},
 	} {
 		at := time.Now()

@@ -98,10 +98,10 @@ func (w *world) said(chat, event string, by messages.UserID) sessions.Conversati
 	w.do(func(ctx context.Context, tx *store.Tx) error {
 		key := messages.ConversationKey{Platform: "telegram", ID: chat}
 		var err error
-		if conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		_, err = tx.InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+		_, err = tx.Inbox().InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
 			Event: messages.EventID(event), Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: by}, Text: "hello"}})
 		return err
 	})
@@ -194,7 +194,7 @@ func TestAStreamEndsWithWhatAllowsIt(t *testing.T) {
 		w.roles[bob] = sessions.Stranger
 		w.mu.Unlock()
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.SetRole(ctx, sessions.Identity{Platform: bob.Platform, UserID: bob.ID}, "console/local", true)
+			return tx.People().SetRole(ctx, sessions.Identity{Platform: bob.Platform, UserID: bob.ID}, "console/local", true)
 		})
 		third.waits("it ends with the right to look", third.over)
 		if n := w.config.Changes.Streams(); n != 0 {

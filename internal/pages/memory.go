@@ -107,17 +107,17 @@ func (p *memoryPages) memoriesOf(r *request, words string, before int64) (list [
 	}
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		list = nil
-		if on, err = tx.MemoryOn(ctx, r.actor()); err != nil {
+		if on, err = tx.Memories().MemoryOn(ctx, r.actor()); err != nil {
 			return err
 		}
-		if all, err = tx.CountMemories(ctx, r.actor(), now); err != nil {
+		if all, err = tx.Memories().Count(ctx, r.actor(), now); err != nil {
 			return err
 		}
 		if words == "" {
-			list, err = tx.Memories(ctx, r.actor(), before, memoriesPage+1, now)
+			list, err = tx.Memories().List(ctx, r.actor(), before, memoriesPage+1, now)
 			return err
 		}
-		found, err := tx.Recall(ctx, q)
+		found, err := tx.Memories().Recall(ctx, q)
 		for _, m := range found {
 			list = append(list, m.Memory)
 		}
@@ -199,7 +199,7 @@ func (p *memoryPages) switchMemory(r *request, on bool) error {
 		action = "memory.on"
 	}
 	return p.storage.InTx(ctx, func(tx *store.Tx) error {
-		if err := tx.SetMemoryOn(ctx, r.actor(), on); err != nil {
+		if err := tx.Memories().SetMemoryOn(ctx, r.actor(), on); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action})
@@ -209,7 +209,7 @@ func (p *memoryPages) switchMemory(r *request, on bool) error {
 func (p *memoryPages) forgetAll(r *request) (n int64, err error) {
 	ctx := r.Context()
 	err = p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
-		if n, err = tx.ForgetMemories(ctx, r.actor()); err != nil {
+		if n, err = tx.Memories().ForgetMemories(ctx, r.actor()); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})

@@ -24,7 +24,7 @@ func (m *remembering) Remember(ctx context.Context, by signin.Account, once, tex
 		return out, err
 	}
 	err = m.InTx(ctx, func(tx *store.Tx) (err error) {
-		out, err = tx.UpsertFact(ctx, memory.Fact{Scope: memory.Scope{Person: by.String()}, Text: text, Origin: memory.ByPerson, RunID: once, Key: once, Now: m.now})
+		out, err = tx.Memories().UpsertFact(ctx, memory.Fact{Scope: memory.Scope{Person: by.String()}, Text: text, Origin: memory.ByPerson, RunID: once, Key: once, Now: m.now})
 		return err
 	})
 	return out, err
@@ -36,14 +36,14 @@ func (m *remembering) Correct(ctx context.Context, by signin.Account, once strin
 		return err
 	}
 	return m.InTx(ctx, func(tx *store.Tx) error {
-		_, err := tx.CorrectFact(ctx, number, memory.Fact{Scope: memory.Scope{Person: by.String()}, Text: text, Origin: memory.ByPerson, RunID: once, Key: once, Now: m.now})
+		_, err := tx.Memories().CorrectFact(ctx, number, memory.Fact{Scope: memory.Scope{Person: by.String()}, Text: text, Origin: memory.ByPerson, RunID: once, Key: once, Now: m.now})
 		return err
 	})
 }
 
 func (m *remembering) Forget(ctx context.Context, person string, number int64) error {
 	return m.InTx(ctx, func(tx *store.Tx) error {
-		_, err := tx.ForgetMemory(ctx, person, number)
+		_, err := tx.Memories().ForgetMemory(ctx, person, number)
 		return err
 	})
 }
@@ -94,7 +94,7 @@ func TestMemoryIsEverybodysOwn(t *testing.T) {
 		wants(t, do("do=forget&number=1&sure=yes"), "Deleted memory 1.", "1 memory")
 		wants(t, do("do=forget-all&sure=yes"), "Deleted 1 memory.", "Nothing is remembered about you yet")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Action: "memory", Limit: 10})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "memory", Limit: 10})
 			if len(rows) != 3 || rows[0].Action != "memory.off" || rows[2].Action != "memory.forget_all" || rows[2].Actor != "telegram/42" {
 				t.Errorf("the audit log: %+v", rows)
 			}

@@ -112,20 +112,20 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	ctx, now := r.Context(), p.show.now()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if entries, err = tx.OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
+		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
 			return err
 		}
-		if failed, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Since: now.Add(-failedFor), Limit: maxFailed}); err != nil {
+		if failed, err = tx.Lists().Sessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Since: now.Add(-failedFor), Limit: maxFailed}); err != nil {
 			return err
 		}
-		if recent, err = tx.ListSessions(ctx, store.SessionFilter{Viewer: r.viewer(), Limit: maxRecent}); err != nil {
+		if recent, err = tx.Lists().Sessions(ctx, store.SessionFilter{Viewer: r.viewer(), Limit: maxRecent}); err != nil {
 			return err
 		}
 		f := store.UsageFilter{Since: spend.Today(now)}
 		if !r.owner() {
 			f.Actor = r.actor()
 		}
-		today, err = tx.SumUsage(ctx, f)
+		today, err = tx.Spending().SumUsage(ctx, f)
 		return err
 	})
 	if err != nil {

@@ -133,13 +133,13 @@ func (p *peoplePages) figuresOf(ctx context.Context, list []Person) (map[signin.
 		for _, who := range list {
 			var f figures
 			var err error
-			if f.seen, err = tx.LastSeen(ctx, who.Account); err != nil {
+			if f.seen, err = tx.SignIn().LastSeen(ctx, who.Account); err != nil {
 				return err
 			}
-			if f.today, err = tx.SumUsage(ctx, store.UsageFilter{Actor: who.Account.String(), Since: today}); err != nil {
+			if f.today, err = tx.Spending().SumUsage(ctx, store.UsageFilter{Actor: who.Account.String(), Since: today}); err != nil {
 				return err
 			}
-			accounts, err := tx.Accounts(ctx, who.Account.String())
+			accounts, err := tx.Persons().Accounts(ctx, who.Account.String())
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func (p *profilePages) profiles(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.ListAgents(ctx, "") })
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
 	if err != nil {
 		return view{}, err
 	}
@@ -95,7 +95,7 @@ func profileFacts(a profile.Profile) []any {
 // profileOf returns a profile with its picture.
 func (p *profilePages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
 	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
-		a, err = tx.Agent(ctx, id)
+		a, err = tx.Profiles().Agent(ctx, id)
 		return err
 	})
 	return a, err
@@ -195,7 +195,7 @@ func (p *profilePages) profile(r *request) (view, error) {
 	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
 	var goes store.AgentsRemoved
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		goes, err = tx.MeasureAgent(ctx, a.ID)
+		goes, err = tx.Profiles().MeasureAgent(ctx, a.ID)
 		return err
 	})
 	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
@@ -257,9 +257,9 @@ func (p *profilePages) saveProfile(w http.ResponseWriter, r *request) (outcome, 
 	if err == nil {
 		err = p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
 			if id == "" {
-				_, err = tx.CreateAgent(ctx, a)
+				_, err = tx.Profiles().Create(ctx, a)
 			} else {
-				_, err = tx.UpdateAgent(ctx, a)
+				_, err = tx.Profiles().Update(ctx, a)
 			}
 			if err != nil {
 				return err
@@ -284,12 +284,12 @@ func (p *profilePages) deleteProfile(_ http.ResponseWriter, r *request) (outcome
 	}
 	ctx, title := r.Context(), ""
 	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
-		a, err := tx.Agent(ctx, r.PathValue("id"))
+		a, err := tx.Profiles().Agent(ctx, r.PathValue("id"))
 		if err != nil {
 			return err
 		}
 		title = a.Title()
-		if _, err := tx.DeleteAgent(ctx, a.ID); err != nil {
+		if _, err := tx.Profiles().Delete(ctx, a.ID); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "agent.remove", Target: title})

@@ -18,7 +18,7 @@ import (
 func (w *world) hasProfile(p profile.Profile) profile.Profile {
 	w.t.Helper()
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		p, err = tx.CreateAgent(ctx, p)
+		p, err = tx.Profiles().Create(ctx, p)
 		return err
 	})
 	return p
@@ -61,7 +61,7 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 		form := url.Values{"version": {"1"}, "text": {strings.Replace(textOf(t, page), "Be strict.", "Be kind.", 1)}}
 		wants(t, owner.follow(owner.post("/agents/"+kept.ID, form)), "Saved reviewer.")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			p, err := tx.Agent(ctx, kept.ID)
+			p, err := tx.Profiles().Agent(ctx, kept.ID)
 			if !strings.HasPrefix(p.SystemPrompt, "Be kind.") || p.Version != 2 || p.MCPServers["issues"].Env["TOKEN"] != "s3cret" || len(p.AvatarImage) == 0 || p.AvatarType != "image/png" {
 				t.Errorf("the profile: %+v", p)
 			}
@@ -76,7 +76,7 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 		wants(t, page, "name: reviewer-copy")
 		wants(t, owner.follow(owner.post("/agents/new", url.Values{"from": {kept.ID}, "text": {textOf(t, page)}})), "Saved reviewer-copy.")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			named, err := tx.AgentsNamed(ctx, "reviewer-copy")
+			named, err := tx.Profiles().Named(ctx, "reviewer-copy")
 			if len(named) != 1 || named[0].MCPServers["issues"].Env["TOKEN"] != "s3cret" || len(named[0].AvatarImage) == 0 {
 				t.Errorf("the copy: %+v", named)
 			}
@@ -92,7 +92,7 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			var actions []string
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Limit: 100})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Limit: 100})
 			for _, row := range rows {
 				if strings.HasPrefix(row.Action, "agent.") {
 					actions = append(actions, row.Actor+" "+row.Action+" "+row.Target)

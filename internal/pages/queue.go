@@ -46,29 +46,29 @@ func (p *queuePages) queue(r *request) (view, error) {
 	)
 	ctx, q := r.Context(), r.URL.Query()
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if service, err = tx.ServiceState(ctx); err != nil {
+		if service, err = tx.People().ServiceState(ctx); err != nil {
 			return err
 		}
-		if count, err = tx.CountQueue(ctx); err != nil {
+		if count, err = tx.Queue().Count(ctx); err != nil {
 			return err
 		}
-		if open, err = tx.OpenEntries(ctx, store.Viewer{}, maxQueued); err != nil {
+		if open, err = tx.Queue().OpenEntries(ctx, store.Viewer{}, maxQueued); err != nil {
 			return err
 		}
-		if out, err = tx.WaitingDeliveries(ctx, maxQueued); err != nil {
+		if out, err = tx.Queue().WaitingDeliveries(ctx, maxQueued); err != nil {
 			return err
 		}
-		if failed, err = tx.FailedEntries(ctx, q.Get("turns"), deadPage+1); err != nil {
+		if failed, err = tx.Queue().FailedEntries(ctx, q.Get("turns"), deadPage+1); err != nil {
 			return err
 		}
-		if givenUp, err = tx.FailedDeliveries(ctx, q.Get("answers"), deadPage+1); err != nil {
+		if givenUp, err = tx.Queue().FailedDeliveries(ctx, q.Get("answers"), deadPage+1); err != nil {
 			return err
 		}
-		if tasks, err = tx.Schedules(ctx, maxQueued); err != nil {
+		if tasks, err = tx.Tasks().Schedules(ctx, maxQueued); err != nil {
 			return err
 		}
 		for _, s := range tasks {
-			c, err := tx.Conversation(ctx, s.ConversationID)
+			c, err := tx.Conversations().Conversation(ctx, s.ConversationID)
 			if err != nil {
 				return err
 			}
@@ -266,15 +266,15 @@ func (p *queuePages) queueTurn(_ http.ResponseWriter, r *request) (outcome, erro
 	ctx, id, what := r.Context(), r.PostForm.Get("id"), r.PostForm.Get("do")
 	done := outcome{to: "/queue", said: "Dropped the failed turn."}
 	if what == "drop" {
-		return done, p.settle(r, "turn.drop", id, (*store.Tx).DropFailed)
+		return done, p.settle(r, "turn.drop", id, store.Queue.DropFailed)
 	}
 	var e sessions.Entry
 	var conv sessions.Conversation
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if e, err = tx.Entry(ctx, id); err != nil {
+		if e, err = tx.Inbox().Entry(ctx, id); err != nil {
 			return err
 		}
-		conv, err = tx.Conversation(ctx, e.ConversationID)
+		conv, err = tx.Conversations().Conversation(ctx, e.ConversationID)
 		return err
 	})
 	if err != nil {
@@ -301,21 +301,21 @@ func (p *queuePages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, 
 	id := r.PostForm.Get("id")
 	switch r.PostForm.Get("do") {
 	case "retry":
-		return outcome{to: "/queue", said: "Sending it again."}, p.settle(r, "delivery.retry", id, (*store.Tx).RetryDelivery)
+		return outcome{to: "/queue", said: "Sending it again."}, p.settle(r, "delivery.retry", id, store.Queue.RetryDelivery)
 	case "drop":
-		return outcome{to: "/queue", said: "Dropped the answer. The transcript still has it."}, p.settle(r, "delivery.drop", id, (*store.Tx).DropDelivery)
+		return outcome{to: "/queue", said: "Dropped the answer. The transcript still has it."}, p.settle(r, "delivery.drop", id, store.Queue.DropDelivery)
 	}
 	return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 }
 
 // settling is a method of the database that ends a dead end.
-type settling func(tx *store.Tx, ctx context.Context, id string) (conversationID string, err error)
+type settling func(tx store.Queue, ctx context.Context, id string) (conversationID string, err error)
 
 // settle ends a dead end, writes that down, and has somebody look after its conversation.
 func (p *queuePages) settle(r *request, action, id string, change settling) error {
 	ctx, conversation := r.Context(), ""
 	err := p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
-		if conversation, err = change(tx, ctx, id); err != nil {
+		if conversation, err = change(tx.Queue(), ctx, id); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, ConversationID: conversation, Target: id})

@@ -22,18 +22,18 @@ func (w *world) deadEnds(s settled) (turn sessions.Entry, answer messages.Delive
 		Event: "2", Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "42", Name: evil}, Text: evil}}
 	failed, why := sessions.EntryFailed, evil
 	w.do(func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.InsertEntry(ctx, &turn); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &turn); err != nil {
 			return err
 		}
-		if err := tx.UpdateEntry(ctx, turn.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, turn.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
 			return err
 		}
 		answer = messages.Delivery{ConversationID: s.conversation.ID, EventID: turn.ID, Text: evil, State: messages.DeliveryFailed, Error: evil, FileName: evilName}
 		waits := messages.Delivery{ConversationID: s.conversation.ID, EventID: turn.ID, Text: evil, Attempts: 1, NextAt: w.now.Add(time.Hour), Error: evil}
-		if err := tx.AddDelivery(ctx, &answer); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &answer); err != nil {
 			return err
 		}
-		return tx.AddDelivery(ctx, &waits)
+		return tx.Deliveries().AddDelivery(ctx, &waits)
 	})
 	return turn, answer
 }
@@ -49,10 +49,10 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 		wants(t, page, "◐", "tries again in 1 hour", "Failed turns (1)", "Answers that were not delivered (1)", "Send again", "<title>✖2 Queue")
 		next := w.now.Add(3 * time.Hour)
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.Halt(ctx, "telegram/1", evil); err != nil {
+			if _, err := tx.People().Halt(ctx, "telegram/1", evil); err != nil {
 				return err
 			}
-			return tx.UpdateEntry(ctx, s.entry, sessions.EntryUpdate{NextAt: &next})
+			return tx.Inbox().UpdateEntry(ctx, s.entry, sessions.EntryUpdate{NextAt: &next})
 		})
 		page = owner.get("/queue")
 		wants(t, page, "parked", "tries again in 3 hours", "Retry now", "Halted by telegram/1")
@@ -93,7 +93,7 @@ func TestDeadEndsAreRetriedAndDropped(t *testing.T) {
 		}
 		wants(t, owner.follow(owner.post("/queue/delivery", url.Values{"id": {string(answer.ID)}, "do": {"retry"}})), "Sending it again.")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			d, err := tx.Delivery(ctx, answer.ID)
+			d, err := tx.Deliveries().Delivery(ctx, answer.ID)
 			if d.State != messages.DeliveryPending {
 				t.Errorf("the answer: %+v", d)
 			}
@@ -121,7 +121,7 @@ func TestDeadEndsAreRetriedAndDropped(t *testing.T) {
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			var actions []string
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Limit: 100})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Limit: 100})
 			for _, row := range rows {
 				if strings.HasPrefix(row.Action, "turn.") || strings.HasPrefix(row.Action, "delivery.") {
 					actions = append(actions, row.Actor+" "+row.Action)

@@ -52,7 +52,7 @@ func (p *repoPages) repos(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	all, err := read(ctx, p.storage, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Codebases(ctx) })
+	all, err := read(ctx, p.storage, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return view{}, err
 	}
@@ -88,13 +88,13 @@ func (p *repoPages) repo(r *request) (view, error) {
 	var c sessions.Codebase
 	var commands map[string]sessions.CommandDef
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if c, err = tx.Codebase(ctx, r.PathValue("id")); err != nil {
+		if c, err = tx.Registry().Codebase(ctx, r.PathValue("id")); err != nil {
 			return err
 		}
-		if used, err = tx.CodebaseUse(ctx, c.ID); err != nil {
+		if used, err = tx.Registry().CodebaseUse(ctx, c.ID); err != nil {
 			return err
 		}
-		commands, err = tx.CodebaseCommands(ctx, c.ID)
+		commands, err = tx.Registry().CodebaseCommands(ctx, c.ID)
 		return err
 	})
 	if fault.Is(err, fault.Invalid) {
@@ -159,7 +159,7 @@ func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch,
 	keys := make(map[string]messages.ConversationKey, len(shown))
 	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
 		for _, w := range shown {
-			conv, err := tx.Conversation(ctx, w.ConversationID)
+			conv, err := tx.Conversations().Conversation(ctx, w.ConversationID)
 			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
 				continue // it was deleted, and its worktree is not put away yet
 			}

@@ -20,7 +20,7 @@ import (
 func (w *world) hasRepository(name, address string) (c sessions.Codebase) {
 	w.t.Helper()
 	w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-		c, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: name, RepositoryURL: address, DefaultCwd: "/srv/" + name, Assistant: "demo"})
+		c, err = tx.Registry().Create(ctx, sessions.Codebase{Name: name, RepositoryURL: address, DefaultCwd: "/srv/" + name, Assistant: "demo"})
 		return err
 	})
 	return c
@@ -35,7 +35,7 @@ func TestRepositoriesAreShown(t *testing.T) {
 		c := w.hasRepository("acme/web", "https://example.com/acme/web")
 		local := w.hasRepository("tools", "")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.RegisterCommand(ctx, c.ID, "plan", sessions.CommandDef{Path: ".claude/commands/plan.md", Description: evil})
+			return tx.Registry().RegisterCommand(ctx, c.ID, "plan", sessions.CommandDef{Path: ".claude/commands/plan.md", Description: evil})
 		})
 		page := owner.get("/repos")
 		clean(t, "/repos", page)

@@ -26,18 +26,18 @@ func (w *world) place(platform, id string, from messages.Sender) (c sessions.Con
 	w.do(func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		key := messages.ConversationKey{Platform: messages.Platform(platform), ID: id}
-		if c, _, err = tx.GetOrCreateConversation(ctx, key, "demo"); err != nil {
+		if c, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo"); err != nil {
 			return err
 		}
-		if s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "in " + id}); err != nil {
+		if s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "in " + id}); err != nil {
 			return err
 		}
 		e := sessions.Entry{ConversationID: c.ID, SessionID: s.ID, In: messages.Inbound{
 			Event: messages.EventID("by " + id + string(from.ID) + string(from.Platform)), Kind: messages.KindMessage, Conversation: key, Sender: from, Text: "x"}}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
-		_, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID}, messages.NewText(messages.RoleUser, "hello"))
+		_, err = tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID}, messages.NewText(messages.RoleUser, "hello"))
 		return err
 	})
 	return c, s
@@ -59,7 +59,7 @@ func TestAnAccountIsThatOfItsPlatform(t *testing.T) {
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			for from, want := range map[messages.Sender]int{{ID: bob.ID, Platform: bob.Platform}: 1, {ID: bob.ID}: 0} {
 				in := messages.Inbound{Conversation: c.Key, Sender: from}
-				all, here, _, err := tx.WaitingOf(ctx, in, c.ID, 10)
+				all, here, _, err := tx.Inbox().WaitingOf(ctx, in, c.ID, 10)
 				if err != nil {
 					return err
 				}
@@ -68,11 +68,11 @@ func TestAnAccountIsThatOfItsPlatform(t *testing.T) {
 				}
 			}
 			refused := sessions.Entry{State: sessions.EntryRefused, Error: "overflow", In: messages.Inbound{Event: "r", Conversation: c.Key, Sender: messages.Sender{ID: bob.ID, Platform: bob.Platform}}}
-			if _, err := tx.InsertEntry(ctx, &refused); err != nil {
+			if _, err := tx.Inbox().InsertEntry(ctx, &refused); err != nil {
 				return err
 			}
 			for from, want := range map[messages.Sender]bool{{ID: bob.ID, Platform: bob.Platform}: true, {ID: bob.ID}: false} {
-				told, err := tx.RefusedSince(ctx, messages.Inbound{Conversation: c.Key, Sender: from}, "overflow", time.Time{})
+				told, err := tx.Inbox().RefusedSince(ctx, messages.Inbound{Conversation: c.Key, Sender: from}, "overflow", time.Time{})
 				if err != nil {
 					return err
 				}
@@ -95,7 +95,7 @@ func TestFullPagesHaveAllThatIsTheirs(t *testing.T) {
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			ask := func(c sessions.Conversation, tool string, expires time.Time) error {
 				a := approval.Approval{ConversationID: c.ID, CallID: tool, Tool: tool, Arguments: "{}", Title: tool, Requester: "telegram/1", ExpiresAt: expires}
-				return tx.InsertApproval(ctx, &a)
+				return tx.Questions().InsertApproval(ctx, &a)
 			}
 			for i := range 230 {
 				if err := ask(others, fmt.Sprint("of-others-", i), w.now.Add(time.Hour)); err != nil {
@@ -110,17 +110,17 @@ func TestFullPagesHaveAllThatIsTheirs(t *testing.T) {
 			if err := ask(own, "the-own-one", w.now.Add(time.Hour)); err != nil {
 				return err
 			}
-			if err := tx.InsertPlan(ctx, &plan.Plan{ConversationID: own.ID, Goal: "the own plan", Text: "1.", Requester: "telegram/42"}); err != nil {
+			if err := tx.Proposals().InsertPlan(ctx, &plan.Plan{ConversationID: own.ID, Goal: "the own plan", Text: "1.", Requester: "telegram/42"}); err != nil {
 				return err
 			}
-			if _, err := tx.AppendMessages(ctx, quiet.ID, "", messages.NewText(messages.RoleAssistant, "zucchini")); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, quiet.ID, "", messages.NewText(messages.RoleAssistant, "zucchini")); err != nil {
 				return err
 			}
 			var list []messages.Message
 			for range 1200 {
 				list = append(list, messages.NewText(messages.RoleAssistant, "zucchini"))
 			}
-			_, err := tx.AppendMessages(ctx, loud.ID, "", list...)
+			_, err := tx.Messages().AppendMessages(ctx, loud.ID, "", list...)
 			return err
 		})
 		for _, who := range []signin.Account{ann, bob} {

@@ -76,7 +76,7 @@ type roleOf func(ctx context.Context, tx *store.Tx, a signin.Account) (sessions.
 func (of roleOf) session(ctx context.Context, from Storage, hash string, now time.Time) (s signin.Session, role sessions.Role, err error) {
 	role = sessions.Stranger
 	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		if s, err = tx.WebSession(ctx, hash); err == nil && s.Live(now) {
+		if s, err = tx.SignIn().WebSession(ctx, hash); err == nil && s.Live(now) {
 			role, err = of(ctx, tx, s.Account)
 		}
 		return err
@@ -128,7 +128,7 @@ func (p *Pages) touch(r *request, s signin.Session, now time.Time) {
 		return
 	}
 	ctx := r.Context()
-	if err := p.storage.InTx(ctx, func(tx *store.Tx) error { return tx.TouchWebSession(ctx, s.ID, used) }); err != nil {
+	if err := p.storage.InTx(ctx, func(tx *store.Tx) error { return tx.SignIn().TouchWebSession(ctx, s.ID, used) }); err != nil {
 		p.log.WarnContext(ctx, "could not note the use of a session", "err", err)
 	}
 }

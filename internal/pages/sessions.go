@@ -81,21 +81,21 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	further := url.Values{} // leads to what is not on the page
 	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if codebases, err = tx.Codebases(ctx); err != nil {
+		if codebases, err = tx.Registry().List(ctx); err != nil {
 			return err
 		}
 		further = r.URL.Query()
 		if words != "" {
 			f.Limit = sessionsPage
 			var before string
-			if list, before, err = tx.FindSessions(ctx, f, words); err != nil || before == "" {
+			if list, before, err = tx.Lists().Find(ctx, f, words); err != nil || before == "" {
 				further = nil
 				return err
 			}
 			further.Set("before", before)
 			return nil
 		}
-		if list, err = tx.ListSessions(ctx, f); err != nil || len(list) <= sessionsPage {
+		if list, err = tx.Lists().Sessions(ctx, f); err != nil || len(list) <= sessionsPage {
 			further = nil
 			return err
 		}
@@ -189,10 +189,10 @@ func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, 
 	var names map[string]messages.Inbound
 	ctx := r.Context()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if list, err = tx.TranscriptPage(ctx, row.ID, before, window); err != nil {
+		if list, err = tx.Pages().TranscriptPage(ctx, row.ID, before, window); err != nil {
 			return err
 		}
-		names, err = tx.Senders(ctx, list)
+		names, err = tx.Pages().Senders(ctx, list)
 		return err
 	})
 	if err != nil {

@@ -181,7 +181,7 @@ func TestSetUpAModel(t *testing.T) {
 		}
 		entries := ""
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Action: "setup.keep", Limit: 10})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "setup.keep", Limit: 10})
 			entries = fmt.Sprintf("%+v", rows)
 			return err
 		})

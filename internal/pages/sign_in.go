@@ -148,7 +148,7 @@ func (p *signInPages) signInPage(w http.ResponseWriter, r *request) (view, error
 	}
 	var link signin.Link
 	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
-		l, ok, err := tx.SignInLink(ctx, signin.Hash(token), now)
+		l, ok, err := tx.SignIn().SignInLink(ctx, signin.Hash(token), now)
 		if err == nil && !ok {
 			err = errLink
 		}
@@ -191,7 +191,7 @@ func (p *signInPages) signIn(w http.ResponseWriter, r *request) (view, error) {
 // begin makes a session of a link, in one transaction.
 func (p *signInPages) begin(ctx context.Context, hash, client string, now time.Time) (token string, err error) {
 	err = p.storage.InTx(ctx, func(tx *store.Tx) error {
-		link, ok, err := tx.TakeSignInLink(ctx, hash, now)
+		link, ok, err := tx.SignIn().TakeSignInLink(ctx, hash, now)
 		if err == nil && !ok {
 			err = errLink
 		}
@@ -210,7 +210,7 @@ func (p *signInPages) account(r *request) (view, error) {
 	if r.owner() {
 		of = signin.Account{}
 	}
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) { return tx.WebSessions(ctx, of, p.show.now()) })
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) { return tx.SignIn().WebSessions(ctx, of, p.show.now()) })
 	if err != nil {
 		return view{}, err
 	}
@@ -246,7 +246,7 @@ func (p *signInPages) endSession(_ http.ResponseWriter, r *request) (outcome, er
 	ctx, id := r.Context(), r.PostForm.Get("id")
 	var ended signin.Session
 	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
-		s, done, err := tx.RevokeWebSession(ctx, id)
+		s, done, err := tx.SignIn().RevokeWebSession(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -265,7 +265,7 @@ func (p *signInPages) endSession(_ http.ResponseWriter, r *request) (outcome, er
 func (p *signInPages) signOut(w http.ResponseWriter, r *request) (outcome, error) {
 	ctx := r.Context()
 	err := p.storage.InTx(ctx, func(tx *store.Tx) error {
-		if _, _, err := tx.RevokeWebSession(ctx, r.session.ID); err != nil {
+		if _, _, err := tx.SignIn().RevokeWebSession(ctx, r.session.ID); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "web.sign_out", Target: r.session.ID})
@@ -413,7 +413,7 @@ func (p *signInPages) beginSession(ctx context.Context, tx *store.Tx, a signin.A
 		return "", err
 	}
 	session, token := signin.NewSession(a, client, now, life)
-	if err := tx.InsertWebSession(ctx, session); err != nil {
+	if err := tx.SignIn().InsertWebSession(ctx, session); err != nil {
 		return "", err
 	}
 	return token, tx.Audit(ctx, sessions.AuditEntry{Actor: a.String(), Action: "web.sign_in", Target: session.ID, Detail: `{"way":"` + way + `"}`})

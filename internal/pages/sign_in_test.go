@@ -95,7 +95,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 		}
 		rows := 0
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			log, err := tx.AuditRows(ctx, store.AuditFilter{Action: "web.sign_in", Limit: 10})
+			log, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "web.sign_in", Limit: 10})
 			rows = len(log)
 			return err
 		})
@@ -206,7 +206,7 @@ func TestOnlyOwnersEndTheSessionsOfOthers(t *testing.T) {
 		owner, member := w.as(ann), w.as(bob)
 		var ids []string
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.WebSessions(ctx, ann, w.now)
+			list, err := tx.SignIn().WebSessions(ctx, ann, w.now)
 			for _, s := range list {
 				ids = append(ids, s.ID)
 			}
@@ -220,7 +220,7 @@ func TestOnlyOwnersEndTheSessionsOfOthers(t *testing.T) {
 		}
 		owner.get("/account")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.WebSessions(ctx, bob, w.now)
+			list, err := tx.SignIn().WebSessions(ctx, bob, w.now)
 			ids = []string{list[0].ID}
 			return err
 		})

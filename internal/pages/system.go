@@ -70,11 +70,11 @@ func (p *systemPages) platforms(r *request) (view, error) {
 	troubled := make(map[string]store.QueuedDelivery)
 	ctx := r.Context()
 	err := p.storage.InRead(ctx, func(tx *store.Tx) error {
-		waiting, err := tx.WaitingDeliveries(ctx, maxQueued)
+		waiting, err := tx.Queue().WaitingDeliveries(ctx, maxQueued)
 		if err != nil {
 			return err
 		}
-		failed, err := tx.FailedDeliveries(ctx, "", deadPage)
+		failed, err := tx.Queue().FailedDeliveries(ctx, "", deadPage)
 		for _, d := range slices.Concat(waiting, failed) {
 			name := string(d.Key.Platform)
 			if known, ok := troubled[name]; d.Error != "" && (!ok || d.CreatedAt.After(known.CreatedAt)) {

@@ -98,7 +98,7 @@ const (
 // stand and as they were.
 func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
 	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]plan.Plan, error) {
-		return tx.SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
+		return tx.Pages().SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
 	})
 	if err != nil {
 		return nil, err
@@ -189,10 +189,10 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 	var sum spend.Sum
 	ctx := r.Context()
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if sum, err = tx.SumUsage(ctx, store.UsageFilter{SessionID: of.ID}); err != nil {
+		if sum, err = tx.Spending().SumUsage(ctx, store.UsageFilter{SessionID: of.ID}); err != nil {
 			return err
 		}
-		list, err = tx.SessionUsage(ctx, of.ID, maxCosts+1)
+		list, err = tx.Pages().SessionUsage(ctx, of.ID, maxCosts+1)
 		return err
 	})
 	if err != nil {

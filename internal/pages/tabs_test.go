@@ -89,18 +89,18 @@ func TestTimelineShowsWhatTookTime(t *testing.T) {
 			t.Errorf("the tool is not below its run")
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.UpdateToolCall(ctx, s.session.ID, "c1", sessions.ToolFailed, "", "broken"); err != nil {
+			if err := tx.Calls().UpdateToolCall(ctx, s.session.ID, "c1", sessions.ToolFailed, "", "broken"); err != nil {
 				return err
 			}
-			return tx.EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped, Took: 3 * time.Second})
+			return tx.Sessions().EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped, Took: 3 * time.Second})
 		})
 		wants(t, b.get(at), "⏹", "stopped", "0:03 at work", "✖ failed")
 		for range 24 {
 			w.do(func(ctx context.Context, tx *store.Tx) error {
-				if _, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: s.session.ID, EntryID: s.entry, Model: "m"}); err != nil {
+				if _, err := tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.session.ID, EntryID: s.entry, Model: "m"}); err != nil {
 					return err
 				}
-				return tx.EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunCompleted})
+				return tx.Sessions().EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunCompleted})
 			})
 		}
 		page = b.get(at)
@@ -124,7 +124,7 @@ func TestPlanShowsItsEarlierVersions(t *testing.T) {
 		wants(t, b.get(at), s.plan.Name()+", version 1", "waits for a decision", "Decide on the plan")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			next := plan.Plan{Number: s.plan.Number, ConversationID: s.conversation.ID, Goal: "g", Text: "1. the new text", Author: "telegram/42", Requester: "telegram/42"}
-			return tx.InsertPlan(ctx, &next)
+			return tx.Proposals().InsertPlan(ctx, &next)
 		})
 		page := b.get(at)
 		newest, earlier, ok := strings.Cut(page, "Earlier versions")
@@ -146,14 +146,14 @@ func TestASessionShowsThePlanThatItExecutes(t *testing.T) {
 		} {
 			var next sessions.Session
 			w.do(func(ctx context.Context, tx *store.Tx) (err error) {
-				active, _, err := tx.ActiveSession(ctx, s.conversation.ID)
+				active, _, err := tx.Sessions().ActiveSession(ctx, s.conversation.ID)
 				if err != nil {
 					return err
 				}
-				if err := tx.DeactivateSession(ctx, active.ID, "a test"); err != nil {
+				if err := tx.Sessions().DeactivateSession(ctx, active.ID, "a test"); err != nil {
 					return err
 				}
-				next, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", UserPrompt: prompt})
+				next, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: s.conversation.ID, Assistant: "demo", UserPrompt: prompt})
 				return err
 			})
 			page := w.as(bob).get("/sessions/" + next.ID + "?tab=plan")
@@ -175,7 +175,7 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 				Event: messages.EventID(id), Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "99", Name: "Dan"}, Text: text}}
 			change(&e)
 			w.do(func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.InsertEntry(ctx, &e)
+				_, err := tx.Inbox().InsertEntry(ctx, &e)
 				return err
 			})
 			return e
@@ -186,7 +186,7 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 		add("l", "loop", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, sessions.ErrorLoop })
 		add("i", "album", func(e *sessions.Entry) { e.State, e.In.Album = sessions.EntryIgnored, "a" })
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: s.conversation.ID, EventID: command.ID, Text: "Saved: the safe is xyzzy", Control: true, State: messages.DeliverySent})
+			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: s.conversation.ID, EventID: command.ID, Text: "Saved: the safe is xyzzy", Control: true, State: messages.DeliverySent})
 		})
 		at := "/sessions/" + s.session.ID + "?tab=events"
 		for _, who := range []signin.Account{ann, bob} {
@@ -232,14 +232,14 @@ func TestCostIsByTurnAndModel(t *testing.T) {
 		w.used(s, "telegram/42", "m", 0, 1000, 70_000)
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			r := spend.Record{EntryID: s.entry, ConversationID: s.conversation.ID, SessionID: s.session.ID, Actor: "telegram/42", Assistant: "demo", Model: "large", Usage: assistant.Usage{InputTokens: 11, OutputTokens: 2, CachedTokens: 7}, Micros: 2_000_000, Known: true}
-			if err := tx.AddUsage(ctx, r); err != nil {
+			if err := tx.Spending().AddUsage(ctx, r); err != nil {
 				return err
 			}
-			if err := tx.AddUsage(ctx, r); err != nil {
+			if err := tx.Spending().AddUsage(ctx, r); err != nil {
 				return err
 			}
 			r.Model, r.Known = "unknown", false
-			return tx.AddUsage(ctx, r)
+			return tx.Spending().AddUsage(ctx, r)
 		})
 		page := b.get(at)
 		wants(t, page, "in 1 turns", "<td>large</td><td>2</td><td>22</td><td>14</td><td>4</td><td>$4.00</td>", "<td>$0.07</td>", "<td>no price data</td>")

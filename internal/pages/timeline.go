@@ -27,10 +27,10 @@ func (p *sessionPages) timeline(r *request, row store.SessionRow) (body html.Gro
 	var spans []store.Span
 	ctx, now := r.Context(), p.show.now()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if runs, err = tx.RunsBefore(ctx, row.ID, before, runsPage+1); err != nil || len(runs) == 0 {
+		if runs, err = tx.Pages().RunsBefore(ctx, row.ID, before, runsPage+1); err != nil || len(runs) == 0 {
 			return err
 		}
-		spans, err = tx.Spans(ctx, row.ID, runs[max(0, len(runs)-runsPage)].StartedAt.Truncate(time.Second), endOf(runs[len(runs)-1], now), maxSpans)
+		spans, err = tx.Pages().Spans(ctx, row.ID, runs[max(0, len(runs)-runsPage)].StartedAt.Truncate(time.Second), endOf(runs[len(runs)-1], now), maxSpans)
 		return err
 	})
 	if err != nil {

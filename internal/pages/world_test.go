@@ -167,7 +167,7 @@ func (w *world) later(d time.Duration) {
 func (w *world) link(a signin.Account) string {
 	w.t.Helper()
 	l, token := signin.NewLink(a, w.now)
-	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.SaveSignInLink(ctx, l, w.now) })
+	w.do(func(ctx context.Context, tx *store.Tx) error { return tx.SignIn().SaveSignInLink(ctx, l, w.now) })
 	return token
 }
 

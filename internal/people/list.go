@@ -29,7 +29,7 @@ type Person struct {
 func (s *Service) List(ctx context.Context) ([]Person, error) {
 	var stored []sessions.Identity
 	err := s.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
-		stored, err = tx.Roles(ctx)
+		stored, err = tx.People().Roles(ctx)
 		return err
 	})
 	if err != nil {

@@ -35,9 +35,9 @@ func canonicalCode(text string) string {
 func find(ctx context.Context, tx *store.Tx, r Request) (p sessions.Pairing, err error) {
 	var ok bool
 	if code := canonicalCode(r.Code); code != "" {
-		p, ok, err = tx.PairingByCode(ctx, code)
+		p, ok, err = tx.People().PairingByCode(ctx, code)
 	} else {
-		p, ok, err = tx.PairingByNumber(ctx, r.Number)
+		p, ok, err = tx.People().PairingByNumber(ctx, r.Number)
 	}
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "That code has expired: a request lasts a day. If they write again, they get a new code.")
@@ -57,7 +57,7 @@ func (s *Service) Requested(ctx context.Context, r Request) (p sessions.Pairing,
 // Waiting returns who asks to be let in, the oldest first.
 func (s *Service) Waiting(ctx context.Context) (list []sessions.Pairing, err error) {
 	err = s.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		list, err = tx.PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
+		list, err = tx.People().PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
 		return err
 	})
 	return list, err
@@ -91,7 +91,7 @@ func (s *Service) Answer(ctx context.Context, by By, r Request, role sessions.Ro
 			return nil
 		}
 		// The one who settles it first decides: only then is a role given.
-		err = tx.SettlePairing(ctx, p.Number, stateOf(role), by.actor())
+		err = tx.People().SettlePairing(ctx, p.Number, stateOf(role), by.actor())
 		if fault.Is(err, fault.Conflict) {
 			if p, err = find(ctx, tx.Tx, r); err == nil {
 				err = settled(ctx, tx.Tx, by, p)
@@ -150,7 +150,7 @@ func settled(ctx context.Context, tx *store.Tx, by By, p sessions.Pairing) error
 func outcomeOf(ctx context.Context, tx *store.Tx, p sessions.Pairing) (string, error) {
 	by := p.DecidedBy
 	if platform, id, ok := strings.Cut(by, "/"); ok {
-		who, _, err := tx.Identity(ctx, messages.Platform(platform), messages.UserID(id))
+		who, _, err := tx.People().Identity(ctx, messages.Platform(platform), messages.UserID(id))
 		if err != nil {
 			return "", err
 		}
@@ -161,7 +161,7 @@ func outcomeOf(ctx context.Context, tx *store.Tx, p sessions.Pairing) (string, e
 	if p.State == sessions.PairingDenied {
 		return "✖ Refused by " + by, nil
 	}
-	who, _, err := tx.Identity(ctx, p.Platform, p.UserID)
+	who, _, err := tx.People().Identity(ctx, p.Platform, p.UserID)
 	if who.Role == sessions.Reader {
 		return "✔ Allowed, read only, by " + by, err
 	}
@@ -182,7 +182,7 @@ func (s *Service) tell(ctx context.Context, tx *transaction, by By, number int64
 		if by.pressedIn(d.ConversationID) {
 			continue // the answer to the button edits it, see Cards
 		}
-		if err := tx.RewriteDelivery(ctx, d.ID, d.Text); err != nil {
+		if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
 			return err
 		}
 		tx.wake = append(tx.wake, d.ConversationID)
@@ -191,12 +191,12 @@ func (s *Service) tell(ctx context.Context, tx *transaction, by By, number int64
 		return nil
 	}
 	key := messages.ConversationKey{Platform: p.Platform, ID: p.Conversation}
-	conv, _, err := tx.GetOrCreateConversation(ctx, key, s.config.Assistant)
+	conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, s.config.Assistant)
 	if err != nil {
 		return err
 	}
 	tx.wake = append(tx.wake, conv.ID)
-	return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: conv.ID, Text: welcome(role), Final: true, State: messages.DeliverySending})
+	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: conv.ID, Text: welcome(role), Final: true, State: messages.DeliverySending})
 }
 
 // welcome is what somebody reads who was let in.
@@ -215,7 +215,7 @@ func decidedCards(ctx context.Context, tx *store.Tx, p sessions.Pairing) (cards 
 		return nil, err
 	}
 	for _, id := range p.Cards {
-		d, err := tx.Delivery(ctx, id)
+		d, err := tx.Deliveries().Delivery(ctx, id)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}

@@ -20,7 +20,7 @@ func asks(t *testing.T, db *store.Store, id messages.UserID, code string, at tim
 	t.Helper()
 	p := sessions.Pairing{Platform: "test", UserID: id, Name: "Eve `#1`\n", Conversation: "dm-" + string(id), Code: code, AskedAt: at}
 	err := db.InTx(t.Context(), func(tx *store.Tx) error {
-		ok, err := tx.AskPairing(t.Context(), &p)
+		ok, err := tx.People().AskPairing(t.Context(), &p)
 		if !ok {
 			t.Error("the request is not taken")
 		}
@@ -35,7 +35,7 @@ func asks(t *testing.T, db *store.Store, id messages.UserID, code string, at tim
 func roleOf(t *testing.T, db *store.Store, id messages.UserID) (i sessions.Identity) {
 	t.Helper()
 	err := db.InRead(t.Context(), func(tx *store.Tx) (err error) {
-		i, _, err = tx.Identity(t.Context(), "test", id)
+		i, _, err = tx.People().Identity(t.Context(), "test", id)
 		return err
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func TestRolesChange(t *testing.T) {
 	}
 	var told []messages.Delivery
 	err := db.InRead(t.Context(), func(tx *store.Tx) (err error) {
-		told, err = tx.AllOpenDeliveries(t.Context(), woken[0])
+		told, err = tx.Deliveries().AllOpenDeliveries(t.Context(), woken[0])
 		return err
 	})
 	if err != nil || len(told) != 1 || !strings.Contains(told[0].Text, "An owner has let you in with read-only access") {

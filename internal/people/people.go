@@ -145,7 +145,7 @@ type standing struct {
 }
 
 func (s *Service) standing(ctx context.Context, tx *transaction, a Account) (standing, error) {
-	access, err := tx.Access(ctx, a.Platform, a.ID)
+	access, err := tx.People().Access(ctx, a.Platform, a.ID)
 	return standing{access, s.role(access.Identity, a)}, err
 }
 
@@ -198,12 +198,12 @@ func (s *Service) Role(ctx context.Context, tx *store.Tx, a Account) (sessions.R
 // set gives an account a role, and writes it down. Where owners were asked about it,
 // that is decided by it.
 func (s *Service) set(ctx context.Context, tx *transaction, by By, action string, a Account, was standing, role sessions.Role, removed bool) error {
-	p, waits, err := tx.Pairing(ctx, a.Platform, a.ID)
+	p, waits, err := tx.People().Pairing(ctx, a.Platform, a.ID)
 	if err != nil {
 		return err
 	}
 	if waits = waits && p.Waits(time.Now()); waits {
-		err = tx.SettlePairing(ctx, p.Number, stateOf(role), by.actor())
+		err = tx.People().SettlePairing(ctx, p.Number, stateOf(role), by.actor())
 		if waits = err == nil; err != nil && !fault.Is(err, fault.Conflict) {
 			return err
 		}
@@ -216,7 +216,7 @@ func (s *Service) set(ctx context.Context, tx *transaction, by By, action string
 
 // give gives somebody a role, and writes it down.
 func give(ctx context.Context, tx *transaction, by By, action string, who sessions.Identity, was standing, removed bool) error {
-	if err := tx.SetRole(ctx, who, by.actor(), removed); err != nil {
+	if err := tx.People().SetRole(ctx, who, by.actor(), removed); err != nil {
 		return err
 	}
 	return audit(ctx, tx, by, action, Account{who.Platform, who.UserID}.String(), map[string]any{"was": was.role, "role": who.Role})
@@ -343,12 +343,12 @@ func (s *Service) RemoveOwner(ctx context.Context, by By, a Account) (said strin
 func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, err error) {
 	reason = oneLine(reason)
 	err = s.change(ctx, by, func(tx *transaction) error {
-		done, err := tx.Halt(ctx, by.actor(), reason)
+		done, err := tx.People().Halt(ctx, by.actor(), reason)
 		if err != nil {
 			return err
 		}
 		if !done {
-			state, err := tx.ServiceState(ctx)
+			state, err := tx.People().ServiceState(ctx)
 			said = fmt.Sprintf("The bot was already halted by %s at %s.", state.HaltedBy, day(state.HaltedAt))
 			return err
 		}
@@ -361,11 +361,11 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 // Resume ends a halt. What waited is answered, in its order.
 func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 	err = s.change(ctx, by, func(tx *transaction) error {
-		state, err := tx.ServiceState(ctx)
+		state, err := tx.People().ServiceState(ctx)
 		if err != nil {
 			return err
 		}
-		done, err := tx.Resume(ctx)
+		done, err := tx.People().Resume(ctx)
 		if err != nil {
 			return err
 		}

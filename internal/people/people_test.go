@@ -75,9 +75,9 @@ func TestFinding2WhoIsNoOwnerAnyMoreChangesNothing(t *testing.T) {
 		}
 		var rows int
 		err := db.InRead(t.Context(), func(tx *store.Tx) error {
-			head, err := tx.AuditHead(t.Context())
+			head, err := tx.AuditLog().Head(t.Context())
 			rows = int(head.Seq)
-			state, err2 := tx.ServiceState(t.Context())
+			state, err2 := tx.People().ServiceState(t.Context())
 			if state.Halted() {
 				t.Error("a former owner halted the bot")
 			}

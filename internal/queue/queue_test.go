@@ -211,7 +211,7 @@ func TestQueueAndStoreShareTheDatabase(t *testing.T) {
 		got := make(chan string, writers*perWriter)
 		b.run(t, map[queue.Kind]queue.Handler{queue.KindTurn: func(ctx context.Context, job queue.Job) error {
 			err := b.store.InTx(ctx, func(tx *store.Tx) error {
-				_, err := tx.AcquireNamed(ctx, job.Key, "worker", time.Hour)
+				_, err := tx.Leases().AcquireNamed(ctx, job.Key, "worker", time.Hour)
 				return err
 			})
 			got <- job.Key

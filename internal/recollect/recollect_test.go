@@ -28,11 +28,11 @@ const runID = "01900000-0000-7000-8000-0000000000%02x"
 type storage struct{ *store.Store }
 
 func (s storage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 func (s storage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 // desk is a Service with short ways to use it.
@@ -107,7 +107,7 @@ func TestRecallBeforeATurn(t *testing.T) {
 	if quotes, err := d.Recall(t.Context(), sessions.Conversation{}, bot, orchestrator.RecallLimits{}); len(quotes) != 0 || err != nil {
 		t.Errorf("a bot: %v, %v", quotes, err)
 	}
-	err := db.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetMemoryOn(t.Context(), "test/ann", false) })
+	err := db.InTx(t.Context(), func(tx *store.Tx) error { return tx.Memories().SetMemoryOn(t.Context(), "test/ann", false) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ import (
 
 // talk is a part that stores a message in a conversation of its own.
 func talk(ctx context.Context, tx *store.Tx, id string) error {
-	c, _, err := tx.GetOrCreateConversation(ctx, key(id), "demo")
+	c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(id), "demo")
 	if err != nil {
 		return err
 	}
 	e := sessions.Entry{ConversationID: c.ID, In: inbound(id, id)}
-	fresh, err := tx.InsertEntry(ctx, &e)
+	fresh, err := tx.Inbox().InsertEntry(ctx, &e)
 	if err == nil && !fresh {
 		err = errors.New("not fresh: " + id)
 	}

@@ -16,7 +16,7 @@ func TestRolesAreGivenTakenAndRemoved(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		ann := sessions.Identity{Platform: "test", UserID: "42", Name: "Ann", Role: sessions.Owner}
 		look := func(tx *store.Tx, ctx context.Context) sessions.Access {
-			a, err := tx.Access(ctx, "test", "42")
+			a, err := tx.People().Access(ctx, "test", "42")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -26,7 +26,7 @@ func TestRolesAreGivenTakenAndRemoved(t *testing.T) {
 			if a := look(tx, ctx); a.Known || a.Role != "" || a.AccessSeq != 0 || a.Halted() {
 				t.Errorf("at first: %+v", a)
 			}
-			if err := tx.SetRole(ctx, ann, sessions.GrantedByCLI, false); err != nil {
+			if err := tx.People().SetRole(ctx, ann, sessions.GrantedByCLI, false); err != nil {
 				return err
 			}
 			a := look(tx, ctx)
@@ -35,28 +35,28 @@ func TestRolesAreGivenTakenAndRemoved(t *testing.T) {
 			}
 			// A refusal that was begun before must not undo what happened since.
 			late := sessions.Identity{Platform: "test", UserID: "42", Name: "Anna", Role: sessions.Stranger, RefusedAt: time.UnixMilli(7).UTC()}
-			if err := tx.SaveIdentity(ctx, late); err != nil {
+			if err := tx.People().SaveIdentity(ctx, late); err != nil {
 				return err
 			}
 			if a := look(tx, ctx); a.Role != sessions.Owner || a.Name != "Anna" || a.RefusedAt.IsZero() || a.GrantedBy != "cli" {
 				t.Errorf("after a refusal was noted: %+v", a)
 			}
 			ann.Name = ""
-			if err := tx.SetRole(ctx, ann, "telegram/1", true); err != nil {
+			if err := tx.People().SetRole(ctx, ann, "telegram/1", true); err != nil {
 				return err
 			}
 			a = look(tx, ctx)
 			if a.Role != sessions.Stranger || a.RemovedAt.IsZero() || a.GrantedBy != "telegram/1" || a.AccessSeq != 2 || a.Name != "Anna" {
 				t.Errorf("after the removal: %+v", a)
 			}
-			list, err := tx.Roles(ctx)
+			list, err := tx.People().Roles(ctx)
 			if err != nil || len(list) != 1 || list[0].RemovedAt.IsZero() {
 				t.Errorf("roles: %+v, %v", list, err)
 			}
-			if has, err := tx.HasOwner(ctx, "test"); has || err != nil {
+			if has, err := tx.People().HasOwner(ctx, "test"); has || err != nil {
 				t.Errorf("somebody removed counts as owner: %v", err)
 			}
-			if err := tx.SetRole(ctx, sessions.Identity{Platform: "test", UserID: "42", Role: sessions.User}, "cli", false); err != nil {
+			if err := tx.People().SetRole(ctx, sessions.Identity{Platform: "test", UserID: "42", Role: sessions.User}, "cli", false); err != nil {
 				return err
 			}
 			if a := look(tx, ctx); a.Role != sessions.User || !a.RemovedAt.IsZero() {
@@ -65,7 +65,7 @@ func TestRolesAreGivenTakenAndRemoved(t *testing.T) {
 			return nil
 		})
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SetRole(ctx, sessions.Identity{Platform: "test", Role: sessions.User}, "cli", false)
+			return tx.People().SetRole(ctx, sessions.Identity{Platform: "test", Role: sessions.User}, "cli", false)
 		}), fault.Invalid)
 	})
 }
@@ -76,7 +76,7 @@ func TestAHaltIsTakenOnceAndKeepsEntriesFromRinging(t *testing.T) {
 		b.accept(t, "1", "e-1")
 		work := func() (ids []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				ids, err = tx.ConversationsWithWork(ctx, 10)
+				ids, err = tx.Conversations().ConversationsWithWork(ctx, 10)
 				return err
 			})
 			return ids
@@ -86,11 +86,11 @@ func TestAHaltIsTakenOnceAndKeepsEntriesFromRinging(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i, want := range []bool{true, false} {
-				if done, err := tx.Halt(ctx, "cli", "fire"); done != want || err != nil {
+				if done, err := tx.People().Halt(ctx, "cli", "fire"); done != want || err != nil {
 					t.Errorf("halt %d: %v %v", i+1, done, err)
 				}
 			}
-			s, err := tx.ServiceState(ctx)
+			s, err := tx.People().ServiceState(ctx)
 			if !s.Halted() || s.HaltedBy != "cli" || s.HaltReason != "fire" || s.AccessSeq != 1 {
 				t.Errorf("state: %+v", s)
 			}
@@ -101,7 +101,7 @@ func TestAHaltIsTakenOnceAndKeepsEntriesFromRinging(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i, want := range []bool{true, false} {
-				if done, err := tx.Resume(ctx); done != want || err != nil {
+				if done, err := tx.People().Resume(ctx); done != want || err != nil {
 					t.Errorf("resume %d: %v %v", i+1, done, err)
 				}
 			}

@@ -31,7 +31,7 @@ func (b bundle) agent(tb testing.TB, name string, change ...func(*profile.Profil
 		f(&p)
 	}
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		p, err = tx.CreateAgent(ctx, p)
+		p, err = tx.Profiles().Create(ctx, p)
 		return err
 	})
 	return p
@@ -51,17 +51,17 @@ func (b bundle) uses(tb testing.TB, chat string, p profile.Profile) (sessions.En
 	e := b.accept(tb, chat, chat+"-1")
 	var s sessions.Session
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		if err := tx.UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{AgentID: &p.ID}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{AgentID: &p.ID}); err != nil {
 			return err
 		}
-		s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: e.ConversationID, Assistant: "demo", AgentName: p.Title(), AgentID: p.ID})
+		s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: e.ConversationID, Assistant: "demo", AgentName: p.Title(), AgentID: p.ID})
 		if err != nil {
 			return err
 		}
-		if _, err := tx.AppendMessages(ctx, s.ID, e.ID, messages.NewText(messages.RoleUser, "hello")); err != nil {
+		if _, err := tx.Messages().AppendMessages(ctx, s.ID, e.ID, messages.NewText(messages.RoleUser, "hello")); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{SessionID: &s.ID})
+		return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{SessionID: &s.ID})
 	})
 	return e, s
 }
@@ -69,7 +69,7 @@ func (b bundle) uses(tb testing.TB, chat string, p profile.Profile) (sessions.En
 func (b bundle) conversationOf(tb testing.TB, id string) (c sessions.Conversation) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		c, err = tx.Conversation(ctx, id)
+		c, err = tx.Conversations().Conversation(ctx, id)
 		return err
 	})
 	return c
@@ -98,11 +98,11 @@ func TestProfilesAreKeptAsTheyAre(t *testing.T) {
 			t.Errorf("defaults (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			all, err := tx.ListAgents(ctx, "")
+			all, err := tx.Profiles().List(ctx, "")
 			if err != nil || len(all) != 2 || all[0].Name != "plain" || all[1].AvatarImage != nil || all[1].AvatarType != "image/png" {
 				t.Errorf("list %+v, %v", all, err)
 			}
-			team, err := tx.ListAgents(ctx, "team")
+			team, err := tx.Profiles().List(ctx, "team")
 			if err != nil || len(team) != 1 || team[0].Name != "reviewer" {
 				t.Errorf("the group's list %+v, %v", team, err)
 			}
@@ -121,7 +121,7 @@ func TestRowsOfTheSeedAreProfiles(t *testing.T) {
 		})
 		var p profile.Profile
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			p, err = tx.FindAgent(ctx, profile.Ref{Name: "seeded"})
+			p, err = tx.Profiles().Find(ctx, profile.Ref{Name: "seeded"})
 			return err
 		})
 		want := profile.New("seeded")
@@ -133,7 +133,7 @@ func TestRowsOfTheSeedAreProfiles(t *testing.T) {
 			return store.Exec(ctx, tx, `UPDATE agents SET lore = '{"no":"list"}'`)
 		})
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Agent(ctx, p.ID)
+			_, err := tx.Profiles().Agent(ctx, p.ID)
 			return err
 		})
 		if !fault.Is(err, fault.Internal) || !strings.Contains(fault.Public(err), "seeded cannot be read: its lore") {
@@ -148,12 +148,12 @@ func TestNamesAreUniqueInTheirGroup(t *testing.T) {
 		a := b.agent(t, "reviewer")
 		team := b.agent(t, "reviewer", inGroup("team"))
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.CreateAgent(ctx, profile.New("reviewer"))
+			_, err := tx.Profiles().Create(ctx, profile.New("reviewer"))
 			return err
 		}), fault.Conflict)
 		team.Group = profile.DefaultGroup
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.UpdateAgent(ctx, team)
+			_, err := tx.Profiles().Update(ctx, team)
 			return err
 		}), fault.Conflict)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -162,11 +162,11 @@ func TestNamesAreUniqueInTheirGroup(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if p, err := tx.FindAgent(ctx, r); err != nil || p.ID != want {
+				if p, err := tx.Profiles().Find(ctx, r); err != nil || p.ID != want {
 					t.Errorf("%s: %q, %v", text, p.ID, err)
 				}
 			}
-			_, err := tx.FindAgent(ctx, profile.Ref{Name: "reviwer"})
+			_, err := tx.Profiles().Find(ctx, profile.Ref{Name: "reviwer"})
 			if !fault.Is(err, fault.NotFound) || !strings.Contains(fault.Public(err), "Did you mean reviewer?") {
 				t.Errorf("a misspelled name: %v", err)
 			}
@@ -183,7 +183,7 @@ func TestOfTwoChangesAtOnceOneIsRefused(t *testing.T) {
 			mine := p
 			mine.Description = fmt.Sprint("by ", i)
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.UpdateAgent(ctx, mine)
+				_, err := tx.Profiles().Update(ctx, mine)
 				return err
 			})
 		})
@@ -194,14 +194,14 @@ func TestOfTwoChangesAtOnceOneIsRefused(t *testing.T) {
 			wantKind(t, err, fault.Conflict)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Agent(ctx, p.ID)
+			got, err := tx.Profiles().Agent(ctx, p.ID)
 			if err != nil || got.Version != 2 || !strings.HasPrefix(got.Description, "by ") {
 				t.Errorf("got %+v, %v", got, err)
 			}
 			got.ID = "00000000-0000-7000-8000-000000000000"
-			_, err = tx.UpdateAgent(ctx, got)
+			_, err = tx.Profiles().Update(ctx, got)
 			wantKind(t, err, fault.NotFound)
-			_, err = tx.Agent(ctx, "no id at all")
+			_, err = tx.Profiles().Agent(ctx, "no id at all")
 			wantKind(t, err, fault.NotFound)
 			return nil
 		})
@@ -222,7 +222,7 @@ func TestDeletingAGroupIsScopedAndCounted(t *testing.T) {
 			origin memory.Origin
 		}{{one.ID, memory.ByAssistant}, {two.ID, memory.ByAssistant}, {two.ID, memory.ByPerson}, {three.ID, memory.ByAssistant}} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.UpsertFact(ctx, memory.Fact{
+				_, err := tx.Memories().UpsertFact(ctx, memory.Fact{
 					Scope: memory.Scope{Person: "test/42"}, RunID: learned.run, Origin: learned.origin, Key: fmt.Sprint(i), Now: time.Now(),
 					Text: []string{"likes tea", "owns a dog called Rex", "prefers tabs over spaces", "works from Lisbon"}[i],
 				})
@@ -233,16 +233,16 @@ func TestDeletingAGroupIsScopedAndCounted(t *testing.T) {
 		b.schedule(t, three, other)
 		want := store.AgentsRemoved{Agents: 2, Conversations: 2, Schedules: 1, Memories: 2}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if got, err := tx.MeasureAgents(ctx, "team"); err != nil || got != want {
+			if got, err := tx.Profiles().MeasureAgents(ctx, "team"); err != nil || got != want {
 				t.Errorf("would delete %+v, %v", got, err)
 			}
-			if got, err := tx.MeasureAgent(ctx, other.ID); err != nil || got != (store.AgentsRemoved{Agents: 1, Conversations: 1, Schedules: 1, Memories: 1}) {
+			if got, err := tx.Profiles().MeasureAgent(ctx, other.ID); err != nil || got != (store.AgentsRemoved{Agents: 1, Conversations: 1, Schedules: 1, Memories: 1}) {
 				t.Errorf("would delete %+v of one, %v", got, err)
 			}
 			return nil
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.DeleteAgents(ctx, "team")
+			got, err := tx.Profiles().DeleteAgents(ctx, "team")
 			if got != want {
 				t.Errorf("deleted %+v", got)
 			}
@@ -255,22 +255,22 @@ func TestDeletingAGroupIsScopedAndCounted(t *testing.T) {
 			t.Errorf("a conversation of another group uses %q", c.AgentID)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			s, err := tx.Session(ctx, session.ID)
+			s, err := tx.Sessions().Session(ctx, session.ID)
 			if err != nil || s.AgentID != "" || s.AgentName != "team/first" {
 				t.Errorf("session %+v, %v", s, err)
 			}
-			if n, err := tx.CountMemories(ctx, "test/42", time.Now()); err != nil || n != 2 {
+			if n, err := tx.Memories().Count(ctx, "test/42", time.Now()); err != nil || n != 2 {
 				t.Errorf("%d memories are left, %v", n, err)
 			}
-			if all, err := tx.ListAgents(ctx, ""); err != nil || len(all) != 1 {
+			if all, err := tx.Profiles().List(ctx, ""); err != nil || len(all) != 1 {
 				t.Errorf("left are %+v, %v", all, err)
 			}
-			if got, err := tx.DeleteAgents(ctx, "team"); err != nil || got != (store.AgentsRemoved{}) {
+			if got, err := tx.Profiles().DeleteAgents(ctx, "team"); err != nil || got != (store.AgentsRemoved{}) {
 				t.Errorf("a second time: %+v, %v", got, err)
 			}
-			_, err = tx.DeleteAgent(ctx, first.ID)
+			_, err = tx.Profiles().Delete(ctx, first.ID)
 			wantKind(t, err, fault.NotFound)
-			got, err := tx.DeleteAgent(ctx, other.ID)
+			got, err := tx.Profiles().Delete(ctx, other.ID)
 			if got.Agents != 1 || got.Schedules != 1 {
 				t.Errorf("deleted %+v", got)
 			}
@@ -283,7 +283,7 @@ func (b bundle) schedule(tb testing.TB, e sessions.Entry, p profile.Profile) ses
 	tb.Helper()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := sessions.Schedule{AgentID: p.ID, ConversationID: e.ConversationID, CreatedBy: "test/42", Origin: e.In, CreatedAt: at, NextAt: at.Add(time.Hour)}
-	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return tx.SaveSchedule(ctx, &s) })
+	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().SaveSchedule(ctx, &s) })
 	return s
 }
 
@@ -295,7 +295,7 @@ func TestStandingTasks(t *testing.T) {
 		s := b.schedule(t, e, p)
 		due := func(at time.Time) (all []sessions.Schedule) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				all, err = tx.DueSchedules(ctx, at, 10)
+				all, err = tx.Tasks().DueSchedules(ctx, at, 10)
 				return err
 			})
 			return all
@@ -311,7 +311,7 @@ func TestStandingTasks(t *testing.T) {
 		var advanced atomic.Int64
 		errs := together(4, func(int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				ok, err := tx.AdvanceSchedule(ctx, ready[0], now, now.Add(time.Hour), e.ID)
+				ok, err := tx.Tasks().AdvanceSchedule(ctx, ready[0], now, now.Add(time.Hour), e.ID)
 				if ok {
 					advanced.Add(1)
 				}
@@ -322,12 +322,12 @@ func TestStandingTasks(t *testing.T) {
 			t.Errorf("%d replicas ran it, %v", advanced.Load(), errs)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, ok, err := tx.Schedule(ctx, e.ConversationID)
+			got, ok, err := tx.Tasks().Schedule(ctx, e.ConversationID)
 			if err != nil || !ok || got.Runs != 1 || !got.LastAt.Equal(now) || !got.NextAt.Equal(now.Add(time.Hour)) || got.EntryID != e.ID {
 				t.Errorf("after a run %+v, %v", got, ok)
 			}
 			p.Interval = 600
-			p, err = tx.UpdateAgent(ctx, p)
+			p, err = tx.Profiles().Update(ctx, p)
 			return err
 		})
 		if soon := due(now.Add(10 * time.Minute)); len(soon) != 1 {
@@ -335,7 +335,7 @@ func TestStandingTasks(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
 			p.Interval = 0
-			p, err = tx.UpdateAgent(ctx, p)
+			p, err = tx.Profiles().Update(ctx, p)
 			return err
 		})
 		if rests := due(now.Add(time.Hour)); len(rests) != 0 {
@@ -343,21 +343,23 @@ func TestStandingTasks(t *testing.T) {
 		}
 		again := b.schedule(t, e, p) // switched on again: one for a conversation
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			all, err := tx.Schedules(ctx, 10)
+			all, err := tx.Tasks().Schedules(ctx, 10)
 			if err != nil || len(all) != 1 || all[0].Runs != 0 || all[0].ID != again.ID {
 				t.Errorf("all standing tasks: %+v, %v", all, err)
 			}
 			for _, want := range []bool{true, false} {
-				if ok, err := tx.EndSchedule(ctx, e.ConversationID); err != nil || ok != want {
+				if ok, err := tx.Tasks().EndSchedule(ctx, e.ConversationID); err != nil || ok != want {
 					t.Errorf("ended %v, %v", ok, err)
 				}
 			}
 			return nil
 		})
 		b.schedule(t, e, p)
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, e.ConversationID) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if all, err := tx.Schedules(ctx, 10); err != nil || len(all) != 0 {
+			return tx.Conversations().DeleteConversation(ctx, e.ConversationID)
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if all, err := tx.Tasks().Schedules(ctx, 10); err != nil || len(all) != 0 {
 				t.Errorf("a deleted conversation has %+v, %v", all, err)
 			}
 			return nil
@@ -373,14 +375,14 @@ func TestViewsOfTheSeedShowProfiles(t *testing.T) {
 		e, s := b.uses(t, "here", p)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			call := messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.ToolCall{ID: "c1", Name: "bash", Arguments: `{"command":"ls"}`}}}
-			seqs, err := tx.AppendMessages(ctx, s.ID, e.ID, call)
+			seqs, err := tx.Messages().AppendMessages(ctx, s.ID, e.ID, call)
 			if err != nil {
 				return err
 			}
-			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0] - 1}}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0] - 1}}); err != nil {
 				return err
 			}
-			return tx.AddUsage(ctx, spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Actor: "test/42", Assistant: "demo",
+			return tx.Spending().AddUsage(ctx, spend.Record{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Actor: "test/42", Assistant: "demo",
 				Usage: assistant.Usage{InputTokens: 5}, At: time.Now()})
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -433,7 +435,7 @@ func TestDeleteAllAgentsOfTheSeed(t *testing.T) {
 		e, _ := b.uses(t, "one", first)
 		for i, origin := range []memory.Origin{memory.ByAssistant, memory.ByPerson} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.UpsertFact(ctx, memory.Fact{
+				_, err := tx.Memories().UpsertFact(ctx, memory.Fact{
 					Scope: memory.Scope{Person: "test/42"}, RunID: e.ID, Origin: origin, Key: fmt.Sprint(i), Now: time.Now(), Text: []string{"likes tea", "owns a dog"}[i],
 				})
 				return err
@@ -444,10 +446,10 @@ func TestDeleteAllAgentsOfTheSeed(t *testing.T) {
 			if err != nil || len(rows) != 1 || rows[0][0] != "2" || !strings.Contains(rows[0][1], "2 agents of the group default_group") {
 				t.Errorf("%q, %v", rows, err)
 			}
-			if n, err := tx.CountMemories(ctx, "test/42", time.Now()); err != nil || n != 1 {
+			if n, err := tx.Memories().Count(ctx, "test/42", time.Now()); err != nil || n != 1 {
 				t.Errorf("%d memories are left, %v", n, err)
 			}
-			all, err := tx.ListAgents(ctx, "")
+			all, err := tx.Profiles().List(ctx, "")
 			if err != nil || len(all) != 1 || all[0].Name != "other" {
 				t.Errorf("left are %+v, %v", all, err)
 			}

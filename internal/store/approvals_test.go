@@ -42,7 +42,7 @@ func (b bundle) tryQuestion(tb testing.TB, e sessions.Entry, change ...func(*app
 		for _, f := range change {
 			f(&a)
 		}
-		return tx.InsertApproval(ctx, &a)
+		return tx.Questions().InsertApproval(ctx, &a)
 	})
 	return a, err
 }
@@ -52,14 +52,14 @@ func (b bundle) decide(tb testing.TB, a approval.Approval, state approval.State)
 	tb.Helper()
 	return b.try(tb, func(ctx context.Context, tx *store.Tx) error {
 		a.State, a.DecidedBy, a.DecidedAt = state, "test/1", time.Now()
-		return tx.SettleApproval(ctx, a)
+		return tx.Questions().SettleApproval(ctx, a)
 	})
 }
 
 func (b bundle) approval(tb testing.TB, number int64) (a approval.Approval) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		a, err = tx.Approval(ctx, number)
+		a, err = tx.Questions().Approval(ctx, number)
 		return err
 	})
 	return a
@@ -95,7 +95,7 @@ func TestApprovalRoundTrip(t *testing.T) {
 				t.Errorf("%s: approval (-want +got):\n%s", when, diff)
 			}
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, ok, err := tx.CallApproval(ctx, e.ID, "call_1")
+				got, ok, err := tx.Questions().CallApproval(ctx, e.ID, "call_1")
 				if diff := cmp.Diff(want, got); diff != "" || !ok {
 					t.Errorf("%s: of the call %v (-want +got):\n%s", when, ok, diff)
 				}
@@ -107,18 +107,18 @@ func TestApprovalRoundTrip(t *testing.T) {
 		// nothing else.
 		shown := want
 		shown.DeliveryID, shown.DecidedBy, shown.Note, shown.Title = "d2", "test/666", "sneaked in", "other"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SettleApproval(ctx, shown) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Questions().SettleApproval(ctx, shown) })
 		want.DeliveryID = "d2"
 		check("shown")
 		want.State, want.DecidedBy, want.DecidedAt, want.Note = approval.Allowed, "test/1", time.Now().Truncate(time.Millisecond).UTC(), "go on é"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SettleApproval(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Questions().SettleApproval(ctx, want) })
 		check("allowed")
 		shown.DeliveryID, shown.State = "d3", approval.Waiting
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SettleApproval(ctx, shown) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Questions().SettleApproval(ctx, shown) })
 		want.DeliveryID = "d3"
 		check("shown again")
 		if err := b.InRead(t.Context(), func(tx *store.Tx) error { // nothing can be locked in it
-			_, err := tx.Approval(t.Context(), want.Number)
+			_, err := tx.Questions().Approval(t.Context(), want.Number)
 			return err
 		}); err != nil {
 			t.Errorf("in a snapshot: %v", err)
@@ -160,7 +160,10 @@ func TestApprovalsThatCannotBe(t *testing.T) {
 		a := b.question(t, e)
 		wantKind(t, b.decide(t, a, "odd"), fault.Invalid)
 		for _, number := range []int64{0, -1, 999} {
-			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Approval(ctx, number); return err }), fault.NotFound)
+			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Questions().Approval(ctx, number)
+				return err
+			}), fault.NotFound)
 			wantKind(t, b.decide(t, approval.Approval{Number: number}, approval.Waiting), fault.NotFound)
 			if err := b.decide(t, approval.Approval{Number: number}, approval.Allowed); err == nil {
 				t.Errorf("a-%d, which is not there, was allowed", number)
@@ -208,7 +211,7 @@ func TestOneOfManyApproves(t *testing.T) {
 		errs := together(50, func(i int) error {
 			who := fmt.Sprint("test/", i)
 			err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				now, err := tx.Approval(ctx, a.Number)
+				now, err := tx.Questions().Approval(ctx, a.Number)
 				if err != nil {
 					return err
 				}
@@ -217,7 +220,7 @@ func TestOneOfManyApproves(t *testing.T) {
 					return err
 				}
 				now.DecidedBy, now.DecidedAt = who, time.Now()
-				return tx.SettleApproval(ctx, now)
+				return tx.Questions().SettleApproval(ctx, now)
 			})
 			if err == nil {
 				settled.Add(1)
@@ -245,11 +248,14 @@ func TestApprovalsAreReadUnderTheLockOfTheConversation(t *testing.T) {
 	a, elsewhere := b.question(t, e), b.question(t, b.accept(t, "other", "2"))
 	var lease sessions.Lease
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		lease, _, _, err = tx.ClaimLease(ctx, e.ConversationID, "me", time.Minute)
+		lease, _, _, err = tx.Leases().ClaimLease(ctx, e.ConversationID, "me", time.Minute)
 		return err
 	})
-	read := func(ctx context.Context, tx *store.Tx) error { _, err := tx.Approval(ctx, a.Number); return err }
-	hold := func(ctx context.Context, tx *store.Tx) error { _, err := tx.HoldLease(ctx, lease); return err }
+	read := func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Questions().Approval(ctx, a.Number)
+		return err
+	}
+	hold := func(ctx context.Context, tx *store.Tx) error { _, err := tx.Leases().HoldLease(ctx, lease); return err }
 	impatient := func(fn func(ctx context.Context, tx *store.Tx) error) error {
 		return b.try(t, func(ctx context.Context, tx *store.Tx) error {
 			if err := store.Exec(ctx, tx, `SET LOCAL lock_timeout = '50ms'`); err != nil {
@@ -265,7 +271,7 @@ func TestApprovalsAreReadUnderTheLockOfTheConversation(t *testing.T) {
 			}
 			wantKind(t, impatient(order[1]), fault.Unavailable)
 			if err := impatient(func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Approval(ctx, elsewhere.Number)
+				_, err := tx.Questions().Approval(ctx, elsewhere.Number)
 				return err
 			}); err != nil {
 				t.Errorf("an approval of another conversation waited: %v", err)
@@ -322,7 +328,7 @@ func TestApprovalsOfATurn(t *testing.T) {
 		elsewhere := b.question(t, there, named("call_1", "bash", "1"))
 		waiting := func(conversation string, limit int) (numbers []int64) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.WaitingApprovals(ctx, conversation, limit)
+				list, err := tx.Questions().WaitingApprovals(ctx, conversation, limit)
 				for _, a := range list {
 					numbers = append(numbers, a.Number)
 				}
@@ -332,7 +338,7 @@ func TestApprovalsOfATurn(t *testing.T) {
 		}
 		ofEntry := func(id string) (numbers []int64) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.EntryApprovals(ctx, id)
+				list, err := tx.Questions().EntryApprovals(ctx, id)
 				for _, a := range list {
 					numbers = append(numbers, a.Number)
 				}
@@ -342,13 +348,13 @@ func TestApprovalsOfATurn(t *testing.T) {
 		}
 		counted := func(tool string, state approval.State) (n int64) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				n, err = tx.CountApprovals(ctx, here.ID, tool, state)
+				n, err = tx.Questions().CountApprovals(ctx, here.ID, tool, state)
 				return err
 			})
 			return n
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			newest, ok, err := tx.CallApproval(ctx, here.ID, "call_1")
+			newest, ok, err := tx.Questions().CallApproval(ctx, here.ID, "call_1")
 			if !ok || newest.Number != again.Number {
 				t.Errorf("the newest of the call is %s, want %s", newest.Name(), again.Name())
 			}
@@ -356,7 +362,7 @@ func TestApprovalsOfATurn(t *testing.T) {
 				return err
 			}
 			for _, id := range [][2]string{{here.ID, "call_2"}, {noSuchID, "call_1"}, {there.ID, "continue-1"}} {
-				if _, ok, err := tx.CallApproval(ctx, id[0], id[1]); ok || err != nil {
+				if _, ok, err := tx.Questions().CallApproval(ctx, id[0], id[1]); ok || err != nil {
 					t.Errorf("call %v: there is one, %v", id, err)
 				}
 			}
@@ -406,10 +412,10 @@ func buttonsOfApprovals(t *testing.T, b bundle) {
 			ExpiresAt: a.ExpiresAt,
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SaveButton(ctx, want); err != nil {
+			if err := tx.Buttons().SaveButton(ctx, want); err != nil {
 				return err
 			}
-			got, err := tx.Button(ctx, want.ID)
+			got, err := tx.Buttons().Button(ctx, want.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", d, diff)
 			}
@@ -441,8 +447,13 @@ func TestApprovalsWithWhatTheyBelongTo(t *testing.T) {
 		if diff := cmp.Diff(want, b.approval(t, a.Number)); diff != "" {
 			t.Errorf("without turn, session and codebase (-want +got):\n%s", diff)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, e.ConversationID) })
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Approval(ctx, a.Number); return err }), fault.NotFound)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Conversations().DeleteConversation(ctx, e.ConversationID)
+		})
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Questions().Approval(ctx, a.Number)
+			return err
+		}), fault.NotFound)
 		// No button and no "/approve a-1" can mean another question later.
 		if next := b.question(t, b.accept(t, "chat", "2")); next.Number <= a.Number {
 			t.Errorf("number %d after %d was deleted", next.Number, a.Number)
@@ -456,7 +467,7 @@ func TestAllowRules(t *testing.T) {
 		app, other := b.codebase(t, "app", ""), b.codebase(t, "other", "")
 		save := func(codebase, tool, rule, by string) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.SaveRule(ctx, approval.Rule{CodebaseID: codebase, Tool: tool, Rule: rule, CreatedBy: by})
+				return tx.Questions().SaveRule(ctx, approval.Rule{CodebaseID: codebase, Tool: tool, Rule: rule, CreatedBy: by})
 			})
 		}
 		for _, r := range [][3]string{
@@ -476,7 +487,7 @@ func TestAllowRules(t *testing.T) {
 		wantKind(t, save(noSuchID, "bash", "x", "test/42"), fault.NotFound)
 		list := func(codebase string) (rules []approval.Rule) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				rules, err = tx.Rules(ctx, codebase)
+				rules, err = tx.Questions().Rules(ctx, codebase)
 				return err
 			})
 			return rules
@@ -494,7 +505,7 @@ func TestAllowRules(t *testing.T) {
 		}
 		has := func(codebase, tool, rule string) (ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				ok, err = tx.HasRule(ctx, codebase, tool, rule)
+				ok, err = tx.Questions().HasRule(ctx, codebase, tool, rule)
 				return err
 			})
 			return ok
@@ -522,7 +533,7 @@ func TestAllowRules(t *testing.T) {
 			}
 		}
 		revoke := func(codebase string, id int64) error {
-			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteRule(ctx, codebase, id) })
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Questions().DeleteRule(ctx, codebase, id) })
 		}
 		wantKind(t, revoke(other.ID, rules[0].ID), fault.NotFound) // of another codebase
 		wantKind(t, revoke(app.ID, 999), fault.NotFound)
@@ -533,7 +544,7 @@ func TestAllowRules(t *testing.T) {
 		if has(app.ID, "bash", "go test ./...") || !has(app.ID, "fetch_url", "go test ./...") || len(list(app.ID)) != 2 {
 			t.Errorf("after one was revoked: %+v", list(app.ID))
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, app.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Registry().Delete(ctx, app.ID) })
 		if left := list(app.ID); len(left) != 0 || len(list(other.ID)) != 1 {
 			t.Errorf("rules of a deleted codebase: %+v", left)
 		}
@@ -550,10 +561,10 @@ func rulesThatWouldNotBeKept(t *testing.T, b bundle) {
 			t.Errorf("offers always for %q as %q", rule, a.Rule)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SaveRule(ctx, approval.Rule{CodebaseID: code.ID, Tool: "bash", Rule: "rm \uFFFD", CreatedBy: "test/42"}); err != nil {
+			if err := tx.Questions().SaveRule(ctx, approval.Rule{CodebaseID: code.ID, Tool: "bash", Rule: "rm \uFFFD", CreatedBy: "test/42"}); err != nil {
 				return err
 			}
-			ok, err := tx.HasRule(ctx, code.ID, "bash", rule)
+			ok, err := tx.Questions().HasRule(ctx, code.ID, "bash", rule)
 			if ok {
 				t.Errorf("%q is allowed by a rule for something else", rule)
 			}

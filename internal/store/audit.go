@@ -29,7 +29,7 @@ func (t *Tx) seal(ctx context.Context) error {
 	if len(t.audits) == 0 {
 		return nil
 	}
-	head, err := t.lockHead(ctx)
+	head, err := t.AuditLog().lockHead(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (t *Tx) seal(ctx context.Context) error {
 		}
 		r.Seq = head.Seq + 1
 		r.Hash = audit.Sum(head.Hash, r)
-		n, err := t.insertAudit(ctx, r)
+		n, err := t.AuditLog().insert(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -53,22 +53,22 @@ func (t *Tx) seal(ctx context.Context) error {
 	if head == begin {
 		return nil
 	}
-	return t.moveHead(ctx, head)
+	return t.AuditLog().moveHead(ctx, head)
 }
 
-func (t *Tx) lockHead(ctx context.Context) (head audit.Head, err error) {
-	ok, err := t.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1 {lock}`)
+func (t AuditLog) lockHead(ctx context.Context) (head audit.Head, err error) {
+	ok, err := t.tx.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1 {lock}`)
 	head, err = found(head, ok, err, "end of the audit log")
 	return head, wrap(err, "append to audit log")
 }
 
-func (t *Tx) moveHead(ctx context.Context, head audit.Head) error {
-	_, err := t.exec(ctx, `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
+func (t AuditLog) moveHead(ctx context.Context, head audit.Head) error {
+	_, err := t.tx.exec(ctx, `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
 	return wrap(err, "append to audit log")
 }
 
-func (t *Tx) insertAudit(ctx context.Context, r audit.Row) (int64, error) {
-	n, err := t.exec(ctx, `
+func (t AuditLog) insert(ctx context.Context, r audit.Row) (int64, error) {
+	n, err := t.tx.exec(ctx, `
 		INSERT INTO audit_log (at_ms, actor, action, conversation_id, target, detail, seq, hash, effect)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (effect) DO NOTHING`,
 		r.At.UnixMilli(), r.Actor, r.Action, r.ConversationID, r.Target, r.Detail, r.Seq, r.Hash, orNull(r.Effect))
@@ -81,9 +81,9 @@ func scanAudit(r *audit.Row) []any {
 	return []any{&r.ID, &r.Seq, msTime{&r.At}, &r.Actor, &r.Action, &r.ConversationID, &r.Target, &r.Detail, &r.Effect, &r.Hash}
 }
 
-// AuditHead returns the end of the audit log.
-func (t *Tx) AuditHead(ctx context.Context) (head audit.Head, err error) {
-	ok, err := t.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1`)
+// Head returns the end of the audit log.
+func (t AuditLog) Head(ctx context.Context) (head audit.Head, err error) {
+	ok, err := t.tx.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1`)
 	return found(head, ok, err, "end of the audit log")
 }
 
@@ -96,9 +96,9 @@ type AuditFilter struct {
 	Limit          int
 }
 
-// AuditRows returns the newest rows that f chooses, the oldest of them first.
-func (t *Tx) AuditRows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
-	err = t.each(ctx, func(scan func(...any) error) error {
+// Rows returns the newest rows that f chooses, the oldest of them first.
+func (t AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var r audit.Row
 		err := scan(scanAudit(&r)...)
 		list = append(list, r)
@@ -115,11 +115,11 @@ func (t *Tx) AuditRows(ctx context.Context, f AuditFilter) (list []audit.Row, er
 // auditPage is how many rows are read at once to verify them.
 const auditPage = 1000
 
-// eachAudit visits the rows of the chain behind a sequence number, in order.
-func (t *Tx) eachAudit(ctx context.Context, after int64, visit func(r audit.Row) error) error {
+// each visits the rows of the chain behind a sequence number, in order.
+func (t AuditLog) each(ctx context.Context, after int64, visit func(r audit.Row) error) error {
 	for {
 		var page []audit.Row
-		err := t.each(ctx, func(scan func(...any) error) error {
+		err := t.tx.each(ctx, func(scan func(...any) error) error {
 			var r audit.Row
 			err := scan(scanAudit(&r)...)
 			page = append(page, r)
@@ -142,9 +142,9 @@ func (t *Tx) eachAudit(ctx context.Context, after int64, visit func(r audit.Row)
 
 // older sums up the rows without a place in the chain from one number to another;
 // with zero for the last one all from there on.
-func (t *Tx) older(ctx context.Context, from, to int64) (audit.Older, error) {
+func (t AuditLog) older(ctx context.Context, from, to int64) (audit.Older, error) {
 	d := audit.NewDigest()
-	err := t.each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r audit.Row
 		err := scan(scanAudit(&r)...)
 		d.Add(r)
@@ -162,17 +162,17 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 		if err != nil || !there {
 			return wrap(err, "look for rows from before the chain")
 		}
-		covered, err := t.covered(ctx)
-		if err != nil || t.noStrays(ctx, covered) == nil {
+		covered, err := t.AuditLog().covered(ctx)
+		if err != nil || t.AuditLog().noStrays(ctx, covered) == nil {
 			return err
 		}
-		if _, err := t.lockHead(ctx); err != nil { // of several replicas one does it
+		if _, err := t.AuditLog().lockHead(ctx); err != nil { // of several replicas one does it
 			return err
 		}
-		if covered, err = t.covered(ctx); err != nil {
+		if covered, err = t.AuditLog().covered(ctx); err != nil {
 			return err
 		}
-		o, err := t.older(ctx, covered+1, 0)
+		o, err := t.AuditLog().older(ctx, covered+1, 0)
 		if err != nil || o.Rows == 0 {
 			return err
 		}
@@ -186,8 +186,8 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 
 // covered returns up to which number the chain vouches for rows that have no place
 // in it.
-func (t *Tx) covered(ctx context.Context) (to int64, err error) {
-	err = t.each(ctx, func(scan func(...any) error) error {
+func (t AuditLog) covered(ctx context.Context) (to int64, err error) {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var detail string
 		if err := scan(&detail); err != nil {
 			return err
@@ -220,7 +220,7 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 			have[a.Head.Seq] = ""
 		}
 		covered := int64(0)
-		err := t.eachAudit(ctx, 0, func(r audit.Row) error {
+		err := t.AuditLog().each(ctx, 0, func(r audit.Row) error {
 			if err := v.Next(r); err != nil {
 				return err
 			}
@@ -231,7 +231,7 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 			case ActionRestore:
 				report.Restores = append(report.Restores, r)
 			case audit.Begin:
-				to, err := t.checkOlder(ctx, r)
+				to, err := t.AuditLog().checkOlder(ctx, r)
 				report.Older, covered = report.Older+to.Rows, max(covered, to.To)
 				return err
 			}
@@ -240,14 +240,14 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 		if err != nil {
 			return err
 		}
-		head, err := t.AuditHead(ctx)
+		head, err := t.AuditLog().Head(ctx)
 		if err != nil {
 			return err
 		}
 		if err := v.End(head); err != nil {
 			return err
 		}
-		if err := t.noStrays(ctx, covered); err != nil {
+		if err := t.AuditLog().noStrays(ctx, covered); err != nil {
 			return err
 		}
 		report.Head = head
@@ -258,7 +258,7 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 }
 
 // checkOlder checks what a row says of rows from before the chain.
-func (t *Tx) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
+func (t AuditLog) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
 	if err := json.Unmarshal([]byte(r.Detail), &says); err != nil {
 		return says, &audit.Break{Seq: r.Seq, Reason: "what it says of earlier rows cannot be read"}
 	}
@@ -271,9 +271,9 @@ func (t *Tx) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err
 
 // noStrays looks for rows that have no place in the chain and that nothing vouches
 // for.
-func (t *Tx) noStrays(ctx context.Context, covered int64) error {
+func (t AuditLog) noStrays(ctx context.Context, covered int64) error {
 	var id int64
-	ok, err := t.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
+	ok, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
 	if err != nil || !ok {
 		return wrap(err, "look for rows outside of the chain")
 	}
@@ -338,20 +338,20 @@ func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err err
 	}
 	err = s.InTx(ctx, func(t *Tx) error {
 		kept = 0
-		head, err := t.lockHead(ctx)
+		head, err := t.AuditLog().lockHead(ctx)
 		if err != nil {
 			return err
 		}
 		return from.InRead(ctx, func(other *Tx) error {
 			end := head
-			err := other.eachAudit(ctx, max(head.Seq-1, 0), func(r audit.Row) error {
+			err := other.AuditLog().each(ctx, max(head.Seq-1, 0), func(r audit.Row) error {
 				switch {
 				case r.Seq <= head.Seq && r.Hash != head.Hash:
 					return fault.New(fault.Conflict, "The audit log of the database that is replaced does not continue the one of the backup: it is another database, or one of them was changed.")
 				case r.Seq <= head.Seq:
 					return nil
 				}
-				if _, err := t.insertAudit(ctx, r); err != nil {
+				if _, err := t.AuditLog().insert(ctx, r); err != nil {
 					return err
 				}
 				end = audit.Head{Seq: r.Seq, Hash: r.Hash}
@@ -361,7 +361,7 @@ func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err err
 			if err != nil || kept == 0 {
 				return err
 			}
-			return t.moveHead(ctx, end)
+			return t.AuditLog().moveHead(ctx, end)
 		})
 	})
 	return kept, err

@@ -87,7 +87,7 @@ func TestFinding7TheAuditIsAChain(t *testing.T) {
 			t.Errorf("after %d callers: head %v, %v; want %d rows", callers, report.Head, err, want)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			rows, err := tx.AuditRows(ctx, store.AuditFilter{Action: "branch", Limit: 10})
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "branch", Limit: 10})
 			if len(rows) != 1 || rows[0].Effect != "push:same" || rows[0].Target != "x\uFFFDy" {
 				t.Errorf("the push that everybody wrote down: %+v", rows)
 			}
@@ -248,22 +248,22 @@ func TestAToolCallBeginsOnce(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		s := b.session(t, b.conversation(t, "1").ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, _, err := tx.BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.NotFound) {
+			if _, _, err := tx.Calls().BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.NotFound) {
 				t.Errorf("a call that is not there: %v", err)
 			}
-			if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "call-1", Name: "bash", Request: `{"command":"ls"}`}); err != nil {
+			if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "call-1", Name: "bash", Request: `{"command":"ls"}`}); err != nil {
 				return err
 			}
 			for i, want := range []bool{true, false} {
-				c, begun, err := tx.BeginToolCall(ctx, s.ID, "call-1")
+				c, begun, err := tx.Calls().BeginToolCall(ctx, s.ID, "call-1")
 				if err != nil || begun != want || want && (c.Name != "bash" || c.Request != `{"command":"ls"}`) {
 					t.Errorf("begin %d: %+v %v %v", i+1, c, begun, err)
 				}
 			}
-			if err := tx.UpdateToolCall(ctx, s.ID, "call-1", sessions.ToolCompleted, `"ok"`, ""); err != nil {
+			if err := tx.Calls().UpdateToolCall(ctx, s.ID, "call-1", sessions.ToolCompleted, `"ok"`, ""); err != nil {
 				return err
 			}
-			if _, _, err := tx.BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.Conflict) {
+			if _, _, err := tx.Calls().BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.Conflict) {
 				t.Errorf("a call that has ended: %v", err)
 			}
 			return nil

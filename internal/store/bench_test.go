@@ -86,11 +86,11 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		answer  messages.Delivery
 	)
 	err := s.InTx(ctx, func(tx *store.Tx) error {
-		c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
+		c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(chat), "demo")
 		if err != nil {
 			return err
 		}
-		open, err := tx.OpenWork(ctx, c.ID)
+		open, err := tx.Conversations().OpenWork(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -98,27 +98,27 @@ func oneTurn(ctx context.Context, s *store.Store, chat, event string) error {
 		if session = open.Session; open.Active {
 			e.SessionID = session.ID
 		}
-		_, got, err := tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "bench", TTL: time.Minute, Deliveries: 1, Begins: open.Active})
+		_, got, err := tx.Inbox().AdmitEntry(ctx, &e, sessions.Admission{Owner: "bench", TTL: time.Minute, Deliveries: 1, Begins: open.Active})
 		if err != nil {
 			return err
 		}
 		lease, answer.Seq = got.Lease, got.DeliverySeq
 		if !open.Active {
-			if session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
+			if session, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
 				return err
 			}
 		}
-		if run, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID, Model: "m"}, messages.NewText(messages.RoleUser, e.In.Text)); err != nil {
+		if run, err = tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID, Model: "m"}, messages.NewText(messages.RoleUser, e.In.Text)); err != nil {
 			return err
 		}
 		if !open.Active {
 			first := sessions.Checkpoint{SessionID: session.ID, Seq: run.Seqs[0]}
-			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &first}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &first}); err != nil {
 				return err
 			}
 		}
 		answer = messages.Delivery{Seq: answer.Seq, ConversationID: c.ID, EventID: e.ID, Placeholder: "...", State: messages.DeliverySending}
-		return tx.AddNumbered(ctx, &answer)
+		return tx.Deliveries().AddNumbered(ctx, &answer)
 	})
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (b bundle) postInChat(t *testing.T, chat, delivery, text string) messages.M
 func (b bundle) posted(t *testing.T, chat string, limit int) (list []messages.Posted) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = tx.Posted(ctx, chat, limit)
+		list, err = tx.Board().Posted(ctx, chat, limit)
 		return err
 	})
 	return list
@@ -59,7 +59,7 @@ func texts(list []messages.Posted) string {
 func (b bundle) chats(t *testing.T, account string) (ids []string) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		list, err := tx.Chats(ctx, account, 100)
+		list, err := tx.Board().Chats(ctx, account, 100)
 		for _, c := range list {
 			ids = append(ids, c.ID)
 		}
@@ -210,7 +210,7 @@ func TestTheLastMessagesOfAChat(t *testing.T) {
 		b.postInChat(t, "c1", "d1", "later")
 		var list2 []messages.Chat
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			list2, err = tx.Chats(ctx, ann, 100)
+			list2, err = tx.Board().Chats(ctx, ann, 100)
 			return err
 		})
 		i := slices.IndexFunc(list2, func(c messages.Chat) bool { return c.ID == "c1" })
@@ -245,7 +245,7 @@ func (b bundle) talked(t *testing.T, chat string) (conv sessions.Conversation, l
 	t.Helper()
 	key := messages.ConversationKey{Platform: "web", ID: chat}
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		conv, _, err = tx.GetOrCreateConversation(ctx, key, "demo")
+		conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, key, "demo")
 		return err
 	})
 	for i := range 2 {
@@ -257,17 +257,19 @@ func (b bundle) talked(t *testing.T, chat string) (conv sessions.Conversation, l
 			Event: messages.EventID(id), Message: messages.MessageID(id), Kind: messages.KindMessage, Conversation: key, Sender: messages.Sender{ID: "ann", Platform: "test"}, Text: id, Raw: []byte("{}")}}
 		d := messages.Delivery{ConversationID: conv.ID, Text: "answer", Final: true, State: messages.DeliverySent}
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if _, err = tx.InsertEntry(ctx, &e); err != nil {
+			if _, err = tx.Inbox().InsertEntry(ctx, &e); err != nil {
 				return err
 			}
 			d.EventID = e.ID
-			if err = tx.AddDelivery(ctx, &d); err != nil {
+			if err = tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 				return err
 			}
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &s.ID})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &s.ID})
 		})
 		b.say(t, s.ID, e.ID, textOf(messages.RoleUser, id), textOf(messages.RoleAssistant, "answer"))
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeactivateSession(ctx, s.ID, "done") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Sessions().DeactivateSession(ctx, s.ID, "done")
+		})
 		b.postInChat(t, chat, string(d.ID), fmt.Sprint("answer-", i))
 	}
 	if err := b.Took(t.Context(), messages.MessageID(chat+"-said-0"), messages.MessageID(chat+"-said-1")); err != nil {
@@ -285,7 +287,7 @@ func TestADeletedConversationLeavesNothingInTheBrowser(t *testing.T) {
 		var told []live.Topic
 		b.OnChange(func(topics ...live.Topic) { told = append(told, topics...) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.RemoveConversation(ctx, conv.ID)
+			_, err := tx.Care().RemoveConversation(ctx, conv.ID)
 			return err
 		})
 		b.OnChange(nil)
@@ -315,18 +317,18 @@ func TestAPersonDeletesTheirChat(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		remove := func(account, chat string) error {
 			return b.InTx(t.Context(), func(tx *store.Tx) error {
-				_, err := tx.RemoveChat(t.Context(), account, chat)
+				_, err := tx.Board().RemoveChat(t.Context(), account, chat)
 				return err
 			})
 		}
 		old, _ := b.talked(t, "c1")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &messages.ConversationKey{Platform: "web", ID: "c1~demo~0123"}})
+			return tx.Conversations().UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &messages.ConversationKey{Platform: "web", ID: "c1~demo~0123"}})
 		})
 		b.sayInChat(t, "c1", "after", "after the handoff")
 		wantKind(t, remove(ann, "c1"), fault.Conflict) // it would be answered afterwards
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "web", ID: "c1"}, "other")
+			_, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "web", ID: "c1"}, "other")
 			return err
 		})
 		if err := b.Took(t.Context(), "after"); err != nil {
@@ -348,7 +350,7 @@ func TestAPersonDeletesTheirChat(t *testing.T) {
 			t.Errorf("left are %v, %d conversations, %d messages", got, b.counted(t, "remote_agent_conversations"), b.counted(t, "web_messages"))
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Conversation(ctx, elsewhere.ID)
+			_, err := tx.Conversations().Conversation(ctx, elsewhere.ID)
 			return err
 		})
 		b.sayInChat(t, "c3", "alone", "never taken by anybody, as before a restore")
@@ -367,12 +369,12 @@ func TestAChatAtWorkStays(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		conv, _ := b.talked(t, "c1")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
+			_, err := tx.Inbox().InsertEntry(ctx, &sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
 				Event: "running", Kind: messages.KindMessage, Conversation: messages.ConversationKey{Platform: "web", ID: "c1"}, Sender: messages.Sender{ID: "ann", Platform: "test"}, Text: "go"}})
 			return err
 		})
 		err := b.InTx(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.RemoveChat(t.Context(), ann, "c1")
+			_, err := tx.Board().RemoveChat(t.Context(), ann, "c1")
 			return err
 		})
 		wantKind(t, err, fault.Conflict)
@@ -388,7 +390,9 @@ func TestOnlyConversationsOfTheBrowserTakeAChatWithThem(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		b.talked(t, "c1")
 		other := b.conversation(t, "c1")
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, other.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Conversations().DeleteConversation(ctx, other.ID)
+		})
 		if got := texts(b.posted(t, "c1", 10)); got != "c1-said-0 answer-0 c1-said-1 answer-1" {
 			t.Errorf("there stands %s", got)
 		}
@@ -401,7 +405,7 @@ func TestARemovedSessionTakesItsPartOfTheChat(t *testing.T) {
 		_, list := b.talked(t, "c1")
 		for i, want := range []string{"c1-said-1 answer-1", ""} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.RemoveSession(ctx, list[i].ID)
+				_, err := tx.Care().RemoveSession(ctx, list[i].ID)
 				return err
 			})
 			if got := texts(b.posted(t, "c1", 10)); got != want {
@@ -426,16 +430,16 @@ func (b bundle) presses(t *testing.T, chat string) {
 	list := b.posted(t, chat, 1)
 	key := messages.ConversationKey{Platform: "web", ID: chat}
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		conv, _, err := tx.GetOrCreateConversation(ctx, key, "demo")
+		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, "demo")
 		if err != nil {
 			return err
 		}
 		e := sessions.Entry{ConversationID: conv.ID, In: messages.Inbound{
 			Event: "press", Message: list[0].ID, Kind: messages.KindAction, Conversation: key, Sender: messages.Sender{ID: "ann", Platform: "test"}, Raw: []byte("{}")}}
-		if _, err := tx.InsertEntry(ctx, &e); err != nil {
+		if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
+		return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone)})
 	})
 }
 
@@ -481,7 +485,7 @@ func TestFilesInTheBrowserGoWithTheirTime(t *testing.T) {
 		b.sayInChat(t, "c1", "m1", "one", file("f1", "content"), file("f2", ""))
 		empty := func(before time.Time, want map[string]bool) {
 			t.Helper()
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.EmptyPosted(ctx, before) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Board().EmptyPosted(ctx, before) })
 			for _, f := range b.posted(t, "c1", 9)[0].Files {
 				_, err := b.OpenPosted(t.Context(), "c1", f.ID)
 				if f.Gone != want[f.ID] || fault.Is(err, fault.NotFound) != want[f.ID] {

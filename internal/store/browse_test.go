@@ -23,18 +23,18 @@ func (b bundle) talk(t *testing.T, conversationID, agent string, msgs int) sessi
 	t.Helper()
 	var s sessions.Session
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: conversationID, Assistant: "demo", AgentName: agent})
+		s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conversationID, Assistant: "demo", AgentName: agent})
 		if err != nil {
 			return err
 		}
 		for i := range msgs {
 			m := messages.NewText(messages.RoleUser, fmt.Sprintf("%s %d", agent, i+1))
 			m.Blocks = append(m.Blocks, messages.Attachment{Name: "a.txt", Text: "content"})
-			if _, err := tx.AppendMessages(ctx, s.ID, "run", m); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, s.ID, "run", m); err != nil {
 				return err
 			}
 		}
-		return tx.DeactivateSession(ctx, s.ID, "")
+		return tx.Sessions().DeactivateSession(ctx, s.ID, "")
 	})
 	return s
 }
@@ -53,13 +53,13 @@ func TestPagesGoOnBehindWhatIsGone(t *testing.T) {
 		q := store.BrowseSessionsQuery{Limit: 1}
 		for range made {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.BrowseSessions(ctx, q)
+				list, err := tx.Pages().BrowseSessions(ctx, q)
 				if err != nil || len(list) != 1 {
 					return fmt.Errorf("%d sessions: %w", len(list), err)
 				}
 				q.After = list[0].Place
 				seen = append(seen, list[0].ID)
-				_, err = tx.RemoveSession(ctx, list[0].ID)
+				_, err = tx.Care().RemoveSession(ctx, list[0].ID)
 				return err
 			})
 		}
@@ -98,7 +98,7 @@ func TestSessionsAreBrowsedByFilter(t *testing.T) {
 		} {
 			tt.q.Limit = 10
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.BrowseSessions(ctx, tt.q)
+				list, err := tx.Pages().BrowseSessions(ctx, tt.q)
 				var got []string
 				for _, s := range list {
 					got = append(got, s.ID)
@@ -110,7 +110,7 @@ func TestSessionsAreBrowsedByFilter(t *testing.T) {
 			})
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			msgs, calls, err := tx.CountSession(ctx, old.ID)
+			msgs, calls, err := tx.Pages().CountSession(ctx, old.ID)
 			if msgs != 1 || calls != 0 {
 				t.Errorf("counted %d messages and %d calls", msgs, calls)
 			}
@@ -128,7 +128,7 @@ func TestDamagedPlacesAreRefused(t *testing.T) {
 			{Started: "0000-01-01T00:00:00Z", ID: id}, {Started: "infinity", ID: id},
 		} {
 			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.BrowseSessions(ctx, store.BrowseSessionsQuery{After: place, Limit: 1})
+				_, err := tx.Pages().BrowseSessions(ctx, store.BrowseSessionsQuery{After: place, Limit: 1})
 				return err
 			}), fault.Invalid)
 		}
@@ -142,21 +142,21 @@ func TestAPageOfLongToolCallsEndsEarly(t *testing.T) {
 		big := strings.Repeat("x", 3<<20)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 4 {
-				if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: fmt.Sprint(i), Name: "bash", Request: big}); err != nil {
+				if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: fmt.Sprint(i), Name: "bash", Request: big}); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			calls, more, err := tx.BrowseToolCalls(ctx, s.ID, "", 0, 200)
+			calls, more, err := tx.Pages().BrowseToolCalls(ctx, s.ID, "", 0, 200)
 			if len(calls) != 2 || !more {
 				t.Errorf("%d calls, more %v", len(calls), more)
 			}
 			if err != nil {
 				return err
 			}
-			calls, more, err = tx.BrowseToolCalls(ctx, s.ID, sessions.ToolPending, calls[1].ID, 200)
+			calls, more, err = tx.Pages().BrowseToolCalls(ctx, s.ID, sessions.ToolPending, calls[1].ID, 200)
 			if len(calls) != 2 || more {
 				t.Errorf("then %d calls, more %v", len(calls), more)
 			}
@@ -176,7 +176,7 @@ func TestConversationsAreBrowsedNewestFirst(t *testing.T) {
 		var got []string
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for after := ""; ; {
-				list, err := tx.BrowseConversations(ctx, "test", after, 2)
+				list, err := tx.Pages().BrowseConversations(ctx, "test", after, 2)
 				if err != nil || len(list) == 0 {
 					return err
 				}
@@ -190,7 +190,7 @@ func TestConversationsAreBrowsedNewestFirst(t *testing.T) {
 			t.Errorf("conversations (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.BrowseConversations(ctx, "none", "", 2)
+			list, err := tx.Pages().BrowseConversations(ctx, "none", "", 2)
 			if len(list) != 0 {
 				t.Errorf("of a platform that is not there: %+v", list)
 			}
@@ -208,12 +208,12 @@ func TestRemovingASessionWaitsForAMessageThatComesIn(t *testing.T) {
 		s := b.session(t, c.ID)
 		removed := make(chan error, 1)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, _, err := tx.GetOrCreateConversation(ctx, c.Key, "demo"); err != nil {
+			if _, _, err := tx.Conversations().GetOrCreateConversation(ctx, c.Key, "demo"); err != nil {
 				return err
 			}
 			go func() {
 				removed <- b.InTx(ctx, func(tx *store.Tx) error {
-					_, err := tx.RemoveSession(ctx, s.ID)
+					_, err := tx.Care().RemoveSession(ctx, s.ID)
 					return err
 				})
 			}()
@@ -221,12 +221,12 @@ func TestRemovingASessionWaitsForAMessageThatComesIn(t *testing.T) {
 				return err
 			}
 			e := sessions.Entry{ConversationID: c.ID, In: inbound("42", "1")}
-			_, err := tx.InsertEntry(ctx, &e)
+			_, err := tx.Inbox().InsertEntry(ctx, &e)
 			return err
 		})
 		wantKind(t, <-removed, fault.Conflict)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Session(ctx, s.ID)
+			_, err := tx.Sessions().Session(ctx, s.ID)
 			return err
 		})
 	})

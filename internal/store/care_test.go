@@ -24,17 +24,17 @@ func (b bundle) answered(t *testing.T, chat string) (sessions.Session, sessions.
 	s := b.session(t, e.ConversationID)
 	b.say(t, s.ID, e.ID, textOf(messages.RoleUser, "question"), textOf(messages.RoleAssistant, "answer"))
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "1", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}); err != nil {
+		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "1", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}); err != nil {
 			return err
 		}
-		if err := tx.UpdateToolCall(ctx, s.ID, "1", sessions.ToolCompleted, `"done"`, ""); err != nil {
+		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "1", sessions.ToolCompleted, `"done"`, ""); err != nil {
 			return err
 		}
 		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "answer", Final: true, State: messages.DeliverySent}
-		if err := tx.AddDelivery(ctx, &d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &s.ID})
+		return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &s.ID})
 	})
 	return s, e
 }
@@ -47,40 +47,40 @@ func TestRemoveSessionTakesItsTextsEverywhere(t *testing.T) {
 		want := store.Removed{Sessions: 1, Messages: 2, ToolCalls: 1, Deliveries: 1, Inbox: 1}
 		var measured, removed store.Removed
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if measured, err = tx.MeasureSession(ctx, s.ID); err != nil {
+			if measured, err = tx.Care().MeasureSession(ctx, s.ID); err != nil {
 				return err
 			}
-			if _, err := tx.Session(ctx, s.ID); err != nil {
+			if _, err := tx.Sessions().Session(ctx, s.ID); err != nil {
 				t.Error("measuring removed it")
 			}
-			removed, err = tx.RemoveSession(ctx, s.ID)
+			removed, err = tx.Care().RemoveSession(ctx, s.ID)
 			return err
 		})
 		if diff := cmp.Diff([]store.Removed{want, want}, []store.Removed{measured, removed}); diff != "" {
 			t.Errorf("counts (-want +measured, removed):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			entry, err := tx.Entry(ctx, e.ID)
+			entry, err := tx.Inbox().Entry(ctx, e.ID)
 			if err != nil || entry.In.Text != "" || entry.In.Raw != nil || entry.State != sessions.EntryDone {
 				t.Errorf("entry = %+v, %v; want it settled and empty", entry, err)
 			}
-			if seen, err := tx.HasEntry(ctx, e.In); err != nil || !seen {
+			if seen, err := tx.Inbox().HasEntry(ctx, e.In); err != nil || !seen {
 				t.Errorf("HasEntry = %v, %v: a redelivery has to stay a duplicate", seen, err)
 			}
-			if list, err := tx.EntryDeliveries(ctx, e.ID); err != nil || len(list) != 0 {
+			if list, err := tx.Deliveries().EntryDeliveries(ctx, e.ID); err != nil || len(list) != 0 {
 				t.Errorf("deliveries = %v, %v", list, err)
 			}
-			if _, err := tx.Session(ctx, kept.ID); err != nil {
+			if _, err := tx.Sessions().Session(ctx, kept.ID); err != nil {
 				t.Errorf("the other session: %v", err)
 			}
-			if list, err := tx.EntryDeliveries(ctx, other.ID); err != nil || len(list) != 1 {
+			if list, err := tx.Deliveries().EntryDeliveries(ctx, other.ID); err != nil || len(list) != 1 {
 				t.Errorf("the other deliveries = %v, %v", list, err)
 			}
 			return nil
 		})
 		for id, kind := range map[string]fault.Kind{s.ID: fault.NotFound, "nonsense": fault.Invalid} {
 			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.RemoveSession(ctx, id)
+				_, err := tx.Care().RemoveSession(ctx, id)
 				return err
 			}), kind)
 		}
@@ -93,7 +93,7 @@ func TestSessionsAtWorkAreNotRemoved(t *testing.T) {
 		s, _ := b.answered(t, "one")
 		b.accept(t, "one", "another")
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.RemoveSession(ctx, s.ID)
+			_, err := tx.Care().RemoveSession(ctx, s.ID)
 			return err
 		}), fault.Conflict)
 		removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100)
@@ -122,13 +122,13 @@ func TestRetentionGoesByAge(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if left, err := tx.Entry(ctx, waiting.ID); err != nil || left.In.Text == "" || left.In.Raw == nil {
+			if left, err := tx.Inbox().Entry(ctx, waiting.ID); err != nil || left.In.Text == "" || left.In.Raw == nil {
 				t.Errorf("a waiting message was emptied: %+v, %v", left, err)
 			}
-			if left, err := tx.Entry(ctx, e.ID); err != nil || left.In.Text != "" {
+			if left, err := tx.Inbox().Entry(ctx, e.ID); err != nil || left.In.Text != "" {
 				t.Errorf("an old message was kept: %+v, %v", left, err)
 			}
-			_, err := tx.Session(ctx, s.ID)
+			_, err := tx.Sessions().Session(ctx, s.ID)
 			wantKind(t, err, fault.NotFound)
 			return nil
 		})
@@ -145,18 +145,18 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 		session := b.session(t, e.ConversationID)
 		b.sayInChat(t, "c1", "m1", "said before the copy was made")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID})
+			_, err := tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: session.ID, EntryID: e.ID})
 			return err
 		})
 		var settled store.Settled
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if err := tx.AddDelivery(ctx, &d); err != nil {
+			if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 				return err
 			}
-			if err := tx.SaveCursor(ctx, "github/x", "2026"); err != nil {
+			if err := tx.Inbox().SaveCursor(ctx, "github/x", "2026"); err != nil {
 				return err
 			}
-			settled, err = tx.SettleRestored(ctx, "notice")
+			settled, err = tx.Care().SettleRestored(ctx, "notice")
 			return err
 		})
 		if waits := b.untaken(t, "", "", 9); waits != "" {
@@ -166,26 +166,26 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 			t.Errorf("settled (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if n, err := tx.CountWaiting(ctx, e.ConversationID); err != nil || n != 0 {
+			if n, err := tx.Inbox().CountWaiting(ctx, e.ConversationID); err != nil || n != 0 {
 				t.Errorf("%d messages wait, %v", n, err)
 			}
-			if old, err := tx.Delivery(ctx, d.ID); err != nil || old.State != messages.DeliveryFailed {
+			if old, err := tx.Deliveries().Delivery(ctx, d.ID); err != nil || old.State != messages.DeliveryFailed {
 				t.Errorf("old delivery = %+v, %v; want it failed", old, err)
 			}
-			if open, err := tx.OpenDeliveries(ctx, e.ConversationID, true); err != nil || len(open) != 1 || open[0].Text != "notice" {
+			if open, err := tx.Deliveries().OpenDeliveries(ctx, e.ConversationID, true); err != nil || len(open) != 1 || open[0].Text != "notice" {
 				t.Errorf("notices = %+v, %v; want one", open, err)
 			}
-			if open, err := tx.OpenDeliveries(ctx, done.ConversationID, true); err != nil || len(open) != 0 {
+			if open, err := tx.Deliveries().OpenDeliveries(ctx, done.ConversationID, true); err != nil || len(open) != 0 {
 				t.Errorf("notices in a quiet conversation: %+v, %v", open, err)
 			}
-			runs, err := tx.Runs(ctx, session.ID, sessions.RunInterrupted, 0, 9)
+			runs, err := tx.Sessions().Runs(ctx, session.ID, sessions.RunInterrupted, 0, 9)
 			if err != nil || len(runs) != 1 || runs[0].Error != store.ErrRestored || runs[0].FinishedAt.IsZero() {
 				t.Errorf("interrupted runs: %+v, %v", runs, err)
 			}
-			if s, err := tx.Session(ctx, session.ID); err != nil || s.Status != sessions.Completed {
+			if s, err := tx.Sessions().Session(ctx, session.ID); err != nil || s.Status != sessions.Completed {
 				t.Errorf("the session is %s, %v", s.Status, err)
 			}
-			if position, err := tx.Cursor(ctx, "github/x"); err != nil || position != "" {
+			if position, err := tx.Inbox().Cursor(ctx, "github/x"); err != nil || position != "" {
 				t.Errorf("cursor = %q, %v: old events would be read again", position, err)
 			}
 			return nil
@@ -213,7 +213,7 @@ func TestSnapshotIsCompleteAndChecked(t *testing.T) {
 	defer again.Close() //nolint:errcheck // a copy
 	copied := bundle{again}
 	copied.do(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Session(ctx, s.ID)
+		_, err := tx.Sessions().Session(ctx, s.ID)
 		return err
 	})
 	if found, _ := copied.search(t, store.SearchFilter{Words: "question"}); len(found) != 1 {

@@ -36,7 +36,7 @@ func TestChangesAreToldBehindTheirCommit(t *testing.T) {
 		var lease sessions.Lease
 		changes("a lease", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				lease, _, _, err = tx.ClaimLease(ctx, conv.ID, "me", 1<<40)
+				lease, _, _, err = tx.Leases().ClaimLease(ctx, conv.ID, "me", 1<<40)
 				return err
 			})
 		}, topic)
@@ -47,16 +47,16 @@ func TestChangesAreToldBehindTheirCommit(t *testing.T) {
 		}, topic)
 		changes("a transaction of a turn", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if _, err := tx.HoldLease(ctx, lease); err != nil {
+				if _, err := tx.Leases().HoldLease(ctx, lease); err != nil {
 					return err
 				}
-				_, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo"})
+				_, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo"})
 				return err
 			})
 		}, topic)
 		changes("what failed", func() {
 			_ = b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				if _, err := tx.HoldLease(ctx, lease); err != nil {
+				if _, err := tx.Leases().HoldLease(ctx, lease); err != nil {
 					return err
 				}
 				return errors.New("no")
@@ -68,21 +68,23 @@ func TestChangesAreToldBehindTheirCommit(t *testing.T) {
 		})
 		s, _ := signin.NewSession(signin.Account{Platform: "telegram", ID: "1"}, "", conv.CreatedAt, signin.SessionLife)
 		changes("a session of a browser", func() {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.InsertWebSession(ctx, s) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SignIn().InsertWebSession(ctx, s) })
 		})
 		changes("its end", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, _, err := tx.RevokeWebSession(ctx, s.ID)
+				_, _, err := tx.SignIn().RevokeWebSession(ctx, s.ID)
 				return err
 			})
 		}, live.Browser(s.ID))
 		changes("a role", func() {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.SetRole(ctx, sessions.Identity{Platform: "telegram", UserID: "1", Role: sessions.User}, "telegram/2", false)
+				return tx.People().SetRole(ctx, sessions.Identity{Platform: "telegram", UserID: "1", Role: sessions.User}, "telegram/2", false)
 			})
 		}, live.Access)
 		changes("the end of a conversation", func() {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, conv.ID) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Conversations().DeleteConversation(ctx, conv.ID)
+			})
 		}, topic)
 	})
 }

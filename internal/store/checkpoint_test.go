@@ -35,12 +35,12 @@ func TestTheWriteAheadLogShrinks(t *testing.T) {
 	}
 	session := b.session(t, b.conversation(t, "1").ID)
 	err = s.InRead(t.Context(), func(tx *store.Tx) error {
-		if _, _, err := tx.ActiveSession(t.Context(), session.ConversationID); err != nil {
+		if _, _, err := tx.Sessions().ActiveSession(t.Context(), session.ConversationID); err != nil {
 			return err
 		}
 		for range 12 {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.AppendMessages(ctx, session.ID, "", messages.NewText(messages.RoleUser, strings.Repeat("x", 1<<20)))
+				_, err := tx.Messages().AppendMessages(ctx, session.ID, "", messages.NewText(messages.RoleUser, strings.Repeat("x", 1<<20)))
 				return err
 			})
 		}

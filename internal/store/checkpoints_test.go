@@ -20,14 +20,14 @@ func (b bundle) turn(tb testing.TB, chat, event, sessionID string) sessions.Chec
 	e := b.accept(tb, chat, event)
 	var c sessions.Checkpoint
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		seqs, err := tx.AppendMessages(ctx, sessionID, e.ID, sampleMessages()...)
+		seqs, err := tx.Messages().AppendMessages(ctx, sessionID, e.ID, sampleMessages()...)
 		if err != nil {
 			return err
 		}
 		c = sessions.Checkpoint{
 			EntryID: e.ID, ConversationID: e.ConversationID, SessionID: sessionID, Seq: seqs[0], Ref: "refs/bot/" + event,
 		}
-		return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
+		return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
 	})
 	return c
 }
@@ -35,7 +35,7 @@ func (b bundle) turn(tb testing.TB, chat, event, sessionID string) sessions.Chec
 func (b bundle) last(tb testing.TB, conversationID string) (c sessions.Checkpoint, ok bool) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		c, ok, err = tx.LastCheckpoint(ctx, conversationID)
+		c, ok, err = tx.Messages().LastCheckpoint(ctx, conversationID)
 		return err
 	})
 	return c, ok
@@ -44,7 +44,7 @@ func (b bundle) last(tb testing.TB, conversationID string) (c sessions.Checkpoin
 func (b bundle) undo(tb testing.TB, c sessions.Checkpoint) (n int, err error) {
 	tb.Helper()
 	err = b.try(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		n, err = tx.UndoTurn(ctx, sessions.Checkpoint{EntryID: c.EntryID})
+		n, err = tx.Messages().UndoTurn(ctx, sessions.Checkpoint{EntryID: c.EntryID})
 		return err
 	})
 	return n, err
@@ -55,7 +55,7 @@ func (b bundle) undo(tb testing.TB, c sessions.Checkpoint) (n int, err error) {
 func (b bundle) array(tb testing.TB, sessionID string, runs ...string) (seqs []int64) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		list, err := tx.MessagesBefore(ctx, sessionID, 1000, 100)
+		list, err := tx.Messages().MessagesBefore(ctx, sessionID, 1000, 100)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (b bundle) array(tb testing.TB, sessionID string, runs ...string) (seqs []i
 		}
 		var ofRuns []int64
 		for _, run := range runs {
-			list, err := tx.RunMessages(ctx, run)
+			list, err := tx.Messages().RunMessages(ctx, run)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func TestUndoTakesTurnsBackOneByOne(t *testing.T) {
 			t.Errorf("the turn after an undo begins at %d, want 9", fourth.Seq)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			newest, err := tx.MessagesBefore(ctx, s.ID, 12, 5) // across the gap
+			newest, err := tx.Messages().MessagesBefore(ctx, s.ID, 12, 5) // across the gap
 			if len(newest) != 5 || newest[4].Seq != 3 {
 				t.Errorf("%d messages, want 5 back to number 3", len(newest))
 			}
@@ -148,7 +148,7 @@ func TestUndoAcrossSessions(t *testing.T) {
 		old := b.session(t, conversation.ID)
 		first := b.turn(t, "chat", "1", old.ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, old.ID, "reset")
+			return tx.Sessions().DeactivateSession(ctx, old.ID, "reset")
 		})
 		fresh := b.session(t, conversation.ID)
 		second := b.turn(t, "chat", "2", fresh.ID)
@@ -162,7 +162,7 @@ func TestUndoAcrossSessions(t *testing.T) {
 			t.Errorf("the session before has %v left", got)
 		}
 		// Without its session a checkpoint still leads to the files.
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSession(ctx, old.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Sessions().DeleteSession(ctx, old.ID) })
 		if got, ok := b.last(t, conversation.ID); !ok || got.Ref != first.Ref || got.SessionID != "" {
 			t.Errorf("checkpoint of a deleted session: %+v, %v", got, ok)
 		}
@@ -179,7 +179,7 @@ func TestUndoCountsMessagesAndNotBlocksOrPrompts(t *testing.T) {
 		s := b.session(t, e.ConversationID)
 		c := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: 1}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...); err != nil {
 				return err
 			}
 			if err := store.Exec(ctx, tx, `
@@ -187,7 +187,7 @@ func TestUndoCountsMessagesAndNotBlocksOrPrompts(t *testing.T) {
 				VALUES ($1, 3, 'system', 'system', 'be good', 0)`, s.ID); err != nil {
 				return err
 			}
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
 		})
 		if n, err := b.undo(t, c); n != 2 || err != nil {
 			t.Errorf("%d undone, %v; want 2", n, err)
@@ -219,7 +219,7 @@ func TestTurnIsUndoneOnce(t *testing.T) {
 		_, err := b.undo(t, sessions.Checkpoint{EntryID: none})
 		wantKind(t, err, fault.NotFound)
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateEntry(ctx, none, sessions.EntryUpdate{Checkpoint: &c})
+			return tx.Inbox().UpdateEntry(ctx, none, sessions.EntryUpdate{Checkpoint: &c})
 		}), fault.NotFound)
 	})
 }
@@ -233,7 +233,7 @@ func TestTurnThatBeginsAgainKeepsItsFirstCheckpoint(t *testing.T) {
 			c := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: s.ID, Seq: 5}
 			change(&c)
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
+				return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c})
 			})
 		}
 		check := func(when, session, ref string, seq int64) {
@@ -249,7 +249,7 @@ func TestTurnThatBeginsAgainKeepsItsFirstCheckpoint(t *testing.T) {
 		save(func(c *sessions.Checkpoint) { c.Ref, c.Seq = "second", 7 })
 		check("begun again", s.ID, "first", 5)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, s.ID, "")
+			return tx.Sessions().DeactivateSession(ctx, s.ID, "")
 		})
 		next := b.session(t, e.ConversationID)
 		save(func(c *sessions.Checkpoint) { c.Ref, c.Seq, c.SessionID = "third", 1, next.ID })
@@ -264,7 +264,7 @@ func TestMessagesBeforeSkipsWhatWasUndone(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		s := b.session(t, b.conversation(t, "chat").ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, s.ID, "r", messages.NewText(messages.RoleUser, "the first"))
+			_, err := tx.Messages().AppendMessages(ctx, s.ID, "r", messages.NewText(messages.RoleUser, "the first"))
 			return err
 		})
 		for _, event := range []string{"1", "2", "3"} {
@@ -273,7 +273,7 @@ func TestMessagesBeforeSkipsWhatWasUndone(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.MessagesBefore(ctx, s.ID, 1000, 1)
+			got, err := tx.Messages().MessagesBefore(ctx, s.ID, 1000, 1)
 			if len(got) != 1 || got[0].PlainText() != "the first" {
 				t.Errorf("got %+v, want the first message", got)
 			}

@@ -26,20 +26,20 @@ func TestCodebaseWithConversationsCannotBeDeleted(t *testing.T) {
 		c := b.conversation(t, "chat")
 		var code sessions.Codebase
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w"}); err != nil {
+			if code, err = tx.Registry().Create(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w"}); err != nil {
 				return err
 			}
 			if code.Assistant != "claude" || code.CreatedAt.IsZero() {
 				t.Errorf("defaults of a codebase: %+v", code)
 			}
-			if _, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, CodebaseID: code.ID, Assistant: "demo"}); err != nil {
+			if _, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, CodebaseID: code.ID, Assistant: "demo"}); err != nil {
 				return err
 			}
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID})
+			return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID})
 		})
-		remove := func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, code.ID) }
+		remove := func(ctx context.Context, tx *store.Tx) error { return tx.Registry().Delete(ctx, code.ID) }
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.CodebaseUse(ctx, code.ID)
+			n, err := tx.Registry().CodebaseUse(ctx, code.ID)
 			if n != 1 {
 				t.Errorf("%d conversations use it, want 1", n)
 			}
@@ -53,7 +53,7 @@ func TestCodebaseWithConversationsCannotBeDeleted(t *testing.T) {
 			t.Error("the database itself let the codebase go")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")})
+			return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")})
 		})
 		b.do(t, remove)
 		wantKind(t, b.try(t, remove), fault.NotFound)
@@ -65,30 +65,30 @@ func TestCommandRegistry(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		var code sessions.Codebase
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			code, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w", RepositoryURL: "https://x/y"})
+			code, err = tx.Registry().Create(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w", RepositoryURL: "https://x/y"})
 			return err
 		})
 		names := []string{"prime", "plan-feature", "execute", "review", "commit"}
 		errs := together(len(names), func(i int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.RegisterCommand(ctx, code.ID, names[i], sessions.CommandDef{Path: names[i] + ".md", Description: "does"})
+				return tx.Registry().RegisterCommand(ctx, code.ID, names[i], sessions.CommandDef{Path: names[i] + ".md", Description: "does"})
 			})
 		})
 		if len(errs) > 0 {
 			t.Fatal(errs[0])
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.CodebaseCommands(ctx, code.ID)
+			got, err := tx.Registry().CodebaseCommands(ctx, code.ID)
 			if err != nil {
 				return err
 			}
 			if len(got) != len(names) || got["prime"].Path != "prime.md" {
 				t.Errorf("registry %v, want the five commands", got)
 			}
-			if err := tx.UpdateCodebaseCommands(ctx, code.ID, nil); err != nil {
+			if err := tx.Registry().UpdateCodebaseCommands(ctx, code.ID, nil); err != nil {
 				return err
 			}
-			if got, err = tx.CodebaseCommands(ctx, code.ID); len(got) != 0 {
+			if got, err = tx.Registry().CodebaseCommands(ctx, code.ID); len(got) != 0 {
 				t.Errorf("registry after clearing: %v", got)
 			}
 			return err
@@ -106,10 +106,10 @@ func TestCommandsAreFoundHoweverTheyAreWritten(t *testing.T) {
 				'{"Plan-Feature": {"path": "theirs.md"}, "plan-feature": {"path": "also.md"}, "plan_feature": {"path": "ours.md"}, "new-command": {"path": "new.md"}, "ä": {"path": "odd.md"}}'`); err != nil {
 				return err
 			}
-			if err := tx.RegisterCommand(ctx, code.ID, "new-command", sessions.CommandDef{Path: "newer.md"}); err != nil {
+			if err := tx.Registry().RegisterCommand(ctx, code.ID, "new-command", sessions.CommandDef{Path: "newer.md"}); err != nil {
 				return err
 			}
-			got, err := tx.CodebaseCommands(ctx, code.ID)
+			got, err := tx.Registry().CodebaseCommands(ctx, code.ID)
 			want := map[string]sessions.CommandDef{"plan_feature": {Path: "ours.md"}, "new_command": {Path: "newer.md"}, "ä": {Path: "odd.md"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("commands (-want +got):\n%s", diff)
@@ -127,10 +127,10 @@ func TestCommandsKeepStrangeText(t *testing.T) {
 		given := map[string]sessions.CommandDef{"a": {Path: "a.md", Description: "nul \x00, text \\u0000, \xff, é \u2028"}}
 		want := map[string]sessions.CommandDef{"a": {Path: "a.md", Description: "nul \ufffd, text \\u0000, \ufffd, é \u2028"}}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.UpdateCodebaseCommands(ctx, code.ID, given); err != nil {
+			if err := tx.Registry().UpdateCodebaseCommands(ctx, code.ID, given); err != nil {
 				return err
 			}
-			got, err := tx.CodebaseCommands(ctx, code.ID)
+			got, err := tx.Registry().CodebaseCommands(ctx, code.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("commands (-want +got):\n%s", diff)
 			}
@@ -143,7 +143,7 @@ func (b bundle) codebase(tb testing.TB, name, url string) sessions.Codebase {
 	tb.Helper()
 	var c sessions.Codebase
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		c, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: name, DefaultCwd: "/w/" + name, RepositoryURL: url})
+		c, err = tx.Registry().Create(ctx, sessions.Codebase{Name: name, DefaultCwd: "/w/" + name, RepositoryURL: url})
 		return err
 	})
 	return c
@@ -167,7 +167,7 @@ func TestCodebasesByNameAndByRepository(t *testing.T) {
 			"https://example.com/own/repo": true, "https://example.com/own/repo2": false, "": false,
 		} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, ok, err := tx.FindCodebase(ctx, url)
+				got, ok, err := tx.Registry().FindCodebase(ctx, url)
 				if ok != wantOK || ok && !cmp.Equal(got, want) {
 					t.Errorf("%q: found %v, %+v", url, ok, got)
 				}
@@ -180,7 +180,7 @@ func TestCodebasesByNameAndByRepository(t *testing.T) {
 func (b bundle) codebases(tb testing.TB) (names []string) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		list, err := tx.Codebases(ctx)
+		list, err := tx.Registry().List(ctx)
 		names = nil
 		for _, c := range list {
 			names = append(names, c.Name)
@@ -200,9 +200,9 @@ func TestCodebaseIsRegisteredOnce(t *testing.T) {
 				if i%2 == 0 {
 					c.Name, c.RepositoryURL = fmt.Sprint("name-", i), "https://x/same"
 				}
-				_, err := tx.CreateCodebase(ctx, c)
+				_, err := tx.Registry().Create(ctx, c)
 				if fault.Is(err, fault.Conflict) {
-					_, err = tx.Codebases(ctx) // the transaction goes on
+					_, err = tx.Registry().List(ctx) // the transaction goes on
 					return err
 				}
 				if err == nil {
@@ -227,7 +227,7 @@ func TestCodebasesAtWork(t *testing.T) {
 		at := func(want ...string) {
 			t.Helper()
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.CodebasesAtWork(ctx)
+				got, err := tx.Registry().CodebasesAtWork(ctx)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("at work (-want +got):\n%s", diff)
 				}
@@ -237,10 +237,10 @@ func TestCodebasesAtWork(t *testing.T) {
 		work := func(chat string, codebase *string, ttl time.Duration) {
 			id := b.conversation(t, chat).ID
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.UpdateConversation(ctx, id, sessions.ConversationUpdate{CodebaseID: codebase}); err != nil {
+				if err := tx.Conversations().UpdateConversation(ctx, id, sessions.ConversationUpdate{CodebaseID: codebase}); err != nil {
 					return err
 				}
-				_, _, _, err := tx.ClaimLease(ctx, id, "me", ttl)
+				_, _, _, err := tx.Leases().ClaimLease(ctx, id, "me", ttl)
 				return err
 			})
 		}
@@ -264,12 +264,12 @@ func TestIdleConversations(t *testing.T) {
 			e := b.accept(t, name, name, func(e *sessions.Entry) { e.AcceptedAt, e.State = old, sessions.EntryDone })
 			ids[e.ConversationID] = name
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: &code.ID}); err != nil {
+				if err := tx.Conversations().UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: &code.ID}); err != nil {
 					return err
 				}
 				d := delivery(e, "said")
 				d.State, d.CreatedAt = messages.DeliverySent, old
-				if err := tx.AddDelivery(ctx, d); err != nil {
+				if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
 					return err
 				}
 				if change == nil {
@@ -280,13 +280,13 @@ func TestIdleConversations(t *testing.T) {
 		}
 		enter := func(ctx context.Context, tx *store.Tx, e sessions.Entry, next sessions.Entry) error {
 			next.ConversationID, next.In = e.ConversationID, inbound(e.In.Conversation.ID, "next to "+e.ID)
-			_, err := tx.InsertEntry(ctx, &next)
+			_, err := tx.Inbox().InsertEntry(ctx, &next)
 			return err
 		}
 		add := func(ctx context.Context, tx *store.Tx, e sessions.Entry, state messages.DeliveryState, at time.Time) error {
 			d := delivery(e, "more")
 			d.State, d.CreatedAt = state, at
-			return tx.AddDelivery(ctx, d)
+			return tx.Deliveries().AddDelivery(ctx, d)
 		}
 		chat("first", nil)
 		chat("second", nil)
@@ -306,16 +306,16 @@ func TestIdleConversations(t *testing.T) {
 			return add(ctx, tx, e, messages.DeliverySent, time.Now())
 		})
 		chat("leased", func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			_, _, _, err := tx.ClaimLease(ctx, e.ConversationID, "w", time.Hour)
+			_, _, _, err := tx.Leases().ClaimLease(ctx, e.ConversationID, "w", time.Hour)
 			return err
 		})
 		chat("without a codebase", func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			return tx.UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: new("")})
+			return tx.Conversations().UpdateConversation(ctx, e.ConversationID, sessions.ConversationUpdate{CodebaseID: new("")})
 		})
 		chat("changed", nil)
 		idle := func(before time.Time, limit int) (names []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.IdleConversations(ctx, before, limit)
+				got, err := tx.Registry().IdleConversations(ctx, before, limit)
 				names = nil
 				for _, id := range got {
 					names = append(names, ids[id])
@@ -353,7 +353,7 @@ func TestIdleConversations(t *testing.T) {
 			}
 		})[0]
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, first, sessions.ConversationUpdate{})
+			return tx.Conversations().UpdateConversation(ctx, first, sessions.ConversationUpdate{})
 		})
 		if diff := cmp.Diff([]string{"second"}, idle(cut, 10)); diff != "" {
 			t.Errorf("after the first was dealt with (-want +got):\n%s", diff)
@@ -374,7 +374,7 @@ func (b bundle) fillCodebases(tb testing.TB) (first string) {
 	if err := b.InTx(ctx, func(tx *store.Tx) error {
 		first = ""
 		for i := range 200 {
-			c, err := tx.CreateCodebase(ctx, sessions.Codebase{
+			c, err := tx.Registry().Create(ctx, sessions.Codebase{
 				Name: fmt.Sprint("owner/repo-", i), DefaultCwd: "/w", RepositoryURL: fmt.Sprint("https://example.com/owner/repo-", i),
 			})
 			if err != nil {
@@ -384,7 +384,7 @@ func (b bundle) fillCodebases(tb testing.TB) (first string) {
 				first = c.ID
 			}
 		}
-		return tx.UpdateCodebaseCommands(ctx, first, commands)
+		return tx.Registry().UpdateCodebaseCommands(ctx, first, commands)
 	}); err != nil {
 		tb.Fatal(err)
 	}
@@ -393,11 +393,11 @@ func (b bundle) fillCodebases(tb testing.TB) (first string) {
 
 func (b bundle) listCodebases(ctx context.Context, id string) error {
 	return b.InRead(ctx, func(tx *store.Tx) error {
-		list, err := tx.Codebases(ctx)
+		list, err := tx.Registry().List(ctx)
 		if err != nil {
 			return err
 		}
-		commands, err := tx.CodebaseCommands(ctx, id)
+		commands, err := tx.Registry().CodebaseCommands(ctx, id)
 		if err == nil && (len(list) != 200 || len(commands) != 2000) {
 			err = fmt.Errorf("%d codebases and %d commands", len(list), len(commands))
 		}
@@ -460,7 +460,7 @@ func TestUpgradeMakesNamesUnique(t *testing.T) {
 		}
 		for i, r := range rows {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.Codebase(ctx, id(i))
+				got, err := tx.Registry().Codebase(ctx, id(i))
 				if got.Name != r.want || got.RepositoryURL != r.wantURL {
 					t.Errorf("row %d is %q of %q, want %q of %q", i, got.Name, got.RepositoryURL, r.want, r.wantURL)
 				}
@@ -482,33 +482,33 @@ func TestMovingACodebaseKeepsTheFoldersOfItsConversations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			c, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "büro", DefaultCwd: "/w/büro"})
+			c, err := tx.Registry().Create(ctx, sessions.Codebase{Name: "büro", DefaultCwd: "/w/büro"})
 			if err != nil {
 				return err
 			}
 			folders := map[string]string{"/w/büro": "", "/w/büro/src": "src", "/w/büro2/src": "/w/büro2/src", "src": "src", "": ""}
 			for cwd := range folders {
-				conv, _, err := tx.GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd}, "")
+				conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd}, "")
 				if err == nil {
-					err = tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID, Cwd: &cwd})
+					err = tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID, Cwd: &cwd})
 				}
 				if err != nil {
 					return err
 				}
 			}
-			if err := tx.MoveCodebase(ctx, c.ID, "/elsewhere"); err != nil {
+			if err := tx.Registry().Move(ctx, c.ID, "/elsewhere"); err != nil {
 				return err
 			}
-			if c, err = tx.Codebase(ctx, c.ID); err != nil || c.DefaultCwd != "/elsewhere" {
+			if c, err = tx.Registry().Codebase(ctx, c.ID); err != nil || c.DefaultCwd != "/elsewhere" {
 				t.Errorf("it is in %s, %v", c.DefaultCwd, err)
 			}
 			for cwd, want := range folders {
-				conv, err := tx.FindConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd})
+				conv, err := tx.Conversations().FindConversation(ctx, messages.ConversationKey{Platform: "test", ID: "at " + cwd})
 				if err != nil || conv.Cwd != want {
 					t.Errorf("from %q it works in %q, %v; want %q", cwd, conv.Cwd, err, want)
 				}
 			}
-			wantKind(t, tx.MoveCodebase(ctx, "00000000-0000-4000-8000-000000000000", "/x"), fault.NotFound)
+			wantKind(t, tx.Registry().Move(ctx, "00000000-0000-4000-8000-000000000000", "/x"), fault.NotFound)
 			return nil
 		})
 	})

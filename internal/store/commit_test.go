@@ -26,22 +26,22 @@ type admitted struct {
 func (b bundle) admit(tb testing.TB, chat, event string) (a admitted) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
+		c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(chat), "demo")
 		if err != nil {
 			return err
 		}
 		a.entry = sessions.Entry{ConversationID: c.ID, In: inbound(chat, event)}
-		fresh, got, err := tx.AdmitEntry(ctx, &a.entry, sessions.Admission{Owner: "me", TTL: time.Minute, Deliveries: 1})
+		fresh, got, err := tx.Inbox().AdmitEntry(ctx, &a.entry, sessions.Admission{Owner: "me", TTL: time.Minute, Deliveries: 1})
 		a.lease, a.seq = got.Lease, got.DeliverySeq
 		if err != nil || !fresh {
 			tb.Errorf("admitted: %v, %v", fresh, err)
 			return err
 		}
-		if a.session, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
+		if a.session, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"}); err != nil {
 			return err
 		}
 		a.shown = messages.Delivery{ConversationID: c.ID, EventID: a.entry.ID, State: messages.DeliverySending}
-		return tx.AddNumbered(ctx, &a.shown)
+		return tx.Deliveries().AddNumbered(ctx, &a.shown)
 	})
 	return a
 }
@@ -71,23 +71,23 @@ func TestCommitAppliesAllUnderTheLease(t *testing.T) {
 			t.Errorf("news %+v, want %+v", news, want)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			e, err := tx.Entry(ctx, a.entry.ID)
+			e, err := tx.Inbox().Entry(ctx, a.entry.ID)
 			if err != nil || e.State != sessions.EntryDone {
 				t.Errorf("entry %+v, %v", e, err)
 			}
-			list, err := tx.MessagesBefore(ctx, a.session.ID, 10, 10)
+			list, err := tx.Messages().MessagesBefore(ctx, a.session.ID, 10, 10)
 			if err != nil || len(list) != 2 || list[0].Seq != 2 || list[0].PlainText() != text {
 				t.Errorf("messages %+v, %v", list, err)
 			}
-			s, err := tx.Session(ctx, a.session.ID)
+			s, err := tx.Sessions().Session(ctx, a.session.ID)
 			if err != nil || s.InputTokens != 9 || s.Result != "the" || s.LastSeq != 2 {
 				t.Errorf("session %+v, %v", s, err)
 			}
-			sum, err := tx.SumUsage(ctx, spend.Filter{EntryID: a.entry.ID})
+			sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: a.entry.ID})
 			if err != nil || sum.Turns != 1 {
 				t.Errorf("usage %+v, %v", sum, err)
 			}
-			open, err := tx.AllOpenDeliveries(ctx, a.entry.ConversationID)
+			open, err := tx.Deliveries().AllOpenDeliveries(ctx, a.entry.ConversationID)
 			if err != nil || len(open) != 3 || open[0].Text != text || open[1].Text != "second" || open[1].Seq != a.seq+1 || open[2].Seq != a.seq+2 {
 				t.Errorf("deliveries %+v, %v", open, err)
 			}
@@ -121,17 +121,17 @@ func TestCommitChangesNothingWithoutTheLease(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if e, err := tx.Entry(ctx, a.entry.ID); err != nil || e.State != sessions.EntryWaiting {
+			if e, err := tx.Inbox().Entry(ctx, a.entry.ID); err != nil || e.State != sessions.EntryWaiting {
 				t.Errorf("entry %+v, %v", e, err)
 			}
-			if list, err := tx.MessagesBefore(ctx, a.session.ID, 10, 10); err != nil || len(list) != 0 {
+			if list, err := tx.Messages().MessagesBefore(ctx, a.session.ID, 10, 10); err != nil || len(list) != 0 {
 				t.Errorf("messages %+v, %v", list, err)
 			}
-			open, err := tx.AllOpenDeliveries(ctx, a.entry.ConversationID)
+			open, err := tx.Deliveries().AllOpenDeliveries(ctx, a.entry.ConversationID)
 			if err != nil || len(open) != 1 || open[0].Text != "" {
 				t.Errorf("deliveries %+v, %v", open, err)
 			}
-			c, err := tx.Conversation(ctx, a.entry.ConversationID)
+			c, err := tx.Conversations().Conversation(ctx, a.entry.ConversationID)
 			if err != nil || c.Owner != "me" || c.DeliverySeq != a.seq {
 				t.Errorf("conversation %+v, %v", c, err)
 			}
@@ -158,7 +158,7 @@ func TestALeaseIsGivenUpOnlyIfNothingCameIn(t *testing.T) {
 		var notice messages.Delivery
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			notice = messages.Delivery{ConversationID: a.entry.ConversationID, Text: "a notice", Final: true}
-			return tx.AddDelivery(ctx, &notice)
+			return tx.Deliveries().AddDelivery(ctx, &notice)
 		})
 		if news := give(); news.Released || news.DeliverySeq != a.seq+1 {
 			t.Errorf("with a notice that nobody has seen: %+v", news)
@@ -193,11 +193,11 @@ func TestATurnThatBeginsAtOnceHasItsCheckpoint(t *testing.T) {
 		e := sessions.Entry{ConversationID: first.ConversationID, In: inbound("chat", "3"), State: sessions.EntryRunning, Attempts: 1, SessionID: s.ID}
 		var begun sessions.BegunRun
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, got, err := tx.AdmitEntry(ctx, &e, sessions.Admission{Owner: "me", TTL: time.Minute, Begins: true})
+			_, got, err := tx.Inbox().AdmitEntry(ctx, &e, sessions.Admission{Owner: "me", TTL: time.Minute, Begins: true})
 			if err != nil {
 				return err
 			}
-			begun, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID}, messages.NewText(messages.RoleUser, "x"))
+			begun, err = tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: e.ID}, messages.NewText(messages.RoleUser, "x"))
 			if err == nil && got.MessageSeq != begun.Seqs[0] {
 				t.Errorf("the turn begins with message %d, not %d", begun.Seqs[0], got.MessageSeq)
 			}
@@ -221,15 +221,15 @@ func TestAnEventIsAdmittedOnce(t *testing.T) {
 		a := b.admit(t, "1", "a")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			again := sessions.Entry{ConversationID: a.entry.ConversationID, In: a.entry.In}
-			fresh, _, err := tx.AdmitEntry(ctx, &again, sessions.Admission{Owner: "other", TTL: time.Minute})
+			fresh, _, err := tx.Inbox().AdmitEntry(ctx, &again, sessions.Admission{Owner: "other", TTL: time.Minute})
 			if err != nil || fresh {
 				t.Errorf("a repeated event: %v, %v", fresh, err)
 			}
-			c, err := tx.Conversation(ctx, a.entry.ConversationID)
+			c, err := tx.Conversations().Conversation(ctx, a.entry.ConversationID)
 			if err != nil || c.Owner != "me" || c.InboxSeq != 1 || c.Epoch != a.lease.Epoch {
 				t.Errorf("conversation %+v, %v", c, err)
 			}
-			open, err := tx.OpenWork(ctx, c.ID)
+			open, err := tx.Conversations().OpenWork(ctx, c.ID)
 			if err != nil || !open.Waiting || !open.Deliveries || open.Control || !open.Active || open.Session.ID != a.session.ID {
 				t.Errorf("open work %+v, %v", open, err)
 			}
@@ -244,17 +244,17 @@ func TestABegunRunTellsTheNewestMessageBefore(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			msg, run := messages.NewText(messages.RoleUser, "x"), sessions.NewRun{SessionID: a.session.ID, EntryID: a.entry.ID}
 			for i, want := range []int64{0, 1} {
-				if begun, err := tx.BeginRun(ctx, run, msg); err != nil || begun.Newest != want || begun.Seqs[0] != want+1 {
+				if begun, err := tx.Sessions().BeginRun(ctx, run, msg); err != nil || begun.Newest != want || begun.Seqs[0] != want+1 {
 					t.Errorf("run %d: %+v, %v", i, begun, err)
 				}
 			}
-			if err := tx.UpdateEntry(ctx, a.entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: a.session.ID, Seq: 2}}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, a.entry.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: a.session.ID, Seq: 2}}); err != nil {
 				return err
 			}
-			if _, err := tx.UndoTurn(ctx, sessions.Checkpoint{EntryID: a.entry.ID}); err != nil {
+			if _, err := tx.Messages().UndoTurn(ctx, sessions.Checkpoint{EntryID: a.entry.ID}); err != nil {
 				return err
 			}
-			begun, err := tx.BeginRun(ctx, run, msg)
+			begun, err := tx.Sessions().BeginRun(ctx, run, msg)
 			if err != nil || begun.Newest != 1 || begun.Seqs[0] != 3 {
 				t.Errorf("after an undo: %+v, %v", begun, err)
 			}

@@ -26,7 +26,7 @@ func TestGetOrCreateConversationGivesConcurrentCallersOneRow(t *testing.T) {
 			var id string
 			var created bool
 			err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				c, fresh, err := tx.GetOrCreateConversation(ctx, key("chat"), "demo")
+				c, fresh, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "demo")
 				id, created = c.ID, fresh
 				return err
 			})
@@ -52,7 +52,7 @@ func TestConversationKeepsItsAssistant(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			again, created, err := tx.GetOrCreateConversation(ctx, key("chat"), "openai")
+			again, created, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "openai")
 			if created || again.Assistant != "demo" {
 				t.Errorf("created %v with assistant %q, want the old row with demo", created, again.Assistant)
 			}
@@ -74,10 +74,10 @@ func TestConversationIsArchivedUnderAnotherKey(t *testing.T) {
 		old := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			archive := key("chat#archived-1")
-			if err := tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &archive}); err != nil {
+			if err := tx.Conversations().UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: &archive}); err != nil {
 				return err
 			}
-			fresh, created, err := tx.GetOrCreateConversation(ctx, key("chat"), "openai")
+			fresh, created, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "openai")
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func TestConversationIsArchivedUnderAnotherKey(t *testing.T) {
 			return nil
 		})
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: new(key("chat"))})
+			return tx.Conversations().UpdateConversation(ctx, old.ID, sessions.ConversationUpdate{Key: new(key("chat"))})
 		})
 		wantKind(t, err, fault.Conflict)
 	})
@@ -98,14 +98,14 @@ func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			code, err := tx.CreateCodebase(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w/app"})
+			code, err := tx.Registry().Create(ctx, sessions.Codebase{Name: "app", DefaultCwd: "/w/app"})
 			if err != nil {
 				return err
 			}
-			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID, Cwd: new("/w/app")}); err != nil {
+			if err := tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: &code.ID, Cwd: new("/w/app")}); err != nil {
 				return err
 			}
-			got, err := tx.Conversation(ctx, c.ID)
+			got, err := tx.Conversations().Conversation(ctx, c.ID)
 			if err != nil {
 				return err
 			}
@@ -114,10 +114,10 @@ func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sessions.Conversation{}, "UpdatedAt")); diff != "" {
 				t.Errorf("conversation (-want +got):\n%s", diff)
 			}
-			if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")}); err != nil {
+			if err := tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{CodebaseID: new("")}); err != nil {
 				return err
 			}
-			got, err = tx.FindConversation(ctx, c.Key)
+			got, err = tx.Conversations().FindConversation(ctx, c.Key)
 			if got.CodebaseID != "" || got.Cwd != "/w/app" {
 				t.Errorf("codebase %q and directory %q, want none and /w/app", got.CodebaseID, got.Cwd)
 			}
@@ -130,23 +130,29 @@ func TestMissingRowsAreNotFound(t *testing.T) {
 	t.Parallel()
 	const none = "01900000-0000-7000-8000-000000000000"
 	reads := map[string]func(ctx context.Context, tx *store.Tx) error{
-		"Conversation": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Conversation(ctx, none); return err },
-		"FindConversation": func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.FindConversation(ctx, key("x"))
+		"Conversation": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Conversations().Conversation(ctx, none)
 			return err
 		},
-		"Session":  func(ctx context.Context, tx *store.Tx) error { _, err := tx.Session(ctx, none); return err },
-		"Entry":    func(ctx context.Context, tx *store.Tx) error { _, err := tx.Entry(ctx, none); return err },
-		"Codebase": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Codebase(ctx, none); return err },
+		"FindConversation": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Conversations().FindConversation(ctx, key("x"))
+			return err
+		},
+		"Session":  func(ctx context.Context, tx *store.Tx) error { _, err := tx.Sessions().Session(ctx, none); return err },
+		"Entry":    func(ctx context.Context, tx *store.Tx) error { _, err := tx.Inbox().Entry(ctx, none); return err },
+		"Codebase": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Registry().Codebase(ctx, none); return err },
 		"UpdateSession": func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateSession(ctx, none, sessions.SessionUpdate{AgentName: new("x")})
+			return tx.Sessions().UpdateSession(ctx, none, sessions.SessionUpdate{AgentName: new("x")})
 		},
 		"DeactivateSession": func(ctx context.Context, tx *store.Tx) error {
-			return tx.DeactivateSession(ctx, none, "")
+			return tx.Sessions().DeactivateSession(ctx, none, "")
 		},
-		"StopEntries": func(ctx context.Context, tx *store.Tx) error { _, err := tx.StopEntries(ctx, none, 1); return err },
+		"StopEntries": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Inbox().StopEntries(ctx, none, 1)
+			return err
+		},
 		"CreateSession": func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: none, Assistant: "demo"})
+			_, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: none, Assistant: "demo"})
 			return err
 		},
 	}
@@ -163,12 +169,12 @@ func TestTooLongValuesAreInvalid(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.GetOrCreateConversation(ctx, key(strings.Repeat("é", 256)), "demo")
+			_, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(strings.Repeat("é", 256)), "demo")
 			return err
 		})
 		wantKind(t, err, fault.Invalid)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.GetOrCreateConversation(ctx, key(strings.Repeat("é", 255)), "demo")
+			_, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(strings.Repeat("é", 255)), "demo")
 			return err
 		})
 	})
@@ -193,14 +199,16 @@ func TestDeletingCascades(t *testing.T) {
 			return store.Exec(ctx, tx, `DELETE FROM agent_messages WHERE session_id = $1`, s.ID)
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			calls, err := tx.ToolCalls(ctx, s.ID)
+			calls, err := tx.Calls().ToolCalls(ctx, s.ID)
 			if len(calls) != 1 || calls[0].MessageSeq != 0 {
 				t.Errorf("after deleting messages: %+v, want one call without message", calls)
 			}
 			return err
 		})
 
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, e.ConversationID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Conversations().DeleteConversation(ctx, e.ConversationID)
+		})
 		if got, want := b.counts(t), (counts{1, 1, 2, 1, 1, 2}); got != want {
 			t.Errorf("after: %+v, want %+v", got, want)
 		}
@@ -208,7 +216,7 @@ func TestDeletingCascades(t *testing.T) {
 			t.Errorf("after: %d plans, numbers, buttons and checkpoints, want the 4 of the other", got)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Entry(ctx, e.ID)
+			got, err := tx.Inbox().Entry(ctx, e.ID)
 			if got.In.Text != "" || got.State != sessions.EntryStopped {
 				t.Errorf("the event still says %q in state %s", got.In.Text, got.State)
 			}
@@ -237,26 +245,26 @@ func (b bundle) work(tb testing.TB) (n int) {
 func (b bundle) fill(tb testing.TB, e sessions.Entry, s sessions.Session) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		seqs, err := tx.AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...)
+		seqs, err := tx.Messages().AppendMessages(ctx, s.ID, e.ID, sampleMessages()[:2]...)
 		if err != nil {
 			return err
 		}
-		if err := tx.InsertToolCall(ctx, sessions.ToolCall{
+		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{
 			SessionID: s.ID, MessageSeq: seqs[1], CallID: "call_1", Name: "shell", Request: `{}`,
 		}); err != nil {
 			return err
 		}
 		p := plan.Plan{ConversationID: e.ConversationID, SessionID: s.ID, EntryID: e.ID, Text: "1. look"}
-		if err := tx.InsertPlan(ctx, &p); err != nil {
+		if err := tx.Proposals().InsertPlan(ctx, &p); err != nil {
 			return err
 		}
-		if err := tx.SaveButton(ctx, command.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, Number: p.Number}); err != nil {
+		if err := tx.Buttons().SaveButton(ctx, command.Button{ID: "b" + e.ID, ConversationID: e.ConversationID, Number: p.Number}); err != nil {
 			return err
 		}
-		if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0]}}); err != nil {
+		if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &sessions.Checkpoint{SessionID: s.ID, Seq: seqs[0]}}); err != nil {
 			return err
 		}
-		return tx.AddDelivery(ctx, delivery(e, "hello"))
+		return tx.Deliveries().AddDelivery(ctx, delivery(e, "hello"))
 	})
 }
 

@@ -29,16 +29,16 @@ func TestASentDeliveryKeepsNoPlaceholder(t *testing.T) {
 		e := b.accept(t, "chat", "1")
 		d := *delivery(e, "A long answer.")
 		d.Placeholder = "A long …"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &d) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().AddDelivery(ctx, &d) })
 		for _, state := range []messages.DeliveryState{messages.DeliverySending, messages.DeliveryPlaced, messages.DeliverySent} {
 			d.State, d.Message = state, "99"
 			want := "A long …"
 			if state == messages.DeliverySent {
 				want = ""
 			}
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, d, d.Text) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().RecordSending(ctx, d, d.Text) })
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.Delivery(ctx, d.ID)
+				got, err := tx.Deliveries().Delivery(ctx, d.ID)
 				if got.Placeholder != want || got.Text != d.Text {
 					t.Errorf("%s: placeholder %q and text %q, want %q", state, got.Placeholder, got.Text, want)
 				}
@@ -54,42 +54,48 @@ func TestRecordSendingKeepsATextThatChanged(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		e := b.accept(t, "chat", "1")
 		sent := *delivery(e, "may I?")
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &sent) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().AddDelivery(ctx, &sent) })
 		decided := sent
 		decided.Text, decided.NextAt = "may I? yes", time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, decided) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().UpdateDelivery(ctx, decided) })
 		sent.State, sent.Message = messages.DeliverySent, "99"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "may I?") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Deliveries().RecordSending(ctx, sent, "may I?")
+		})
 		want := decided
 		want.State, want.Message, want.NextAt = messages.DeliveryPlaced, "99", time.Time{}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Delivery(ctx, sent.ID)
+			got, err := tx.Deliveries().Delivery(ctx, sent.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("a text that changed (-want +got):\n%s", diff)
 			}
 			return err
 		})
 		want.State = messages.DeliverySent
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, want, want.Text) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Delivery(ctx, sent.ID)
+			return tx.Deliveries().RecordSending(ctx, want, want.Text)
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Deliveries().Delivery(ctx, sent.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the text that was sent (-want +got):\n%s", diff)
 			}
 			return err
 		})
 		sent.State, sent.Message = messages.DeliverySending, "" // its message is gone, another one is on its way
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "may I?") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Deliveries().RecordSending(ctx, sent, "may I?")
+		})
 		want.State, want.Message = messages.DeliverySending, ""
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Delivery(ctx, sent.ID)
+			got, err := tx.Deliveries().Delivery(ctx, sent.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("a text that changed, in a message that is gone (-want +got):\n%s", diff)
 			}
 			return err
 		})
 		sent.ID, sent.Message = "none", "99"
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.RecordSending(ctx, sent, "") }), fault.NotFound)
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().RecordSending(ctx, sent, "") }), fault.NotFound)
 	})
 }
 
@@ -99,15 +105,15 @@ func TestDeliveryRoundTrip(t *testing.T) {
 		e := b.accept(t, "chat", "1")
 		want := *delivery(e, "")
 		want.Placeholder, want.Final, want.OnlyFor = "...", false, "42"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().AddDelivery(ctx, &want) })
 		if want.ID == "" || want.Seq != 1 || want.State != messages.DeliveryPending {
 			t.Fatalf("assigned: %+v", want)
 		}
 		want.State, want.Message, want.Text, want.Final = messages.DeliveryPlaced, "99", "the answer", true
 		want.Attempts, want.Error, want.NextAt = 2, "429", time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().UpdateDelivery(ctx, want) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.EntryDeliveries(ctx, e.ID)
+			got, err := tx.Deliveries().EntryDeliveries(ctx, e.ID)
 			if diff := cmp.Diff([]messages.Delivery{want}, got); diff != "" {
 				t.Errorf("delivery (-want +got):\n%s", diff)
 			}
@@ -116,17 +122,20 @@ func TestDeliveryRoundTrip(t *testing.T) {
 		want.Buttons, want.OnlyFor = []messages.Button{
 			{ID: "aB_-9", Label: "Approve ✔ \\u0000 \"now\"", Style: messages.ButtonPrimary}, {ID: "x", Label: "Edit"},
 		}, "é"
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().UpdateDelivery(ctx, want) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Delivery(ctx, want.ID)
+			got, err := tx.Deliveries().Delivery(ctx, want.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("with buttons (-want +got):\n%s", diff)
 			}
 			return err
 		})
 		want.ID = "none"
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Delivery(ctx, "none"); return err }), fault.NotFound)
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) }), fault.NotFound)
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Deliveries().Delivery(ctx, "none")
+			return err
+		}), fault.NotFound)
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().UpdateDelivery(ctx, want) }), fault.NotFound)
 	})
 }
 
@@ -137,10 +146,10 @@ func TestButtonsAreStoredWithADelivery(t *testing.T) {
 		want := *delivery(e, "decide")
 		want.OnlyFor = "42"
 		want.Buttons = []messages.Button{{ID: "x", Label: "nul \x00 it", Style: messages.ButtonDanger}}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, &want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().AddDelivery(ctx, &want) })
 		want.Buttons = []messages.Button{{ID: "x", Label: "nul \ufffd it", Style: messages.ButtonDanger}}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.OpenDeliveries(ctx, e.ConversationID, false)
+			got, err := tx.Deliveries().OpenDeliveries(ctx, e.ConversationID, false)
 			if diff := cmp.Diff([]messages.Delivery{want}, got); diff != "" {
 				t.Errorf("delivery (-want +got):\n%s", diff)
 			}
@@ -148,9 +157,9 @@ func TestButtonsAreStoredWithADelivery(t *testing.T) {
 		})
 		// A message that was edited loses its buttons.
 		want.Buttons = nil
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateDelivery(ctx, want) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().UpdateDelivery(ctx, want) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Delivery(ctx, want.ID)
+			got, err := tx.Deliveries().Delivery(ctx, want.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("without buttons (-want +got):\n%s", diff)
 			}
@@ -170,7 +179,7 @@ func TestOpenDeliveriesAreOrderedAndSeparated(t *testing.T) {
 				if i == 0 {
 					d.State = messages.DeliverySent
 				}
-				return tx.AddDelivery(ctx, d)
+				return tx.Deliveries().AddDelivery(ctx, d)
 			})
 		})
 		if len(errs) > 0 {
@@ -178,7 +187,7 @@ func TestOpenDeliveriesAreOrderedAndSeparated(t *testing.T) {
 		}
 		for control, want := range map[bool]int{true: 5, false: 4} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.OpenDeliveries(ctx, e.ConversationID, control)
+				got, err := tx.Deliveries().OpenDeliveries(ctx, e.ConversationID, control)
 				if len(got) != want {
 					t.Errorf("control %v: %d open, want %d", control, len(got), want)
 				}
@@ -201,32 +210,32 @@ func TestIdentities(t *testing.T) {
 			RefusedAt: time.UnixMilli(1).UTC(), CreatedAt: time.UnixMilli(2).UTC(),
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, ok, err := tx.Identity(ctx, "test", "42"); ok || err != nil {
+			if _, ok, err := tx.People().Identity(ctx, "test", "42"); ok || err != nil {
 				t.Errorf("known before it was saved: %v, %v", ok, err)
 			}
-			if err := tx.SaveIdentity(ctx, want); err != nil {
+			if err := tx.People().SaveIdentity(ctx, want); err != nil {
 				return err
 			}
-			if has, err := tx.HasOwner(ctx, "test"); has || err != nil {
+			if has, err := tx.People().HasOwner(ctx, "test"); has || err != nil {
 				t.Errorf("a stranger counts as owner: %v, %v", has, err)
 			}
 			want.Name, want.RefusedAt = "Anna", time.Time{}
 			again := want
 			again.CreatedAt, again.Role = time.Now(), sessions.Owner // which SetRole only gives
-			if err := tx.SaveIdentity(ctx, again); err != nil {
+			if err := tx.People().SaveIdentity(ctx, again); err != nil {
 				return err
 			}
-			got, _, err := tx.Identity(ctx, "test", "42")
+			got, _, err := tx.People().Identity(ctx, "test", "42")
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("identity (-want +got):\n%s", diff)
 			}
-			if err := tx.SetRole(ctx, again, sessions.GrantedByCLI, false); err != nil {
+			if err := tx.People().SetRole(ctx, again, sessions.GrantedByCLI, false); err != nil {
 				return err
 			}
-			if has, _ := tx.HasOwner(ctx, "test"); !has {
+			if has, _ := tx.People().HasOwner(ctx, "test"); !has {
 				t.Error("no owner after one was saved")
 			}
-			if has, _ := tx.HasOwner(ctx, "other"); has {
+			if has, _ := tx.People().HasOwner(ctx, "other"); has {
 				t.Error("the owner of one platform owns another")
 			}
 			return err
@@ -239,14 +248,14 @@ func TestOwnerCodeWorksOnce(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		use := func(hash string) (ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				ok, err = tx.UseOwnerCode(ctx, "test", hash)
+				ok, err = tx.People().UseOwnerCode(ctx, "test", hash)
 				return err
 			})
 			return ok
 		}
 		save := func(hash string, expires time.Duration) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.SaveOwnerCode(ctx, "test", hash, time.Now().Add(expires))
+				return tx.People().SaveOwnerCode(ctx, "test", hash, time.Now().Add(expires))
 			})
 		}
 		save("old", time.Hour)

@@ -3,6 +3,7 @@
 // methods and, wherever the dialects allow, one SQL text.
 //
 // Everything happens in a transaction: Store.InTx for changes, Store.InRead for
-// a read-only snapshot. Driver errors are classified here, once, with package
-// fault; above this package they are only wrapped.
+// a read-only snapshot. What it can do is told by its parts, a type for each kind of
+// rows (parts.go). Driver errors are classified here, once, with package fault; above
+// this package they are only wrapped.
 package store

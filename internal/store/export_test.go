@@ -115,7 +115,7 @@ func HotQueries() map[string]struct {
 	}
 	browse := func(b BrowseSessionsQuery) q {
 		b.Limit = 10
-		query, args, err := (&Tx{}).browseSessionsSQL(b)
+		query, args, err := (&Tx{}).Pages().browseSessionsSQL(b)
 		if err != nil {
 			panic(err)
 		}
@@ -285,17 +285,17 @@ func LimitPages(ctx context.Context, s *Store, n int) error {
 }
 
 // SetContent changes a stored message, as an operator may do by hand.
-func (t *Tx) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
-	_, err := t.exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
+func (t Messages) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
+	_, err := t.tx.exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
 	return err
 }
 
 // CheckSearchIndex compares the full-text index with the messages, on SQLite.
-func (t *Tx) CheckSearchIndex(ctx context.Context) error {
-	if t.pg != nil {
+func (t Search) CheckSearchIndex(ctx context.Context) error {
+	if t.tx.pg != nil {
 		return nil
 	}
-	_, err := t.exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
+	_, err := t.tx.exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
 	return err
 }
 
@@ -365,7 +365,7 @@ func IndexMessages(ctx context.Context, s *Store) error {
 	for {
 		var n int64
 		err := s.InTx(ctx, func(tx *Tx) (err error) {
-			n, err = tx.indexMessages(ctx, 1)
+			n, err = tx.Search().indexMessages(ctx, 1)
 			return err
 		})
 		if err != nil || n == 0 {

@@ -29,11 +29,11 @@ func TestFullDiskLosesNothingThatWasConfirmed(t *testing.T) {
 	errs := together(40, func(i int) error {
 		id := fmt.Sprint(i)
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			c, _, err := tx.GetOrCreateConversation(ctx, key(id), "demo")
+			c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(id), "demo")
 			if err != nil || i%2 == 0 {
 				return err
 			}
-			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
+			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
 		})
 		if err == nil {
 			mu.Lock()
@@ -58,7 +58,7 @@ func TestFullDiskLosesNothingThatWasConfirmed(t *testing.T) {
 	}
 	for i := range 40 {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.FindConversation(ctx, key(fmt.Sprint(i)))
+			_, err := tx.Conversations().FindConversation(ctx, key(fmt.Sprint(i)))
 			if stored := err == nil; stored != confirmed[fmt.Sprint(i)] {
 				t.Errorf("caller %d: stored %v, told of success %v", i, stored, !stored)
 			}
@@ -141,15 +141,15 @@ func TestDefaultsAreThoseOfTheSeeds(t *testing.T) {
 					return err
 				}
 			}
-			c, err := tx.FindConversation(ctx, messages.ConversationKey{Platform: "telegram", ID: "1"})
+			c, err := tx.Conversations().FindConversation(ctx, messages.ConversationKey{Platform: "telegram", ID: "1"})
 			if err != nil {
 				return err
 			}
-			code, err := tx.Codebase(ctx, c.CodebaseID)
+			code, err := tx.Registry().Codebase(ctx, c.CodebaseID)
 			if err != nil {
 				return err
 			}
-			s, ok, err := tx.ActiveSession(ctx, c.ID)
+			s, ok, err := tx.Sessions().ActiveSession(ctx, c.ID)
 			if !ok || c.Assistant != "claude" || code.Assistant != "claude" || len(s.Metadata) != 0 ||
 				s.Status != "running" || s.StartedAt.IsZero() || c.CreatedAt.IsZero() || len(c.ID) != 36 {
 				t.Errorf("defaults: %+v, %+v, %+v", code, c, s)

@@ -23,7 +23,7 @@ func findAll(t *testing.T, b bundle, f store.SessionFilter, words string) (ids [
 	t.Helper()
 	for {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			list, before, err := tx.FindSessions(ctx, f, words)
+			list, before, err := tx.Lists().Find(ctx, f, words)
 			for _, row := range list {
 				ids = append(ids, row.ID)
 			}
@@ -44,7 +44,7 @@ func listAll(t *testing.T, b bundle, f store.SessionFilter) (ids []string) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		for f.Limit = 1000; ; {
-			list, err := tx.ListSessions(ctx, f)
+			list, err := tx.Lists().Sessions(ctx, f)
 			for _, row := range list {
 				ids, f.Before = append(ids, row.ID), row.ID
 			}
@@ -121,7 +121,7 @@ func TestSessionsAreFoundByWords(t *testing.T) {
 			}
 			for _, empty := range []string{"", " . "} {
 				err := b.InRead(t.Context(), func(tx *store.Tx) error {
-					_, _, err := tx.FindSessions(t.Context(), store.SessionFilter{}, empty)
+					_, _, err := tx.Lists().Find(t.Context(), store.SessionFilter{}, empty)
 					return err
 				})
 				wantKind(t, err, fault.Invalid)
@@ -157,13 +157,13 @@ func TestWhoHasWrittenSees(t *testing.T) {
 		}
 		for _, v := range []store.Viewer{{Platform: "test", ID: "42"}, {Platform: "web", ID: "42"}, {Platform: "test", ID: "43"}, {Platform: "web", ID: "43"}, {Platform: "test", ID: "44"}} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.ListSessions(ctx, store.SessionFilter{Viewer: v, Limit: 1000})
+				list, err := tx.Lists().Sessions(ctx, store.SessionFilter{Viewer: v, Limit: 1000})
 				for i, conv := range convs {
 					sender, state := append(senders, "")[i/6], append(states, "")[i%6]
 					wrote := sender == string(v.Platform)+" "+string(v.ID) || v.Platform == "test" && sender == string(v.ID)
 					want := wrote && !slices.Contains([]string{"refused", "raw", ""}, state) || v.Platform == "test" && v.ID == "44"
-					sees, err := tx.Sees(ctx, v, conv.ID)
-					any, err2 := tx.SeesAny(ctx, v, []string{conv.ID})
+					sees, err := tx.Pages().Sees(ctx, v, conv.ID)
+					any, err2 := tx.Pages().SeesAny(ctx, v, []string{conv.ID})
 					listed := slices.ContainsFunc(list, func(s store.SessionRow) bool { return s.ConversationID == conv.ID })
 					if err != nil || err2 != nil || sees != want || any != want || listed != want {
 						t.Errorf("%v where %q has %q: sees %v, %v, listed %v, want %v (%v, %v)", v, sender, state, sees, any, listed, want, err, err2)

@@ -19,7 +19,7 @@ import (
 func (b bundle) said(t *testing.T, conversation string, texts ...string) (s sessions.Session) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		s, err = tx.CreateSession(ctx, sessions.NewSession{
+		s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{
 			ConversationID: conversation, Assistant: "demo", AgentName: "coder", Model: "m1", SystemPrompt: "be good", Config: []byte(`{"mode":"edit"}`), UserPrompt: "hi",
 		})
 		if err != nil {
@@ -27,7 +27,7 @@ func (b bundle) said(t *testing.T, conversation string, texts ...string) (s sess
 		}
 		for i, text := range texts {
 			role := []messages.Role{messages.RoleUser, messages.RoleAssistant}[i%2]
-			if _, err := tx.AppendMessages(ctx, s.ID, "", messages.NewText(role, text)); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, s.ID, "", messages.NewText(role, text)); err != nil {
 				return err
 			}
 		}
@@ -41,7 +41,7 @@ func (b bundle) texts(t *testing.T, session string) (all []string) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		all = nil
-		list, err := tx.MessagesBefore(ctx, session, 1<<62, 100)
+		list, err := tx.Messages().MessagesBefore(ctx, session, 1<<62, 100)
 		for _, m := range list {
 			all = append([]string{m.PlainText()}, all...)
 		}
@@ -53,7 +53,7 @@ func (b bundle) texts(t *testing.T, session string) (all []string) {
 func (b bundle) fork(t *testing.T, f sessions.Fork) (done sessions.Forked, err error) {
 	t.Helper()
 	err = b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		done, err = tx.ForkSession(ctx, f)
+		done, err = tx.Sessions().ForkSession(ctx, f)
 		return err
 	})
 	return done, err
@@ -85,7 +85,7 @@ func TestForkSession(t *testing.T) {
 			t.Errorf("the fork is %+v", s)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if now, ok, err := tx.ActiveSession(ctx, home.ID); err != nil || !ok || now.ID != from.ID || now.Status != from.Status {
+			if now, ok, err := tx.Sessions().ActiveSession(ctx, home.ID); err != nil || !ok || now.ID != from.ID || now.Status != from.Status {
 				t.Errorf("the session that was forked is %+v, %v", now, err)
 			}
 			return nil
@@ -97,10 +97,10 @@ func TestForkSession(t *testing.T) {
 			t.Fatalf("%+v, %v", here, err)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.AppendMessages(ctx, here.Session.ID, "", messages.NewText(messages.RoleUser, "three")); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, here.Session.ID, "", messages.NewText(messages.RoleUser, "three")); err != nil {
 				return err
 			}
-			ended, err := tx.Session(ctx, from.ID)
+			ended, err := tx.Sessions().Session(ctx, from.ID)
 			if err != nil || ended.Active || ended.Metadata[sessions.MetaEndReason] != "fork" {
 				t.Errorf("the session before is %+v, %v", ended, err)
 			}
@@ -119,7 +119,7 @@ func TestForkSession(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for session, want := range map[string]string{"": next.Session.ID, from.ID: next.Session.ID, here.Session.ID: next.Session.ID, next.Session.ID: ""} {
-				s, ok, err := tx.ForkAfter(ctx, home.ID, session)
+				s, ok, err := tx.Sessions().ForkAfter(ctx, home.ID, session)
 				if err != nil || s.ID != want || ok != (want != "") {
 					return fmt.Errorf("the fork after %q is %q, want %q: %w", session, s.ID, want, err)
 				}
@@ -137,13 +137,13 @@ func TestForkRefusesWhatIsAtWorkOrEmpty(t *testing.T) {
 		_, err := b.fork(t, sessions.Fork{From: empty.ID})
 		wantKind(t, err, fault.Unsupported)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.AppendMessages(ctx, empty.ID, "", messages.NewText(messages.RoleUser, "one")); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, empty.ID, "", messages.NewText(messages.RoleUser, "one")); err != nil {
 				return err
 			}
 			e := sessions.Entry{ConversationID: c.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, In: messages.Inbound{
 				Account: "bot", Event: "1", Kind: messages.KindMessage, Conversation: c.Key, Message: "1", Text: "more",
 			}}
-			_, err := tx.InsertEntry(ctx, &e)
+			_, err := tx.Inbox().InsertEntry(ctx, &e)
 			return err
 		})
 		_, err = b.fork(t, sessions.Fork{From: empty.ID})
@@ -161,11 +161,11 @@ func TestControlBefore(t *testing.T) {
 					e := sessions.Entry{ConversationID: in.ID, Lane: lane, State: sessions.EntryWaiting, In: messages.Inbound{
 						Account: "bot", Event: messages.EventID(fmt.Sprint(in.Key.ID, i)), Kind: messages.KindMessage, Conversation: in.Key, Text: fmt.Sprint("/new ", i),
 					}}
-					if _, err := tx.InsertEntry(ctx, &e); err != nil {
+					if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 						return err
 					}
 					if done := sessions.EntryDone; i == 2 && in.ID == c.ID {
-						if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
+						if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done}); err != nil {
 							return err
 						}
 					}
@@ -177,7 +177,7 @@ func TestControlBefore(t *testing.T) {
 			var got []string
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
 				got = nil
-				list, err := tx.ControlBefore(ctx, c.ID, before)
+				list, err := tx.Inbox().ControlBefore(ctx, c.ID, before)
 				for _, e := range list {
 					got = append(got, e.In.Text)
 				}

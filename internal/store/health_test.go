@@ -34,7 +34,7 @@ func fileWithData(t *testing.T) string {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 20 {
 				text := fmt.Sprintf("chat %d message %d %s", chat, i, strings.Repeat("word ", 60))
-				if _, err := tx.AppendMessages(ctx, session.ID, fmt.Sprint("r", i), messages.NewText(messages.RoleUser, text)); err != nil {
+				if _, err := tx.Messages().AppendMessages(ctx, session.ID, fmt.Sprint("r", i), messages.NewText(messages.RoleUser, text)); err != nil {
 					return err
 				}
 			}
@@ -164,7 +164,7 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	}
 	fill := func() error {
 		return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
+			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
 		})
 	}
 	wantKind(t, fill(), fault.Disk)

@@ -29,7 +29,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			e.NextAt = time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Entry(ctx, want.ID)
+			got, err := tx.Inbox().Entry(ctx, want.ID)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("entry (-want +got):\n%s", diff)
 			}
@@ -108,12 +108,12 @@ func TestEntriesOfSeveralConversationsInOneTransactionDoNotDeadlock(t *testing.T
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
 				for n := range chats {
 					chat := chats[(n+i)%len(chats)] // each caller in another order
-					c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
+					c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(chat), "demo")
 					if err != nil {
 						return err
 					}
 					e := sessions.Entry{ConversationID: c.ID, In: inbound(chat, fmt.Sprintf("%s%d", chat, i))}
-					if _, err := tx.InsertEntry(ctx, &e); err != nil {
+					if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
 						return err
 					}
 				}
@@ -138,14 +138,14 @@ func TestNextEntryGoesByNumber(t *testing.T) {
 		b.accept(t, "other", "4")
 		next := func() (id string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				e, _, err := tx.NextEntry(ctx, first.ConversationID)
+				e, _, err := tx.Inbox().NextEntry(ctx, first.ConversationID)
 				id = e.ID
 				return err
 			})
 			return id
 		}
 		update := func(id string, u sessions.EntryUpdate) {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.UpdateEntry(ctx, id, u) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Inbox().UpdateEntry(ctx, id, u) })
 		}
 		if got := next(); got != first.ID {
 			t.Errorf("next is %s, want the first whatever its time", got)
@@ -163,7 +163,7 @@ func TestNextEntryGoesByNumber(t *testing.T) {
 			t.Errorf("next is %s, want none", got)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			e, err := tx.Entry(ctx, first.ID)
+			e, err := tx.Inbox().Entry(ctx, first.ID)
 			if e.Attempts != 1 || e.State != sessions.EntryDone {
 				t.Errorf("first: %+v", e)
 			}
@@ -181,23 +181,23 @@ func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 		stop := b.accept(t, "chat", "3", func(e *sessions.Entry) { e.Lane = sessions.LaneControl })
 		later := b.accept(t, "chat", "4")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.StopEntries(ctx, stop.ConversationID, stop.Seq)
+			got, err := tx.Inbox().StopEntries(ctx, stop.ConversationID, stop.Seq)
 			if err != nil {
 				return err
 			}
 			if len(got) != 1 || got[0].ID != waiting.ID || got[0].State != sessions.EntryStopped {
 				t.Errorf("stopped %+v, want the waiting one", got)
 			}
-			if _, err := tx.StopEntries(ctx, stop.ConversationID, 1); err != nil {
+			if _, err := tx.Inbox().StopEntries(ctx, stop.ConversationID, 1); err != nil {
 				return err
 			}
-			if got, err = tx.StoppedEntries(ctx, stop.ConversationID, stop.Seq); err != nil || len(got) != 1 || got[0].ID != waiting.ID {
+			if got, err = tx.Inbox().StoppedEntries(ctx, stop.ConversationID, stop.Seq); err != nil || len(got) != 1 || got[0].ID != waiting.ID {
 				t.Errorf("stopped while one runs: %+v, %v; want the one that waited", got, err)
 			}
-			if got, err = tx.StoppedEntries(ctx, stop.ConversationID, 1); err != nil || len(got) != 1 || got[0].ID != before.ID {
+			if got, err = tx.Inbox().StoppedEntries(ctx, stop.ConversationID, 1); err != nil || len(got) != 1 || got[0].ID != before.ID {
 				t.Errorf("stopped before: %+v, %v; want what was stopped then", got, err)
 			}
-			c, err := tx.Conversation(ctx, stop.ConversationID)
+			c, err := tx.Conversations().Conversation(ctx, stop.ConversationID)
 			if c.StopSeq != stop.Seq {
 				t.Errorf("stop number %d, want %d: it never goes back", c.StopSeq, stop.Seq)
 			}
@@ -208,7 +208,7 @@ func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 			state sessions.EntryState
 		}{{running.ID, sessions.EntryRunning}, {waiting.ID, sessions.EntryStopped}, {stop.ID, sessions.EntryWaiting}, {later.ID, sessions.EntryWaiting}} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				e, err := tx.Entry(ctx, want.id)
+				e, err := tx.Inbox().Entry(ctx, want.id)
 				if e.State != want.state {
 					t.Errorf("entry %d is %s, want %s", e.Seq, e.State, want.state)
 				}
@@ -216,7 +216,7 @@ func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 			})
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.CountWaiting(ctx, stop.ConversationID)
+			n, err := tx.Inbox().CountWaiting(ctx, stop.ConversationID)
 			if n != 2 {
 				t.Errorf("%d wait or run, want 2", n)
 			}
@@ -233,7 +233,7 @@ func TestReplaceWaitingChangesOnlyWhatHasNotStarted(t *testing.T) {
 			in := inbound("chat", "edit")
 			in.Text = text
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				done, err = tx.ReplaceWaiting(ctx, e.ConversationID, e.In.Message, in)
+				done, err = tx.Inbox().ReplaceWaiting(ctx, e.ConversationID, e.In.Message, in)
 				return err
 			})
 			return done
@@ -242,13 +242,13 @@ func TestReplaceWaitingChangesOnlyWhatHasNotStarted(t *testing.T) {
 			t.Error("a waiting message was not replaced")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning), Attempts: new(1)})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning), Attempts: new(1)})
 		})
 		if edit("too late") {
 			t.Error("a message was replaced while its turn ran")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Entry(ctx, e.ID)
+			got, err := tx.Inbox().Entry(ctx, e.ID)
 			if got.In.Text != "better" {
 				t.Errorf("text is %q", got.In.Text)
 			}
@@ -266,7 +266,7 @@ func TestRawEventsAreKeptOnce(t *testing.T) {
 		} {
 			for i, want := range []bool{true, false} {
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					fresh, err := tx.KeepRaw(ctx, raw)
+					fresh, err := tx.Inbox().KeepRaw(ctx, raw)
 					if fresh != want {
 						t.Errorf("%s, time %d: fresh %v", name, i+1, fresh)
 					}
@@ -295,7 +295,7 @@ func TestControlWorkFindsWhatACrashLeft(t *testing.T) {
 		b.accept(t, "chat", "2", control(now))
 		b.accept(t, "chat", "3", func(e *sessions.Entry) { e.AcceptedAt = now.Add(-time.Hour) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.ControlWork(ctx, now.Add(-time.Second), 10)
+			got, err := tx.Inbox().ControlWork(ctx, now.Add(-time.Second), 10)
 			if len(got) != 1 || got[0].ID != old.ID {
 				t.Errorf("got %+v, want the old one", got)
 			}
@@ -320,7 +320,7 @@ func TestConversationsWithWork(t *testing.T) {
 		open := b.accept(t, "open", "8", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		replies := b.accept(t, "replies", "9", func(e *sessions.Entry) { e.State = sessions.EntryDone })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, _, _, err := tx.ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
+			if _, _, _, err := tx.Leases().ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
 				return err
 			}
 			sent := delivery(done, "sent")
@@ -336,19 +336,19 @@ func TestConversationsWithWork(t *testing.T) {
 			before, later := delivery(open, "go"), delivery(open, "this one has to wait")
 			later.NextAt = notYet.NextAt
 			for _, d := range []*messages.Delivery{sent, notYet, unfinal, delivery(waits, "behind it"), before, later, put, reply} {
-				if err := tx.AddDelivery(ctx, d); err != nil {
+				if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.ConversationsWithWork(ctx, 10)
+			got, err := tx.Conversations().ConversationsWithWork(ctx, 10)
 			want := []string{first.ConversationID, second.ConversationID, open.ConversationID, replies.ConversationID}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("conversations (-want +got):\n%s", diff)
 			}
-			if got, _ := tx.ConversationsWithWork(ctx, 1); len(got) != 1 || got[0] != first.ConversationID {
+			if got, _ := tx.Conversations().ConversationsWithWork(ctx, 1); len(got) != 1 || got[0] != first.ConversationID {
 				t.Errorf("with limit 1: %v, want the oldest", got)
 			}
 			return err
@@ -424,18 +424,18 @@ func TestPreparationEndsWithItsEntry(t *testing.T) {
 	}
 	for name, end := range map[string]func(ctx context.Context, tx *store.Tx, e sessions.Entry) error{
 		"Done": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			return tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), Preparation: &kept})
+			return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryDone), Preparation: &kept})
 		},
 		"Stopped": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			_, err := tx.StopEntries(ctx, e.ConversationID, e.Seq)
+			_, err := tx.Inbox().StopEntries(ctx, e.ConversationID, e.Seq)
 			return err
 		},
 		"Changed": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			_, err := tx.ReplaceWaiting(ctx, e.ConversationID, e.In.Message, e.In)
+			_, err := tx.Inbox().ReplaceWaiting(ctx, e.ConversationID, e.In.Message, e.In)
 			return err
 		},
 		"Deleted": func(ctx context.Context, tx *store.Tx, e sessions.Entry) error {
-			return tx.DeleteConversation(ctx, e.ConversationID)
+			return tx.Conversations().DeleteConversation(ctx, e.ConversationID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -443,13 +443,13 @@ func TestPreparationEndsWithItsEntry(t *testing.T) {
 			each(t, func(t *testing.T, b bundle) {
 				e := b.accept(t, "chat", "1")
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Preparation: &kept}); err != nil {
+					if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Preparation: &kept}); err != nil {
 						return err
 					}
-					if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Error: new("an error of a try")}); err != nil {
+					if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Error: new("an error of a try")}); err != nil {
 						return err
 					}
-					got, err := tx.Entry(ctx, e.ID)
+					got, err := tx.Inbox().Entry(ctx, e.ID)
 					if diff := cmp.Diff(kept, got.Preparation); diff != "" {
 						t.Error(diff)
 					}
@@ -459,7 +459,7 @@ func TestPreparationEndsWithItsEntry(t *testing.T) {
 					if err := end(ctx, tx, e); err != nil {
 						return err
 					}
-					got, err := tx.Entry(ctx, e.ID)
+					got, err := tx.Inbox().Entry(ctx, e.ID)
 					if diff := cmp.Diff(sessions.Preparation{}, got.Preparation); diff != "" {
 						t.Errorf("it outlives its entry: %s", diff)
 					}
@@ -486,7 +486,7 @@ func TestUnansweredCountsLoopsOfADay(t *testing.T) {
 		e := b.accept(t, "chat", "5")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for since, want := range map[time.Duration]int{time.Hour: 1, 24 * time.Hour: 2, time.Second: 0} {
-				n, last, err := tx.Unanswered(ctx, e.ConversationID, now.Add(-since))
+				n, last, err := tx.Inbox().Unanswered(ctx, e.ConversationID, now.Add(-since))
 				if err != nil {
 					return err
 				}

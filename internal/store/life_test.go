@@ -59,14 +59,14 @@ func TestLeasesOfTheDeadAreVoid(t *testing.T) {
 	claim := func(owner, chat string) (lease sessions.Lease, ok bool) {
 		t.Helper()
 		err := s.InTx(t.Context(), func(tx *store.Tx) error {
-			conv, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: chat}, "demo")
+			conv, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: chat}, "demo")
 			if err != nil {
 				return err
 			}
-			if lease, _, ok, err = tx.ClaimLease(t.Context(), conv.ID, owner, time.Hour); err != nil {
+			if lease, _, ok, err = tx.Leases().ClaimLease(t.Context(), conv.ID, owner, time.Hour); err != nil {
 				return err
 			}
-			_, err = tx.AcquireNamed(t.Context(), chat, owner, time.Hour)
+			_, err = tx.Leases().AcquireNamed(t.Context(), chat, owner, time.Hour)
 			return err
 		})
 		if err != nil {
@@ -95,7 +95,7 @@ func TestLeasesOfTheDeadAreVoid(t *testing.T) {
 	if _, ok := claim("heir", "1"); !ok {
 		t.Error("the lease of the dead holds")
 	}
-	if err := s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.HoldLease(t.Context(), old); return err }); err == nil {
+	if err := s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.Leases().HoldLease(t.Context(), old); return err }); err == nil {
 		t.Error("the dead may write")
 	}
 	run(`UPDATE replicas SET until_ms = 1 WHERE owner = 'frozen'`)

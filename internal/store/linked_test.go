@@ -64,7 +64,7 @@ func TestSQLFunctionsKnowLinkedAccounts(t *testing.T) {
 	got, err = b.sql(t, `SELECT (SELECT count(*) FROM semantic_memories WHERE user_id NOT LIKE 'person/%'), (SELECT count(*) FROM episodic_memories)`)
 	wantText(t, "memories beside the person's", "(0,1)", got, err)
 
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.LeavePerson(ctx, annsSlack) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Persons().LeavePerson(ctx, annsSlack) })
 	got, err = b.retrieveSQL(t, annsSlack, dog, ", 0.9")
 	wantText(t, "who left", "", got, err)
 	got, err = b.upsertSQL(t, annsSlack, "has a dog", dog, "")
@@ -78,7 +78,7 @@ func TestSQLFunctionsObeyTheSwitch(t *testing.T) {
 	v := memorytest.Vector("likes green tea")
 	b.learn(t, told("likes green tea"))
 	b.join(t, annsID, annsSlack)
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, false) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
 	for _, account := range []string{annsID, annsSlack} {
 		for name, call := range map[string]func() (string, error){
 			"upsert": func() (string, error) { return b.upsertSQL(t, account, "x", v, "") },
@@ -91,7 +91,7 @@ func TestSQLFunctionsObeyTheSwitch(t *testing.T) {
 		got, err := b.retrieveSQL(t, account, v, "")
 		wantText(t, "recalled while it is off", "", got, err)
 	}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsSlack, true) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsSlack, true) })
 	got, err := b.retrieveSQL(t, annsID, v, "")
 	wantText(t, "on again", `("likes green tea")`, got, err)
 	if got, err := b.upsertSQL(t, "person/0", "x", v, ""); err == nil || !strings.Contains(err.Error(), "22023") {
@@ -156,7 +156,7 @@ func TestWordsAreIndexedAfterLinking(t *testing.T) {
 		})
 		b.join(t, annsID, annsSlack)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.IndexWords(ctx, 10)
+			_, err := tx.Memories().IndexWords(ctx, 10)
 			return err
 		})
 		if got := recalled(b.recall(t, memory.Query{Scope: memory.Scope{Person: annsID}, Text: "dog"})); !slices.Equal(got, []string{"has a dog"}) {
@@ -194,11 +194,11 @@ func TestVectorsInMemoryFollowPeople(t *testing.T) {
 			}
 		}
 		finds("linked", bobsID, 40, false)
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.LeavePerson(ctx, annsSlack) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Persons().LeavePerson(ctx, annsSlack) })
 		finds("left", annsSlack, 60, false)
 		finds("left", annsID, 60, true)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetPerson(ctx, annsID)
+			_, err := tx.Persons().ForgetPerson(ctx, annsID)
 			return err
 		})
 		finds("forgotten", annsID, 0, false)
@@ -223,11 +223,11 @@ func TestVectorsFollowPeople(t *testing.T) {
 		finds(annsID, i, `("`+facts[i].text+`")`)
 		finds(annsSlack, i, `("`+facts[i].text+`")`)
 	}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.LeavePerson(ctx, annsID) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Persons().LeavePerson(ctx, annsID) })
 	finds(annsID, 0, "")
 	finds(annsSlack, 0, `("`+facts[0].text+`")`)
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.ForgetPerson(ctx, annsSlack)
+		_, err := tx.Persons().ForgetPerson(ctx, annsSlack)
 		return err
 	})
 	got, err := b.sql(t, `SELECT count(*) FROM semantic_vectors`)

@@ -21,7 +21,7 @@ func BenchmarkListing(b *testing.B) {
 				thread := s.fillPages(b, sessions, messages/sessions)
 				page := func(f store.MessageFilter) (last string, n int) {
 					err := s.InRead(b.Context(), func(tx *store.Tx) error {
-						list, err := tx.ListMessages(b.Context(), f)
+						list, err := tx.Search().ListMessages(b.Context(), f)
 						if n = len(list); n > 0 {
 							last = list[n-1].Cursor()
 						}

@@ -21,7 +21,7 @@ func (b bundle) listing(tb testing.TB, number map[string]int, f store.MessageFil
 	tb.Helper()
 	err := b.InRead(tb.Context(), func(tx *store.Tx) error {
 		var err error
-		all, err = tx.ListMessages(tb.Context(), f)
+		all, err = tx.Search().ListMessages(tb.Context(), f)
 		return err
 	})
 	if err != nil {
@@ -47,11 +47,11 @@ func (b bundle) fillListing(t *testing.T) (number map[string]int, here sessions.
 		}
 		var s sessions.Session
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", AgentName: []string{"writer", "tester"}[i%2]})
+			s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", AgentName: []string{"writer", "tester"}[i%2]})
 			if err != nil {
 				return err
 			}
-			if err := tx.DeactivateSession(ctx, s.ID, "test"); err != nil {
+			if err := tx.Sessions().DeactivateSession(ctx, s.ID, "test"); err != nil {
 				return err
 			}
 			// By the clock nothing tells one session or message from the next.
@@ -174,7 +174,7 @@ func refusedListings(t *testing.T, b bundle, session string) {
 		"NoSuchConversation": {store.MessageFilter{ConversationID: noSuchID}, fault.NotFound},
 	} {
 		err := b.InRead(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.ListMessages(t.Context(), tt.filter)
+			_, err := tx.Search().ListMessages(t.Context(), tt.filter)
 			return err
 		})
 		if !fault.Is(err, tt.kind) {
@@ -191,14 +191,14 @@ func TestMessagesOfManySessionsAreListed(t *testing.T) {
 		c := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for range n {
-				s, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+				s, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 				if err != nil {
 					return err
 				}
-				if _, err := tx.AppendMessages(ctx, s.ID, "", textOf(messages.RoleUser, "hello")); err != nil {
+				if _, err := tx.Messages().AppendMessages(ctx, s.ID, "", textOf(messages.RoleUser, "hello")); err != nil {
 					return err
 				}
-				if err := tx.DeactivateSession(ctx, s.ID, ""); err != nil {
+				if err := tx.Sessions().DeactivateSession(ctx, s.ID, ""); err != nil {
 					return err
 				}
 			}

@@ -53,7 +53,7 @@ func (b bundle) conversation(tb testing.TB, id string) sessions.Conversation {
 	tb.Helper()
 	var c sessions.Conversation
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		c, _, err = tx.GetOrCreateConversation(ctx, key(id), "demo")
+		c, _, err = tx.Conversations().GetOrCreateConversation(ctx, key(id), "demo")
 		return err
 	})
 	return c
@@ -63,7 +63,7 @@ func (b bundle) session(tb testing.TB, conversationID string) sessions.Session {
 	tb.Helper()
 	var s sessions.Session
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		s, err = tx.CreateSession(ctx, sessions.NewSession{ConversationID: conversationID, Assistant: "demo"})
+		s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conversationID, Assistant: "demo"})
 		return err
 	})
 	return s
@@ -84,7 +84,7 @@ func (b bundle) tryAccept(
 ) (e sessions.Entry, fresh bool, err error) {
 	tb.Helper()
 	err = b.try(tb, func(ctx context.Context, tx *store.Tx) error {
-		c, _, err := tx.GetOrCreateConversation(ctx, key(chat), "demo")
+		c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(chat), "demo")
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (b bundle) tryAccept(
 		for _, f := range change {
 			f(&e)
 		}
-		fresh, err = tx.InsertEntry(ctx, &e)
+		fresh, err = tx.Inbox().InsertEntry(ctx, &e)
 		return err
 	})
 	return e, fresh, err

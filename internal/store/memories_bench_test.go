@@ -86,7 +86,7 @@ func benchmarkMemory(b *testing.B, s bundle) {
 			for each := newMedian(b); b.Loop(); each.lap() {
 				text := benchText(r, 0)
 				err := s.InRead(context.Background(), func(tx *store.Tx) error {
-					_, err := tx.Recall(context.Background(), memory.Query{Scope: scope, Text: text, Embedding: embedding(text)})
+					_, err := tx.Memories().Recall(context.Background(), memory.Query{Scope: scope, Text: text, Embedding: embedding(text)})
 					return err
 				})
 				if err != nil {
@@ -101,7 +101,7 @@ func benchmarkMemory(b *testing.B, s bundle) {
 				i++
 				text := benchText(r, 1_000_000+i)
 				err := s.InTx(context.Background(), func(tx *store.Tx) error {
-					_, err := tx.UpsertFact(context.Background(), memory.Fact{Scope: scope, RunID: someRun, Text: text, Embedding: embedding(text)})
+					_, err := tx.Memories().UpsertFact(context.Background(), memory.Fact{Scope: scope, RunID: someRun, Text: text, Embedding: embedding(text)})
 					return err
 				})
 				if err != nil {

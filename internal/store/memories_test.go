@@ -48,7 +48,7 @@ func (b bundle) learn(tb testing.TB, f memory.Fact) memory.Outcome {
 func (b bundle) tryLearn(tb testing.TB, f memory.Fact) (out memory.Outcome, err error) {
 	tb.Helper()
 	err = b.try(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		out, err = tx.UpsertFact(ctx, f)
+		out, err = tx.Memories().UpsertFact(ctx, f)
 		return err
 	})
 	return out, err
@@ -58,7 +58,7 @@ func (b bundle) happened(tb testing.TB, e memory.Episode) memory.Outcome {
 	tb.Helper()
 	var out memory.Outcome
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		out, err = tx.InsertEpisode(ctx, e)
+		out, err = tx.Memories().InsertEpisode(ctx, e)
 		return err
 	})
 	return out
@@ -68,7 +68,7 @@ func (b bundle) recall(tb testing.TB, q memory.Query) []memory.Match {
 	tb.Helper()
 	var list []memory.Match
 	err := b.InRead(tb.Context(), func(tx *store.Tx) (err error) {
-		list, err = tx.Recall(tb.Context(), q)
+		list, err = tx.Memories().Recall(tb.Context(), q)
 		return err
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (b bundle) all(tb testing.TB, person string) []memory.Memory {
 	tb.Helper()
 	var list []memory.Memory
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = tx.Memories(ctx, person, 0, 1000, time.Now())
+		list, err = tx.Memories().List(ctx, person, 0, 1000, time.Now())
 		return err
 	})
 	return list
@@ -99,7 +99,7 @@ func (b bundle) project(tb testing.TB, name string) string {
 	tb.Helper()
 	var c sessions.Codebase
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		c, err = tx.CreateCodebase(ctx, sessions.Codebase{Name: name, RepositoryURL: "https://example.com/" + name, DefaultCwd: "/" + name})
+		c, err = tx.Registry().Create(ctx, sessions.Codebase{Name: name, RepositoryURL: "https://example.com/" + name, DefaultCwd: "/" + name})
 		return err
 	})
 	return c.ID
@@ -180,7 +180,7 @@ func TestFactsLearnedAtOnceAreOneFact(t *testing.T) {
 		}
 		errs = together(n, func(int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.InsertEpisode(ctx, memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "the build broke"})
+				_, err := tx.Memories().InsertEpisode(ctx, memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "the build broke"})
 				return err
 			})
 		})
@@ -203,10 +203,10 @@ func TestBadVectorsChangeNothing(t *testing.T) {
 			_, err := b.tryLearn(t, told("something else", func(f *memory.Fact) { f.Embedding = e }))
 			wantKind(t, err, fault.Invalid)
 			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Recall(ctx, memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: e})
+				_, err := tx.Memories().Recall(ctx, memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: e})
 				return err
 			}), fault.Invalid)
-			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveEmbedding(ctx, before[0], e) }), fault.Invalid)
+			wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SaveEmbedding(ctx, before[0], e) }), fault.Invalid)
 		}
 		// Also one that got into the table by another way matches nothing.
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -249,7 +249,7 @@ func TestExpiredEpisodesNeitherMatchNorBlock(t *testing.T) {
 		}
 		var swept int64
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			swept, err = tx.SweepMemories(ctx, now, 100)
+			swept, err = tx.Memories().SweepMemories(ctx, now, 100)
 			return err
 		})
 		if list := b.all(t, annsID); swept != 1 || len(list) != 1 || list[0].ID == first.Memory.ID {
@@ -294,7 +294,7 @@ func TestPagesDoNotOverlap(t *testing.T) {
 		for before := int64(0); ; {
 			var list []memory.Memory
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				list, err = tx.Memories(ctx, annsID, before, 4, at)
+				list, err = tx.Memories().List(ctx, annsID, before, 4, at)
 				return err
 			})
 			if len(list) == 0 {
@@ -323,19 +323,19 @@ func TestForgetting(t *testing.T) {
 			b.happened(t, memory.Episode{Scope: memory.Scope{Person: person}, RunID: someRun, Text: "tea was drunk", Now: time.Now().Add(-1e6 * time.Second)})
 		}
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemory(ctx, annsID, 99)
+			_, err := tx.Memories().ForgetMemory(ctx, annsID, 99)
 			return err
 		})
 		wantKind(t, err, fault.NotFound)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			gone, err := tx.ForgetMemory(ctx, annsID, 2)
+			gone, err := tx.Memories().ForgetMemory(ctx, annsID, 2)
 			if err == nil && gone.Text != "black coffee" {
 				t.Errorf("forgot %q", gone.Text)
 			}
 			return err
 		})
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemory(ctx, annsID, 2) // the number is not used again
+			_, err := tx.Memories().ForgetMemory(ctx, annsID, 2) // the number is not used again
 			return err
 		}), fault.NotFound)
 		if got := b.recall(t, memory.Query{Scope: memory.Scope{Person: annsID}, Text: "coffee"}); len(got) != 0 {
@@ -343,7 +343,7 @@ func TestForgetting(t *testing.T) {
 		}
 		var n int64
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			n, err = tx.ForgetMemories(ctx, annsID)
+			n, err = tx.Memories().ForgetMemories(ctx, annsID)
 			return err
 		})
 		if n != 3 || len(b.all(t, annsID)) != 0 || len(b.all(t, bobsID)) != 4 {
@@ -436,7 +436,7 @@ func TestEmbeddingLater(t *testing.T) {
 		b.happened(t, memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "green tea was spilled"})
 		bare := func(model string) (list []memory.Memory) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				list, err = tx.BareMemories(ctx, model, 10, time.Now())
+				list, err = tx.Memories().BareMemories(ctx, model, 10, time.Now())
 				return err
 			})
 			return list
@@ -448,10 +448,10 @@ func TestEmbeddingLater(t *testing.T) {
 		changed := list[0]
 		changed.Hash = memory.Hash("what it said before")
 		b.do(t, func(_ context.Context, tx *store.Tx) error {
-			if err := tx.SaveEmbedding(ctx, changed, memorytest.Embedding("old")); err != nil {
+			if err := tx.Memories().SaveEmbedding(ctx, changed, memorytest.Embedding("old")); err != nil {
 				return err
 			}
-			return tx.SaveEmbedding(ctx, list[1], memorytest.Embedding(list[1].Text))
+			return tx.Memories().SaveEmbedding(ctx, list[1], memorytest.Embedding(list[1].Text))
 		})
 		if left := bare(memorytest.Model); len(left) != 1 || left[0].ID != list[0].ID {
 			t.Errorf("left: %+v", left)
@@ -466,10 +466,10 @@ func TestEmbeddingLater(t *testing.T) {
 		}
 		// A text that changes is compared by the new embedding, or by none.
 		b.do(t, func(_ context.Context, tx *store.Tx) error {
-			return tx.SaveEmbedding(ctx, list[0], memorytest.Embedding(list[0].Text))
+			return tx.Memories().SaveEmbedding(ctx, list[0], memorytest.Embedding(list[0].Text))
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.CorrectFact(ctx, list[0].Number, told("drinks cocoa", wordsOnly))
+			_, err := tx.Memories().CorrectFact(ctx, list[0].Number, told("drinks cocoa", wordsOnly))
 			return err
 		})
 		if left := bare(memorytest.Model); len(left) != 1 || left[0].Text != "drinks cocoa" {
@@ -488,7 +488,7 @@ func TestCorrecting(t *testing.T) {
 		b.happened(t, memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "moved house"})
 		correct := func(number int64, f memory.Fact) (out memory.Outcome, err error) {
 			err = b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				out, err = tx.CorrectFact(ctx, number, f)
+				out, err = tx.Memories().CorrectFact(ctx, number, f)
 				return err
 			})
 			return out, err
@@ -513,7 +513,7 @@ func TestWhetherSomethingMayBeRecalled(t *testing.T) {
 		want := func(what, account string, want bool) {
 			t.Helper()
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.Recallable(ctx, account, now)
+				got, err := tx.Memories().Recallable(ctx, account, now)
 				if got != want {
 					t.Errorf("%s: %v", what, got)
 				}
@@ -529,18 +529,18 @@ func TestWhetherSomethingMayBeRecalled(t *testing.T) {
 		want("an episode", annsID, true)
 		want("of somebody else", "test/77", false)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemories(ctx, annsID)
+			_, err := tx.Memories().ForgetMemories(ctx, annsID)
 			return err
 		})
 		want("all forgotten", annsID, false)
 		b.learn(t, told("green tea"))
 		want("a fact", annsID, true)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.JoinPeople(ctx, memory.Account{Name: annsID, LinkedAt: now}, memory.Account{Name: annsSlack, LinkedAt: now})
+			_, err := tx.Persons().JoinPeople(ctx, memory.Account{Name: annsID, LinkedAt: now}, memory.Account{Name: annsSlack, LinkedAt: now})
 			return err
 		})
 		want("of another account", annsSlack, true)
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, false) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
 		want("memory is off", annsSlack, false)
 	})
 }
@@ -549,11 +549,11 @@ func TestMemoryIsOffWhenAPersonSaysSo(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		set := func(on bool) {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, on) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, on) })
 		}
 		on := func() (on bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				on, err = tx.MemoryOn(ctx, annsID)
+				on, err = tx.Memories().MemoryOn(ctx, annsID)
 				return err
 			})
 			return on
@@ -572,7 +572,7 @@ func TestMemoryIsOffWhenAPersonSaysSo(t *testing.T) {
 			t.Errorf("%d memories, want the one from before", n)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.ForgetMemories(ctx, annsID)
+			n, err := tx.Memories().ForgetMemories(ctx, annsID)
 			if n != 1 {
 				t.Errorf("forgot %d", n)
 			}
@@ -592,7 +592,7 @@ func TestMemoriesGoWithTheirCodebase(t *testing.T) {
 		api := b.project(t, "api")
 		b.learn(t, told("builds with make", func(f *memory.Fact) { f.Codebase = api }))
 		b.learn(t, told("drinks tea"))
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, api) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Registry().Delete(ctx, api) })
 		if list := b.all(t, annsID); len(list) != 1 || list[0].Text != "drinks tea" {
 			t.Errorf("left: %+v", list)
 		}
@@ -616,7 +616,7 @@ func TestStanding(t *testing.T) {
 		} {
 			var got []string
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.Standing(ctx, memory.Scope{Person: annsID, Codebase: codebase}, 10)
+				list, err := tx.Memories().Standing(ctx, memory.Scope{Person: annsID, Codebase: codebase}, 10)
 				for _, m := range list {
 					got = append(got, m.Text)
 				}

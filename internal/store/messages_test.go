@@ -44,7 +44,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		s := b.session(t, b.conversation(t, "chat").ID)
 		want := sampleMessages()
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			seqs, err := tx.AppendMessages(ctx, s.ID, "run-1", want...)
+			seqs, err := tx.Messages().AppendMessages(ctx, s.ID, "run-1", want...)
 			if diff := cmp.Diff([]int64{1, 2, 3, 4}, seqs); diff != "" {
 				t.Errorf("numbers (-want +got):\n%s", diff)
 			}
@@ -54,14 +54,14 @@ func TestMessagesRoundTrip(t *testing.T) {
 			want[i].Seq = int64(i + 1)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.RunMessages(ctx, "run-1")
+			got, err := tx.Messages().RunMessages(ctx, "run-1")
 			if err != nil {
 				return err
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("in order (-want +got):\n%s", diff)
 			}
-			newest, err := tx.MessagesBefore(ctx, s.ID, 4, 2)
+			newest, err := tx.Messages().MessagesBefore(ctx, s.ID, 4, 2)
 			if diff := cmp.Diff([]messages.Message{want[2], want[1]}, newest); diff != "" {
 				t.Errorf("before 4 (-want +got):\n%s", diff)
 			}
@@ -76,7 +76,7 @@ func TestAppendMessagesNumbersUnderConcurrency(t *testing.T) {
 		s := b.session(t, b.conversation(t, "chat").ID)
 		errs := together(20, func(i int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.AppendMessages(ctx, s.ID, fmt.Sprint("run-", i), sampleMessages()...)
+				_, err := tx.Messages().AppendMessages(ctx, s.ID, fmt.Sprint("run-", i), sampleMessages()...)
 				return err
 			})
 		})
@@ -84,11 +84,11 @@ func TestAppendMessagesNumbersUnderConcurrency(t *testing.T) {
 			t.Fatal(errs[0])
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.MessagesBefore(ctx, s.ID, 1000, 1000)
+			got, err := tx.Messages().MessagesBefore(ctx, s.ID, 1000, 1000)
 			if len(got) != 80 || got[0].Seq != 80 || got[79].Seq != 1 {
 				t.Errorf("%d messages, want 80 without gaps", len(got))
 			}
-			after, _ := tx.Session(ctx, s.ID)
+			after, _ := tx.Sessions().Session(ctx, s.ID)
 			if after.LastSeq != 80 {
 				t.Errorf("last number %d, want 80", after.LastSeq)
 			}
@@ -102,7 +102,7 @@ func TestMessagesBeforeLeavesOutSystemAndKeepsStrangeText(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		s := b.session(t, b.conversation(t, "chat").ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, s.ID, "r", messages.NewText(messages.RoleUser, "nul \x00 and \xff bytes"))
+			_, err := tx.Messages().AppendMessages(ctx, s.ID, "r", messages.NewText(messages.RoleUser, "nul \x00 and \xff bytes"))
 			if err != nil {
 				return err
 			}
@@ -111,14 +111,14 @@ func TestMessagesBeforeLeavesOutSystemAndKeepsStrangeText(t *testing.T) {
 				VALUES ($1, 2, 'system', 'system', 'be good', 0)`, s.ID); err != nil {
 				return err
 			}
-			got, err := tx.MessagesBefore(ctx, s.ID, 100, 1)
+			got, err := tx.Messages().MessagesBefore(ctx, s.ID, 100, 1)
 			if len(got) != 1 || got[0].Role != messages.RoleUser || len(got[0].PlainText()) < len("nul and bytes") {
 				t.Errorf("got %+v, want the user's message", got)
 			}
 			return err
 		})
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, s.ID, "r", messages.Message{Role: messages.RoleAssistant})
+			_, err := tx.Messages().AppendMessages(ctx, s.ID, "r", messages.Message{Role: messages.RoleAssistant})
 			return err
 		})
 		wantKind(t, err, fault.Invalid)
@@ -132,21 +132,21 @@ func TestToolCallLifeCycle(t *testing.T) {
 		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: "call_1", Name: "shell", Request: `{"cmd":"ls"}`}
 		update := func(id string, status sessions.ToolStatus, response, text string) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.UpdateToolCall(ctx, s.ID, id, status, response, text)
+				return tx.Calls().UpdateToolCall(ctx, s.ID, id, status, response, text)
 			})
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.AppendMessages(ctx, s.ID, "r", sampleMessages()[:2]...); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, s.ID, "r", sampleMessages()[:2]...); err != nil {
 				return err
 			}
-			if err := tx.InsertToolCall(ctx, call); err != nil {
+			if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
 				return err
 			}
-			wantKind(t, tx.InsertToolCall(ctx, call), fault.Conflict)
+			wantKind(t, tx.Calls().InsertToolCall(ctx, call), fault.Conflict)
 			for _, id := range []string{"p", "x"} {
 				c := call
 				c.CallID, c.MessageSeq = id, 0
-				if err := tx.InsertToolCall(ctx, c); err != nil {
+				if err := tx.Calls().InsertToolCall(ctx, c); err != nil {
 					return err
 				}
 			}
@@ -173,11 +173,11 @@ func TestToolCallLifeCycle(t *testing.T) {
 		wantKind(t, update("call_1", sessions.ToolFailed, "", "late"), fault.Conflict)
 		wantKind(t, update("none", sessions.ToolFailed, "", ""), fault.NotFound)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.FailInterrupted(ctx, s.ID, "interrupted, may have run")
+			n, err := tx.Calls().FailInterrupted(ctx, s.ID, "interrupted, may have run")
 			if n != 2 || err != nil {
 				t.Errorf("%d interrupted, %v; want 2", n, err)
 			}
-			got, err := tx.ToolCalls(ctx, s.ID)
+			got, err := tx.Calls().ToolCalls(ctx, s.ID)
 			want := []sessions.ToolCall{
 				{CallID: "call_1", MessageSeq: 2, Status: sessions.ToolCompleted, Response: `"ok"`},
 				{CallID: "p", Status: sessions.ToolFailed, Error: "interrupted, may have run"},

@@ -233,16 +233,16 @@ func TestVectorsInMemoryFollowTheDatabase(t *testing.T) {
 		}
 		// One is forgotten and another one is learned: there are as many as before.
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemory(ctx, annsID, 8)
+			_, err := tx.Memories().ForgetMemory(ctx, annsID, 8)
 			return err
 		})
 		b.importVectors(t, "semantic_memories", annsID, "", memorytest.Model, vectors[31:32])
 		finds(vectors[7], episode(7))
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteCodebase(ctx, api) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Registry().Delete(ctx, api) })
 		finds(vectors[12])
 		finds(vectors[31], fmt.Sprintf("semantic_memories  %s number 31", memorytest.Model))
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemory(ctx, annsID, 1)
+			_, err := tx.Memories().ForgetMemory(ctx, annsID, 1)
 			return err
 		})
 		if n := store.HeldVectors(b.Store); n != 0 {
@@ -293,7 +293,7 @@ func TestVectorsOfAnUndoneTransactionAreNotKept(t *testing.T) {
 		undone := errors.New("undone")
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
 			for _, f := range []memory.Fact{fact(1), fact(1)} { // the second looks at the first
-				if _, err := tx.UpsertFact(ctx, f); err != nil {
+				if _, err := tx.Memories().UpsertFact(ctx, f); err != nil {
 					return err
 				}
 			}
@@ -323,20 +323,20 @@ func TestVectorsWhileAllHappensAtOnce(t *testing.T) {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
 				switch i % 4 {
 				case 0:
-					_, err := tx.Recall(ctx, memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: memory.Embedding{Vector: vectors[i], Model: memorytest.Model}})
+					_, err := tx.Memories().Recall(ctx, memory.Query{Scope: memory.Scope{Person: annsID}, Embedding: memory.Embedding{Vector: vectors[i], Model: memorytest.Model}})
 					return err
 				case 1:
 					e := memory.Embedding{Vector: vectors[100+i], Model: memorytest.Model}
-					_, err := tx.UpsertFact(ctx, memory.Fact{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: fmt.Sprint("new ", i), Embedding: e})
+					_, err := tx.Memories().UpsertFact(ctx, memory.Fact{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: fmt.Sprint("new ", i), Embedding: e})
 					return err
 				case 2:
-					m, err := tx.Memory(ctx, annsID, int64(i))
+					m, err := tx.Memories().Memory(ctx, annsID, int64(i))
 					if err != nil {
 						return err
 					}
-					return tx.SaveEmbedding(ctx, m, memory.Embedding{Vector: vectors[150+i], Model: memorytest.Model})
+					return tx.Memories().SaveEmbedding(ctx, m, memory.Embedding{Vector: vectors[150+i], Model: memorytest.Model})
 				default:
-					_, err := tx.ForgetMemory(ctx, annsID, int64(50+i))
+					_, err := tx.Memories().ForgetMemory(ctx, annsID, int64(50+i))
 					return err
 				}
 			})
@@ -372,7 +372,7 @@ func TestBadEmbeddingsAreTakenAway(t *testing.T) {
 		b.nearTo(t, "", vectors[0]) // may not write
 		b.learn(t, told("another", func(f *memory.Fact) { f.Embedding = memory.Embedding{Vector: vectors[5], Model: memorytest.Model} }))
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			bare, err := tx.BareMemories(ctx, memorytest.Model, 10, time.Now())
+			bare, err := tx.Memories().BareMemories(ctx, memorytest.Model, 10, time.Now())
 			if len(bare) != 1 || bare[0].Text != list[3].text {
 				t.Errorf("to be embedded: %+v", bare)
 			}

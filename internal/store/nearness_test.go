@@ -16,7 +16,7 @@ import (
 func (b bundle) nearness(t *testing.T) (all map[memory.Kind]map[int64]int64) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		all, err = tx.Nearness(ctx)
+		all, err = tx.Memories().Nearness(ctx)
 		return err
 	})
 	return all

@@ -27,41 +27,41 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		p := request(1, time.Now().Truncate(time.Millisecond).UTC())
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if ok, err := tx.AskPairing(ctx, &p); err != nil || !ok || p.Number == 0 {
+			if ok, err := tx.People().AskPairing(ctx, &p); err != nil || !ok || p.Number == 0 {
 				t.Fatalf("asked: %t, %v, number %d", ok, err, p.Number)
 			}
-			list, err := tx.PairingsSince(ctx, p.AskedAt.Add(-time.Millisecond))
+			list, err := tx.People().PairingsSince(ctx, p.AskedAt.Add(-time.Millisecond))
 			if err != nil || len(list) != 1 {
 				t.Fatalf("waiting: %v, %v", list, err)
 			}
-			if err := tx.SaveCards(ctx, p.Number, []messages.DeliveryID{"d-1", "d-2"}); err != nil {
+			if err := tx.People().SaveCards(ctx, p.Number, []messages.DeliveryID{"d-1", "d-2"}); err != nil {
 				return err
 			}
 			p.Cards = []messages.DeliveryID{"d-1", "d-2"}
 			for name, look := range map[string]func() (sessions.Pairing, bool, error){
-				"person": func() (sessions.Pairing, bool, error) { return tx.Pairing(ctx, p.Platform, p.UserID) },
-				"code":   func() (sessions.Pairing, bool, error) { return tx.PairingByCode(ctx, p.Code) },
-				"number": func() (sessions.Pairing, bool, error) { return tx.PairingByNumber(ctx, p.Number) },
+				"person": func() (sessions.Pairing, bool, error) { return tx.People().Pairing(ctx, p.Platform, p.UserID) },
+				"code":   func() (sessions.Pairing, bool, error) { return tx.People().PairingByCode(ctx, p.Code) },
+				"number": func() (sessions.Pairing, bool, error) { return tx.People().PairingByNumber(ctx, p.Number) },
 			} {
 				got, ok, err := look()
 				if err != nil || !ok || cmp.Diff(p, got) != "" {
 					t.Errorf("by %s: %t, %v, (-want +got):\n%s", name, ok, err, cmp.Diff(p, got))
 				}
 			}
-			if list, err := tx.PairingsSince(ctx, p.AskedAt); err != nil || len(list) != 0 {
+			if list, err := tx.People().PairingsSince(ctx, p.AskedAt); err != nil || len(list) != 0 {
 				t.Errorf("after it wait %v, %v", list, err)
 			}
-			return tx.SettlePairing(ctx, p.Number, sessions.PairingAllowed, "test/ann")
+			return tx.People().SettlePairing(ctx, p.Number, sessions.PairingAllowed, "test/ann")
 		})
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SettlePairing(ctx, p.Number, sessions.PairingDenied, "test/bob")
+			return tx.People().SettlePairing(ctx, p.Number, sessions.PairingDenied, "test/bob")
 		}), fault.Conflict)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, _, err := tx.Pairing(ctx, p.Platform, p.UserID)
+			got, _, err := tx.People().Pairing(ctx, p.Platform, p.UserID)
 			if got.State != sessions.PairingAllowed || got.DecidedBy != "test/ann" || time.Since(got.DecidedAt) > time.Minute {
 				t.Errorf("it is %+v", got)
 			}
-			if list, err := tx.PairingsSince(ctx, p.AskedAt.Add(-time.Millisecond)); err != nil || len(list) != 0 {
+			if list, err := tx.People().PairingsSince(ctx, p.AskedAt.Add(-time.Millisecond)); err != nil || len(list) != 0 {
 				t.Errorf("what is decided waits: %v, %v", list, err)
 			}
 			return err
@@ -76,7 +76,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		ask := func(n int, at time.Time) (ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
 				p := request(n, at)
-				ok, err = tx.AskPairing(ctx, &p)
+				ok, err = tx.People().AskPairing(ctx, &p)
 				return err
 			})
 			return ok
@@ -93,11 +93,11 @@ func TestRequestsAreBounded(t *testing.T) {
 			t.Error("whoever asks again does not take the place of their own request")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { // who is let in makes room
-			p, _, err := tx.Pairing(ctx, "test", "u5")
+			p, _, err := tx.People().Pairing(ctx, "test", "u5")
 			if err != nil {
 				return err
 			}
-			return tx.SettlePairing(ctx, p.Number, sessions.PairingAllowed, "cli")
+			return tx.People().SettlePairing(ctx, p.Number, sessions.PairingAllowed, "cli")
 		})
 		if !ask(100, now.Add(time.Hour)) || ask(101, now.Add(time.Hour)) {
 			t.Error("who was let in does not make room for one")
@@ -114,17 +114,17 @@ func TestReaders(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		eve := sessions.Identity{Platform: "test", UserID: "eve", Name: "Eve", Role: sessions.Reader}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SetRole(ctx, eve, "test/ann", false); err != nil {
+			if err := tx.People().SetRole(ctx, eve, "test/ann", false); err != nil {
 				return err
 			}
-			if err := tx.SaveIdentity(ctx, sessions.Identity{Platform: "test", UserID: "eve", Name: "Eva", RefusedAt: time.Now()}); err != nil {
+			if err := tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "test", UserID: "eve", Name: "Eva", RefusedAt: time.Now()}); err != nil {
 				return err
 			}
-			a, err := tx.Access(ctx, "test", "eve")
+			a, err := tx.People().Access(ctx, "test", "eve")
 			if err != nil || a.Role != sessions.Reader || a.Name != "Eva" {
 				t.Errorf("access: %+v, %v", a, err)
 			}
-			list, err := tx.Roles(ctx)
+			list, err := tx.People().Roles(ctx)
 			if err != nil || len(list) != 1 || list[0].Role != sessions.Reader {
 				t.Errorf("roles: %+v, %v", list, err)
 			}
@@ -133,10 +133,10 @@ func TestReaders(t *testing.T) {
 		for role, want := range map[sessions.Role]sessions.Role{sessions.User: sessions.User, sessions.Stranger: sessions.Stranger} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
 				eve.Role = role
-				if err := tx.SetRole(ctx, eve, "cli", false); err != nil {
+				if err := tx.People().SetRole(ctx, eve, "cli", false); err != nil {
 					return err
 				}
-				a, err := tx.Access(ctx, "test", "eve")
+				a, err := tx.People().Access(ctx, "test", "eve")
 				if a.Role != want {
 					t.Errorf("as %s they are %s", role, a.Role)
 				}
@@ -166,13 +166,13 @@ func TestRewriteDelivery(t *testing.T) {
 				text = "asks"
 			}
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.AddDelivery(ctx, &d); err != nil {
+				if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 					return err
 				}
-				if err := tx.RewriteDelivery(ctx, d.ID, "decided"); err != nil {
+				if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, "decided"); err != nil {
 					return err
 				}
-				got, err := tx.Delivery(ctx, d.ID)
+				got, err := tx.Deliveries().Delivery(ctx, d.ID)
 				if got.State != want || got.Text != text || (len(got.Buttons) == 0) != (text == "decided") || got.Message != d.Message {
 					t.Errorf("%s became %s: %q, %v, %q", d.State, got.State, got.Text, got.Buttons, got.Message)
 				}

@@ -23,7 +23,7 @@ const annsSlack = "slack/UANN"
 func (b bundle) join(tb testing.TB, host, guest string) (j memory.Joined) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		j, err = tx.JoinPeople(ctx, memory.Account{Name: host, LinkedAt: time.Now()}, memory.Account{Name: guest, LinkedAt: time.Now()})
+		j, err = tx.Persons().JoinPeople(ctx, memory.Account{Name: host, LinkedAt: time.Now()}, memory.Account{Name: guest, LinkedAt: time.Now()})
 		return err
 	})
 	return j
@@ -33,7 +33,7 @@ func (b bundle) join(tb testing.TB, host, guest string) (j memory.Joined) {
 func (b bundle) known(tb testing.TB, account string) (list []string) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		all, err := tx.Memories(ctx, account, 0, 100, time.Now())
+		all, err := tx.Memories().List(ctx, account, 0, 100, time.Now())
 		slices.Reverse(all)
 		list = nil
 		for _, m := range all {
@@ -76,11 +76,11 @@ func TestTwoAccountsBecomeOnePerson(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			tea, err := tx.Memory(ctx, annsSlack, 1)
+			tea, err := tx.Memories().Memory(ctx, annsSlack, 1)
 			if err != nil || tea.Confidence != 0.6 || tea.AccessCount != 2 || tea.Origin != memory.ByPerson {
 				t.Errorf("what both said is %+v, %v", tea, err)
 			}
-			deployed, err := tx.Memory(ctx, annsSlack, 3)
+			deployed, err := tx.Memories().Memory(ctx, annsSlack, 3)
 			if err != nil || deployed.Confidence != 1.5 || !slices.Equal(deployed.Sources, []string{"telegram", "slack"}) {
 				t.Errorf("what happened to both is %+v, %v", deployed, err)
 			}
@@ -97,7 +97,7 @@ func TestTwoAccountsBecomeOnePerson(t *testing.T) {
 			t.Errorf("a number was used again: %+v", out.Memory)
 		}
 		if err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.JoinPeople(ctx, memory.Account{Name: annsSlack}, memory.Account{Name: annsID})
+			_, err := tx.Persons().JoinPeople(ctx, memory.Account{Name: annsSlack}, memory.Account{Name: annsID})
 			return err
 		}); !fault.Is(err, fault.Conflict) {
 			t.Errorf("linked again: %v", err)
@@ -124,7 +124,7 @@ func TestPeopleWithSeveralAccountsJoin(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.Accounts(ctx, "c/1")
+			list, err := tx.Persons().Accounts(ctx, "c/1")
 			if len(list) != 4 {
 				t.Errorf("accounts %+v", list)
 			}
@@ -136,17 +136,17 @@ func TestPeopleWithSeveralAccountsJoin(t *testing.T) {
 func TestOffOfEitherCounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsSlack, false) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsSlack, false) })
 		if j := b.join(t, annsID, annsSlack); !j.Off {
 			t.Errorf("joined %+v", j)
 		}
 		if _, err := b.tryLearn(t, told("anything")); !fault.Is(err, fault.Forbidden) {
 			t.Errorf("learned: %v", err)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, true) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, true) })
 		b.learn(t, told("something", of(annsSlack)))
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.ForgetMemories(ctx, annsID)
+			n, err := tx.Memories().ForgetMemories(ctx, annsID)
 			if n != 1 {
 				t.Errorf("forgot %d", n)
 			}
@@ -162,10 +162,10 @@ func TestAnAccountLeaves(t *testing.T) {
 		b.learn(t, told("two", of(annsSlack)))
 		b.join(t, annsID, annsSlack)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SetMemoryOn(ctx, annsSlack, false); err != nil {
+			if err := tx.Memories().SetMemoryOn(ctx, annsSlack, false); err != nil {
 				return err
 			}
-			return tx.LeavePerson(ctx, annsID)
+			return tx.Persons().LeavePerson(ctx, annsID)
 		})
 		if got := b.known(t, annsID); len(got) != 0 {
 			t.Errorf("who left knows %v", got)
@@ -177,10 +177,10 @@ func TestAnAccountLeaves(t *testing.T) {
 			t.Errorf("memory was off, and who left learned: %v", err)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SetMemoryOn(ctx, annsID, true); err != nil {
+			if err := tx.Memories().SetMemoryOn(ctx, annsID, true); err != nil {
 				return err
 			}
-			list, err := tx.Accounts(ctx, annsSlack)
+			list, err := tx.Persons().Accounts(ctx, annsSlack)
 			if len(list) != 0 {
 				t.Errorf("one account alone: %+v", list)
 			}
@@ -189,7 +189,7 @@ func TestAnAccountLeaves(t *testing.T) {
 		if out := b.learn(t, told("three")); out.Memory.Number <= 2 {
 			t.Errorf("a number that the account has seen was used again: %d", out.Memory.Number)
 		}
-		if err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.LeavePerson(ctx, annsID) }); !fault.Is(err, fault.NotFound) {
+		if err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Persons().LeavePerson(ctx, annsID) }); !fault.Is(err, fault.NotFound) {
 			t.Errorf("left twice: %v", err)
 		}
 		// And back again: nothing is lost or doubled.
@@ -231,12 +231,12 @@ func TestLinkCodes(t *testing.T) {
 		now := time.Now().Truncate(time.Millisecond)
 		save := func(account, hash string, expires time.Time) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: account, Whispered: true}, Hash: hash, Expires: expires})
+				return tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: account, Whispered: true}, Hash: hash, Expires: expires})
 			})
 		}
 		take := func(hash string) (c memory.LinkCode, ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				c, ok, err = tx.TakeLinkCode(ctx, hash, now)
+				c, ok, err = tx.Persons().TakeLinkCode(ctx, hash, now)
 				return err
 			})
 			return c, ok
@@ -259,14 +259,14 @@ func TestLinkCodes(t *testing.T) {
 		}
 		tries := func(at time.Time) (n int64) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				n, err = tx.LinkTries(ctx, annsID, at.Add(-time.Hour))
+				n, err = tx.Persons().LinkTries(ctx, annsID, at.Add(-time.Hour))
 				return err
 			})
 			return n
 		}
 		try := func(key string, at time.Time) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.NoteLinkTry(ctx, annsID, key, at.Add(-time.Hour), at)
+				return tx.Persons().NoteLinkTry(ctx, annsID, key, at.Add(-time.Hour), at)
 			})
 		}
 		try("a", now)
@@ -295,14 +295,14 @@ func TestLessons(t *testing.T) {
 			e := b.accept(t, map[string]string{c.ID: "c", d.ID: "d"}[conversation], text)
 			for range 2 { // the second time changes nothing
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					return tx.AddLesson(ctx, e.ID, account, conversation, due)
+					return tx.Lessons().AddLesson(ctx, e.ID, account, conversation, due)
 				})
 			}
 			return e.ID
 		}
 		claim := func(name string, at time.Time) (ids []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.ClaimLessons(ctx, name, at, at.Add(time.Minute), 10)
+				list, err := tx.Lessons().ClaimLessons(ctx, name, at, at.Add(time.Minute), 10)
 				ids = nil
 				for _, l := range list {
 					ids = append(ids, l.EntryID)
@@ -313,12 +313,14 @@ func TestLessons(t *testing.T) {
 		}
 		finish := func(name string) (ids []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				ids, err = tx.FinishLessons(ctx, name)
+				ids, err = tx.Lessons().FinishLessons(ctx, name)
 				return err
 			})
 			return ids
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, "test/off", false) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Memories().SetMemoryOn(ctx, "test/off", false)
+		})
 		add("off", c.ID, "test/off", now)
 		if got := claim("off", now); len(got) != 0 {
 			t.Errorf("of somebody who switched memory off: %v", got)
@@ -341,13 +343,15 @@ func TestLessons(t *testing.T) {
 		if got := finish("worker0"); len(got) != 0 {
 			t.Errorf("the dead one finishes %v", got)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseLessons(ctx, "other", now, true) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Lessons().ReleaseLessons(ctx, "other", now, true)
+		})
 		if got := claim("third", after); len(got) != 2 {
 			t.Errorf("given back: %v", got)
 		}
 		// Forgotten meanwhile.
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.ForgetMemories(ctx, annsID)
+			_, err := tx.Memories().ForgetMemories(ctx, annsID)
 			return err
 		})
 		if got := finish("third"); len(got) != 0 {
@@ -369,23 +373,23 @@ func TestForgettingAPerson(t *testing.T) {
 		c := b.conversation(t, "c")
 		e := b.accept(t, "c", "something")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.AddLesson(ctx, e.ID, annsSlack, c.ID, time.Now()); err != nil {
+			if err := tx.Lessons().AddLesson(ctx, e.ID, annsSlack, c.ID, time.Now()); err != nil {
 				return err
 			}
-			return tx.SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: annsID}, Hash: "h", Expires: time.Now().Add(time.Hour)})
+			return tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: annsID}, Hash: "h", Expires: time.Now().Add(time.Hour)})
 		})
 		if err := b.Say(t.Context(), messages.Posted{Chat: "annschat", ID: "m1", Author: annsSlack, Text: "hello"}, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		var h, left, bob memory.Holdings
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			if h, err = tx.ForgetPerson(ctx, annsSlack); err != nil {
+			if h, err = tx.Persons().ForgetPerson(ctx, annsSlack); err != nil {
 				return err
 			}
-			if left, err = tx.Holdings(ctx, annsID); err != nil {
+			if left, err = tx.Persons().Holdings(ctx, annsID); err != nil {
 				return err
 			}
-			bob, err = tx.Holdings(ctx, bobsID)
+			bob, err = tx.Persons().Holdings(ctx, bobsID)
 			return err
 		})
 		if len(h.Accounts) != 2 || h.Facts != 1 || h.Episodes != 1 || h.Lessons != 1 || h.Codes != 1 || !slices.Equal(h.Chats, []string{"annschat"}) {

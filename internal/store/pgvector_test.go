@@ -194,7 +194,7 @@ func TestSQLFunctionsRefuseNonsense(t *testing.T) {
 	if diff := cmp.Diff(before, b.all(t, annsID)); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, false) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
 	if got, err := b.upsertSQL(t, annsID, "x", good, ""); err == nil {
 		t.Errorf("memory is off: %q", got)
 	}
@@ -243,7 +243,7 @@ func TestTheProgramFindsWhatSQLStored(t *testing.T) {
 		}
 	}
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		n, err := tx.IndexWords(ctx, 10)
+		n, err := tx.Memories().IndexWords(ctx, 10)
 		if n != 3 {
 			t.Errorf("indexed %d", n)
 		}
@@ -259,7 +259,7 @@ func TestTheProgramFindsWhatSQLStored(t *testing.T) {
 		t.Errorf("the same text: %+v", out)
 	}
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		n, err := tx.IndexWords(ctx, 10)
+		n, err := tx.Memories().IndexWords(ctx, 10)
 		if n != 0 {
 			t.Errorf("indexed %d again", n)
 		}

@@ -17,19 +17,19 @@ func TestWhatNobodyWaitsForStillFailsTheTransaction(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		told := false
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			c, _, err := tx.GetOrCreateConversation(ctx, key("kept"), "demo")
+			c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key("kept"), "demo")
 			if err != nil {
 				return err
 			}
 			tx.AfterCommit(func() { told = true })
-			return tx.AddNumbered(ctx, &messages.Delivery{ConversationID: c.ID, EventID: noSuchID, Seq: 1})
+			return tx.Deliveries().AddNumbered(ctx, &messages.Delivery{ConversationID: c.ID, EventID: noSuchID, Seq: 1})
 		})
 		wantKind(t, err, fault.NotFound)
 		if told {
 			t.Error("somebody was told of a commit that failed")
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.FindConversation(ctx, key("kept"))
+			_, err := tx.Conversations().FindConversation(ctx, key("kept"))
 			wantKind(t, err, fault.NotFound)
 			return nil
 		})

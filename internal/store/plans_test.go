@@ -29,7 +29,7 @@ func (b bundle) propose(tb testing.TB, conversationID string, number int64, text
 			Number: number, ConversationID: conversationID, Goal: "fix it", Text: text,
 			Author: "assistant", Requester: "test/42", Head: "abc",
 		}
-		return tx.InsertPlan(ctx, &p)
+		return tx.Proposals().InsertPlan(ctx, &p)
 	})
 	return p
 }
@@ -38,7 +38,7 @@ func (b bundle) settle(tb testing.TB, p plan.Plan, state plan.State) error {
 	tb.Helper()
 	return b.try(tb, func(ctx context.Context, tx *store.Tx) error {
 		p.State = state
-		return tx.SettlePlan(ctx, p)
+		return tx.Proposals().SettlePlan(ctx, p)
 	})
 }
 
@@ -71,7 +71,7 @@ func TestPlanRoundTrip(t *testing.T) {
 				Author: "assistant", Requester: "test/42", Head: "abc123", DeliveryID: "d1",
 				State: plan.Done, DecidedBy: "left over", DecidedAt: time.Now(), Note: "from a copy",
 			}
-			return tx.InsertPlan(ctx, &want)
+			return tx.Proposals().InsertPlan(ctx, &want)
 		})
 		if want.ID == "" || want.Number != 1 || want.Version != 1 || want.State != plan.Proposed || want.SHA256 != plan.Sum(want.Text) ||
 			want.DecidedBy != "" || want.Note != "" || want.ExpiresAt.Sub(want.CreatedAt) != plan.TTL || time.Since(want.CreatedAt) > time.Minute {
@@ -79,14 +79,14 @@ func TestPlanRoundTrip(t *testing.T) {
 		}
 		check := func(when string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.Plan(ctx, want.Number)
+				got, err := tx.Proposals().Plan(ctx, want.Number)
 				if err != nil {
 					return err
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s: plan (-want +got):\n%s", when, diff)
 				}
-				latest, ok, err := tx.LatestPlan(ctx, e.ConversationID)
+				latest, ok, err := tx.Proposals().LatestPlan(ctx, e.ConversationID)
 				if diff := cmp.Diff(want, latest); diff != "" || !ok {
 					t.Errorf("%s: latest plan %v (-want +got):\n%s", when, ok, diff)
 				}
@@ -101,7 +101,7 @@ func TestPlanRoundTrip(t *testing.T) {
 		want.State = plan.Approved
 		check("approved")
 		if err := b.InRead(t.Context(), func(tx *store.Tx) error { // nothing can be locked in it
-			_, _, err := tx.LatestPlan(t.Context(), e.ConversationID)
+			_, _, err := tx.Proposals().LatestPlan(t.Context(), e.ConversationID)
 			return err
 		}); err != nil {
 			t.Errorf("in a snapshot: %v", err)
@@ -115,7 +115,7 @@ func TestPlansThatCannotBe(t *testing.T) {
 		here, there := b.conversation(t, "here"), b.conversation(t, "there")
 		p := b.propose(t, here.ID, 0, "text")
 		insert := func(p plan.Plan) error {
-			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.InsertPlan(ctx, &p) })
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Proposals().InsertPlan(ctx, &p) })
 		}
 		const none = "01900000-0000-7000-8000-000000000000"
 		wantKind(t, insert(plan.Plan{ConversationID: here.ID}), fault.Invalid)
@@ -125,10 +125,10 @@ func TestPlansThatCannotBe(t *testing.T) {
 		wantKind(t, b.settle(t, plan.Plan{ID: none}, plan.Done), fault.NotFound)
 		wantKind(t, b.settle(t, plan.Plan{ID: none}, plan.Proposed), fault.NotFound)
 		wantKind(t, b.settle(t, p, "odd"), fault.Invalid)
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Plan(ctx, 999); return err }), fault.NotFound)
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Proposals().Plan(ctx, 999); return err }), fault.NotFound)
 		for _, id := range []string{there.ID, none} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, ok, err := tx.LatestPlan(ctx, id)
+				_, ok, err := tx.Proposals().LatestPlan(ctx, id)
 				if ok {
 					t.Errorf("a plan in a conversation without one")
 				}
@@ -182,14 +182,14 @@ func TestOnePlanIsOpen(t *testing.T) {
 			t.Errorf("states (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			latest, _, err := tx.LatestPlan(ctx, c.ID)
+			latest, _, err := tx.Proposals().LatestPlan(ctx, c.ID)
 			if latest.ID != third.ID {
 				t.Errorf("latest is %s version %d", latest.Name(), latest.Version)
 			}
 			if err != nil {
 				return err
 			}
-			got, err := tx.Plan(ctx, first.Number)
+			got, err := tx.Proposals().Plan(ctx, first.Number)
 			if got.ID != edited.ID || got.DeliveryID != "d1" {
 				t.Errorf("the newest version is %+v", got)
 			}
@@ -213,7 +213,7 @@ func TestPlansOfOneConversationAtOnce(t *testing.T) {
 				if i%4 == 0 {
 					p.Number = first.Number
 				}
-				return tx.InsertPlan(ctx, &p)
+				return tx.Proposals().InsertPlan(ctx, &p)
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -268,7 +268,7 @@ func TestOneOfManyDecides(t *testing.T) {
 						return nil
 					}
 					err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-						now, err := tx.Plan(ctx, p.Number)
+						now, err := tx.Proposals().Plan(ctx, p.Number)
 						if err != nil {
 							return err
 						}
@@ -277,7 +277,7 @@ func TestOneOfManyDecides(t *testing.T) {
 							return err
 						}
 						now.DecidedBy, now.DecidedAt = "test/42", time.Now()
-						return tx.SettlePlan(ctx, now)
+						return tx.Proposals().SettlePlan(ctx, now)
 					})
 					if err == nil {
 						settled.Add(1)
@@ -311,10 +311,16 @@ func TestPlansAreReadUnderALock(t *testing.T) {
 	c := b.conversation(t, "chat")
 	p := b.propose(t, c.ID, 0, "text")
 	reads := map[string]func(ctx context.Context, tx *store.Tx) error{
-		"Plan":       func(ctx context.Context, tx *store.Tx) error { _, err := tx.Plan(ctx, p.Number); return err },
-		"LatestPlan": func(ctx context.Context, tx *store.Tx) error { _, _, err := tx.LatestPlan(ctx, c.ID); return err },
+		"Plan": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Proposals().Plan(ctx, p.Number)
+			return err
+		},
+		"LatestPlan": func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := tx.Proposals().LatestPlan(ctx, c.ID)
+			return err
+		},
 		"InsertPlan": func(ctx context.Context, tx *store.Tx) error {
-			return tx.InsertPlan(ctx, &plan.Plan{ConversationID: c.ID, Text: "newer"})
+			return tx.Proposals().InsertPlan(ctx, &plan.Plan{ConversationID: c.ID, Text: "newer"})
 		},
 	}
 	for first, holds := range reads {
@@ -377,7 +383,7 @@ func TestPlanNumbersAreNotGivenAgain(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
 		old := b.propose(t, c.ID, 0, "old")
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteConversation(ctx, c.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Conversations().DeleteConversation(ctx, c.ID) })
 		fresh := b.propose(t, b.conversation(t, "chat").ID, 0, "new")
 		if fresh.Number <= old.Number {
 			t.Errorf("number %d after %d was deleted", fresh.Number, old.Number)
@@ -396,11 +402,11 @@ func TestButtons(t *testing.T) {
 		save := func(change func(*command.Button)) error {
 			button := want
 			change(&button)
-			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveButton(ctx, button) })
+			return b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Buttons().SaveButton(ctx, button) })
 		}
 		read := func(id string) (got command.Button, err error) {
 			err = b.InRead(t.Context(), func(tx *store.Tx) (err error) {
-				got, err = tx.Button(t.Context(), id)
+				got, err = tx.Buttons().Button(t.Context(), id)
 				return err
 			})
 			return got, err

@@ -52,7 +52,7 @@ func TestTransactionPooler(t *testing.T) {
 		work.Go(func() {
 			s := []*store.Store{a, b}[i%2]
 			err := s.InTx(t.Context(), func(tx *store.Tx) error {
-				_, _, err := tx.GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: fmt.Sprint(i % 5)}, "demo")
+				_, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: fmt.Sprint(i % 5)}, "demo")
 				return err
 			})
 			if err != nil {

@@ -155,7 +155,7 @@ func TestAnImportedConversationIsSeenByWhoWroteInIt(t *testing.T) {
 		}
 		var rows []row
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.ExportConversation(ctx, e.ConversationID, func(kind string, fields []store.Field) error {
+			return tx.Portable().ExportConversation(ctx, e.ConversationID, func(kind string, fields []store.Field) error {
 				r := row{kind, make(map[string]json.RawMessage)}
 				for _, f := range fields {
 					value, err := json.Marshal(f.Value)
@@ -175,12 +175,12 @@ func TestAnImportedConversationIsSeenByWhoWroteInIt(t *testing.T) {
 				}
 			}
 			for _, r := range rows {
-				if err := tx.ImportRow(ctx, r.kind, r.fields); err != nil {
+				if err := tx.Portable().ImportRow(ctx, r.kind, r.fields); err != nil {
 					return fmt.Errorf("%s: %w", r.kind, err)
 				}
 			}
 			for id, want := range map[messages.UserID]bool{"42": true, "43": false} {
-				sees, err := tx.Sees(ctx, store.Viewer{Platform: e.In.Conversation.Platform, ID: id}, e.ConversationID)
+				sees, err := tx.Pages().Sees(ctx, store.Viewer{Platform: e.In.Conversation.Platform, ID: id}, e.ConversationID)
 				if err != nil || sees != want {
 					t.Errorf("%s sees it: %v, %v", id, sees, err)
 				}
@@ -197,7 +197,7 @@ func TestAnExportedEventIsWhole(t *testing.T) {
 		e := b.accept(t, "chat", "1")
 		var got messages.Inbound
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.ExportConversation(ctx, e.ConversationID, func(kind string, row []store.Field) error {
+			return tx.Portable().ExportConversation(ctx, e.ConversationID, func(kind string, row []store.Field) error {
 				for _, f := range row {
 					if kind != "entry" || f.Name != "data" {
 						continue

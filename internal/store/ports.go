@@ -1,59 +1,88 @@
+//nolint:revive // what a method does says the part that has it
 package store
 
 import (
+	"context"
+	"time"
+
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
-// What a transaction is to those who need one kind of rows only. They are all parts of
-// the same transaction.
+// Port is a transaction to those who know its parts as interfaces only. Each of its
+// methods returns the part of that name.
+type Port struct{ *Tx }
 
-// Conversations keeps conversations.
-func (t *Tx) Conversations() sessions.ConversationStore { return t }
+func (p Port) Conversations() sessions.ConversationStore { return p.Tx.Conversations() }
+func (p Port) Leases() commit.LeaseStore                 { return p.Tx.Leases() }
+func (p Port) Inbox() sessions.InboxStore                { return p.Tx.Inbox() }
+func (p Port) Sessions() sessions.SessionStore           { return p.Tx.Sessions() }
+func (p Port) Messages() sessions.MessageStore           { return p.Tx.Messages() }
+func (p Port) Deliveries() sessions.DeliveryStore        { return p.Tx.Deliveries() }
+func (p Port) Questions() approval.Store                 { return p.Tx.Questions() }
+func (p Port) Proposals() plan.Store                     { return p.Tx.Proposals() }
+func (p Port) Spending() spend.Store                     { return p.Tx.Spending() }
+func (p Port) Profiles() profile.Store                   { return p.Tx.Profiles() }
+func (p Port) Tasks() sessions.TaskStore                 { return p.Tx.Tasks() }
+func (p Port) People() sessions.PeopleStore              { return p.Tx.People() }
+func (p Port) Registry() sessions.CodebaseStore          { return p.Tx.Registry() }
+func (p Port) Calls() sessions.CallStore                 { return p.Tx.Calls() }
+func (p Port) Buttons() command.ButtonStore              { return p.Tx.Buttons() }
 
-// Leases gives leases and makes changes under them.
-func (t *Tx) Leases() commit.LeaseStore { return t }
+// What follows is of other parts, for packages that need it beside what is theirs.
 
-// Inbox keeps what came in.
-func (t *Tx) Inbox() sessions.InboxStore { return t }
+func (t Messages) HasFile(ctx context.Context, hash string) (bool, error) {
+	return t.tx.Files().Has(ctx, hash)
+}
 
-// Sessions keeps sessions and their runs.
-func (t *Tx) Sessions() sessions.SessionStore { return t }
+func (t Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
+	return t.tx.Files().Hold(ctx, hash)
+}
 
-// Messages keeps the message array of sessions.
-func (t *Tx) Messages() sessions.MessageStore { return t }
+func (t Messages) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
+	return t.tx.Lessons().AddLesson(ctx, entryID, account, conversationID, due)
+}
 
-// Deliveries keeps what goes out.
-func (t *Tx) Deliveries() sessions.DeliveryStore { return t }
+func (t Memories) Audit(ctx context.Context, e sessions.AuditEntry) error { return t.tx.Audit(ctx, e) }
 
-// Questions keeps what people are asked.
-func (t *Tx) Questions() approval.Store { return t }
+func (t Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
+	return t.tx.Persons().SweepLinkCodes(ctx, now, since)
+}
 
-// Proposals keeps plans.
-func (t *Tx) Proposals() plan.Store { return t }
+func (t Lessons) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+	return t.tx.Inbox().Entry(ctx, id)
+}
 
-// Spending keeps what turns used.
-func (t *Tx) Spending() spend.Store { return t }
+func (t Lessons) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+	return t.tx.Conversations().Conversation(ctx, id)
+}
 
-// Profiles reads agent profiles.
-func (t *Tx) Profiles() profile.Store { return t }
+func (t Lessons) MemoryOn(ctx context.Context, account string) (bool, error) {
+	return t.tx.Memories().MemoryOn(ctx, account)
+}
 
-// Tasks keeps standing tasks.
-func (t *Tx) Tasks() sessions.TaskStore { return t }
+func (t Lessons) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+	return t.tx.Memories().NearFact(ctx, f)
+}
 
-// People keeps who may use the bot.
-func (t *Tx) People() sessions.PeopleStore { return t }
+func (t Lessons) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+	return t.tx.Memories().UpsertFact(ctx, f)
+}
 
-// Registry reads codebases.
-func (t *Tx) Registry() sessions.CodebaseStore { return t }
+func (t Lessons) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+	return t.tx.Memories().InsertEpisode(ctx, e)
+}
 
-// Calls keeps the record of tool calls.
-func (t *Tx) Calls() sessions.CallStore { return t }
+func (t Lessons) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
+	return t.tx.Spending().SumUsage(ctx, f)
+}
 
-// Buttons keeps what pressing a button means.
-func (t *Tx) Buttons() command.ButtonStore { return t }
+func (t Lessons) AddUsage(ctx context.Context, r spend.Record) error {
+	return t.tx.Spending().AddUsage(ctx, r)
+}

@@ -22,7 +22,7 @@ import (
 func (b bundle) expire(t *testing.T, kind store.Expiring, before time.Time) (counted, pruned int64) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		counted, err = tx.CountExpired(ctx, kind, before)
+		counted, err = tx.Care().CountExpired(ctx, kind, before)
 		return err
 	})
 	for after := (store.PrunePlace{}); ; {
@@ -43,10 +43,10 @@ func (b bundle) settledTurn(t *testing.T, chat, event, session string) (sessions
 	c := b.turn(t, chat, event, session)
 	d := messages.Delivery{ConversationID: c.ConversationID, EventID: c.EntryID, Text: "answer to " + event, Final: true, State: messages.DeliverySent}
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.AddDelivery(ctx, &d); err != nil {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return err
 		}
-		return tx.UpdateEntry(ctx, c.EntryID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &session})
+		return tx.Inbox().UpdateEntry(ctx, c.EntryID, sessions.EntryUpdate{State: new(sessions.EntryDone), SessionID: &session})
 	})
 	return c, d
 }
@@ -57,7 +57,7 @@ func (b bundle) kept(t *testing.T, turns ...sessions.Checkpoint) (raw, data []in
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		raw, data = nil, nil
 		for i, c := range turns {
-			e, err := tx.Entry(ctx, c.EntryID)
+			e, err := tx.Inbox().Entry(ctx, c.EntryID)
 			if err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ func TestPruningKeepsDeliveriesThatSomethingNeeds(t *testing.T) {
 		last := messages.Delivery{ConversationID: c.ConversationID, Text: "last", State: messages.DeliverySent}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for _, d := range []*messages.Delivery{&asks, &failed, &pending, &notice, &last} {
-				if err := tx.AddDelivery(ctx, d); err != nil {
+				if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
 					return err
 				}
 			}
@@ -148,7 +148,7 @@ func TestPruningKeepsDeliveriesThatSomethingNeeds(t *testing.T) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
 				texts = nil
 				for _, d := range []messages.Delivery{old, asks, failed, pending, notice, last} {
-					switch found, err := tx.Delivery(ctx, d.ID); {
+					switch found, err := tx.Deliveries().Delivery(ctx, d.ID); {
 					case err == nil:
 						texts = append(texts, found.Text)
 					case !fault.Is(err, fault.NotFound):
@@ -182,7 +182,7 @@ func TestPruningTakesButtonsThatDoNothing(t *testing.T) {
 		conversation := b.conversation(t, "one").ID
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for id, expires := range map[string]time.Duration{"over-1": -time.Hour, "over-2": -2 * time.Hour, "just": -time.Second, "lives": time.Hour} {
-				err := tx.SaveButton(ctx, command.Button{ID: id, ConversationID: conversation, Decision: "approve", Number: 1, ExpiresAt: time.Now().Add(expires)})
+				err := tx.Buttons().SaveButton(ctx, command.Button{ID: id, ConversationID: conversation, Decision: "approve", Number: 1, ExpiresAt: time.Now().Add(expires)})
 				if err != nil {
 					return err
 				}
@@ -196,7 +196,7 @@ func TestPruningTakesButtonsThatDoNothing(t *testing.T) {
 			t.Errorf("took %d, want 1", pruned)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Button(ctx, "lives")
+			_, err := tx.Buttons().Button(ctx, "lives")
 			return err
 		})
 	})

@@ -27,10 +27,10 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 			d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "an answer", Final: true, State: messages.DeliveryFailed, Attempts: 3, Error: "refused"}
 			why := "no model"
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
+				if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
 					return err
 				}
-				return tx.AddDelivery(ctx, &d)
+				return tx.Deliveries().AddDelivery(ctx, &d)
 			})
 			answers = append(answers, d)
 		}
@@ -38,7 +38,7 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			seen := 0
 			for before := ""; ; {
-				list, err := tx.FailedEntries(ctx, before, 2)
+				list, err := tx.Queue().FailedEntries(ctx, before, 2)
 				if err != nil {
 					return err
 				}
@@ -52,18 +52,18 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 					break
 				}
 			}
-			list, err := tx.FailedDeliveries(ctx, string(answers[4].ID), 10)
+			list, err := tx.Queue().FailedDeliveries(ctx, string(answers[4].ID), 10)
 			if seen != 5 || len(list) != 4 || list[0].ID != string(answers[3].ID) || list[0].Error != "refused" || list[0].Attempts != 3 {
 				t.Errorf("%d turns, answers %+v", seen, list)
 			}
 			return err
 		})
-		settled := func(change func(tx *store.Tx, ctx context.Context, id string) (string, error), id string) {
+		settled := func(change func(tx store.Queue, ctx context.Context, id string) (string, error), id string) {
 			t.Helper()
 			for _, first := range []bool{true, false} {
 				var conversation string
 				err := b.try(t, func(ctx context.Context, tx *store.Tx) (err error) {
-					conversation, err = change(tx, ctx, id)
+					conversation, err = change(tx.Queue(), ctx, id)
 					return err
 				})
 				if first && (err != nil || conversation != turns[0].ConversationID) || !first && !fault.Is(err, fault.Conflict) {
@@ -71,27 +71,27 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 				}
 			}
 		}
-		settled((*store.Tx).DropFailed, turns[1].ID)
-		settled((*store.Tx).RetryDelivery, string(answers[1].ID))
-		settled((*store.Tx).DropDelivery, string(answers[2].ID))
+		settled(store.Queue.DropFailed, turns[1].ID)
+		settled(store.Queue.RetryDelivery, string(answers[1].ID))
+		settled(store.Queue.DropDelivery, string(answers[2].ID))
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			d, err := tx.Delivery(ctx, answers[1].ID)
+			d, err := tx.Deliveries().Delivery(ctx, answers[1].ID)
 			if err != nil || d.State != messages.DeliveryPending || d.Attempts != 0 || d.Error != "" || d.Text != "an answer" {
 				t.Errorf("sent again: %+v, %v", d, err)
 			}
-			list, err := tx.WaitingDeliveries(ctx, 10)
+			list, err := tx.Queue().WaitingDeliveries(ctx, 10)
 			if err != nil || len(list) != 1 || list[0].ID != string(answers[1].ID) {
 				t.Errorf("on their way: %+v, %v", list, err)
 			}
-			e, err := tx.Entry(ctx, turns[1].ID)
+			e, err := tx.Inbox().Entry(ctx, turns[1].ID)
 			if err != nil || e.State != sessions.EntryStopped {
 				t.Errorf("dropped: %+v, %v", e, err)
 			}
-			got, err := tx.CountQueue(ctx)
+			got, err := tx.Queue().Count(ctx)
 			if want := (store.QueueCounts{Waiting: 1, Deliveries: 1, FailedTurns: 4, FailedDeliveries: 3}); err != nil || got != want {
 				t.Errorf("%+v, %v, want %+v", got, err, want)
 			}
-			ids, err := tx.ConversationsWithWork(ctx, 10)
+			ids, err := tx.Conversations().ConversationsWithWork(ctx, 10)
 			if err != nil || len(ids) != 1 {
 				t.Errorf("work: %v, %v", ids, err)
 			}
@@ -107,10 +107,10 @@ func TestOpenEntriesAreInOrder(t *testing.T) {
 		runs := b.accept(t, "b", "2")
 		running, attempts, next := sessions.EntryRunning, 2, time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.UpdateEntry(ctx, runs.ID, sessions.EntryUpdate{State: &running, Attempts: &attempts, NextAt: &next}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, runs.ID, sessions.EntryUpdate{State: &running, Attempts: &attempts, NextAt: &next}); err != nil {
 				return err
 			}
-			list, err := tx.OpenEntries(ctx, store.Viewer{}, 10)
+			list, err := tx.Queue().OpenEntries(ctx, store.Viewer{}, 10)
 			if len(list) != 2 || list[0].ID != runs.ID || list[1].ID != waits.ID || list[0].Attempts != 2 || !list[0].NextAt.Equal(next) {
 				t.Errorf("%+v", list)
 			}

@@ -83,7 +83,7 @@ func TestOldTurnsBecomeRuns(t *testing.T) {
 			for n, want := range map[int]sessions.Status{
 				10: sessions.Failed, 11: sessions.Completed, 12: sessions.Completed, 13: sessions.Completed, 14: sessions.Failed,
 			} {
-				if s, err := tx.Session(ctx, id(n)); err != nil || s.Status != want || s.Active != (n == 11) {
+				if s, err := tx.Sessions().Session(ctx, id(n)); err != nil || s.Status != want || s.Active != (n == 11) {
 					t.Errorf("session %d is %s, active %v, want %s; %v", n, s.Status, s.Active, want, err)
 				}
 			}

@@ -27,7 +27,7 @@ func (b bundle) begin(tb testing.TB, a admitted, again bool) (run sessions.Begun
 		if !again {
 			msgs = append(msgs, messages.NewText(messages.RoleUser, "question"))
 		}
-		run, err = tx.BeginRun(ctx, sessions.NewRun{SessionID: a.session.ID, EntryID: a.entry.ID, Model: "m", Again: again}, msgs...)
+		run, err = tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: a.session.ID, EntryID: a.entry.ID, Model: "m", Again: again}, msgs...)
 		return err
 	})
 	return run
@@ -52,12 +52,12 @@ func (b bundle) ends(tb testing.TB, a admitted, number int64, end sessions.RunEn
 func (b bundle) stands(tb testing.TB, id string) (status sessions.Status, runs []sessions.Run) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-		s, err := tx.Session(ctx, id)
+		s, err := tx.Sessions().Session(ctx, id)
 		if err != nil {
 			return err
 		}
 		status = s.Status
-		runs, err = tx.Runs(ctx, id, "", 0, 10)
+		runs, err = tx.Sessions().Runs(ctx, id, "", 0, 10)
 		return err
 	})
 	return status, runs
@@ -133,7 +133,7 @@ func TestARunWhoseProcessDiedIsInterrupted(t *testing.T) {
 		a := b.admit(t, "1", "a")
 		b.begin(t, a, false)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { // it was at work for a while, and used something
-			if err := tx.AddUsage(ctx, spend.Record{EntryID: a.entry.ID, ConversationID: a.entry.ConversationID, Actor: "test/1", Assistant: "demo", Usage: assistant.Usage{InputTokens: 3}}); err != nil {
+			if err := tx.Spending().AddUsage(ctx, spend.Record{EntryID: a.entry.ID, ConversationID: a.entry.ConversationID, Actor: "test/1", Assistant: "demo", Usage: assistant.Usage{InputTokens: 3}}); err != nil {
 				return err
 			}
 			if err := store.Exec(ctx, tx, `UPDATE agent_runs SET started_ms = started_ms - 60000`); err != nil {
@@ -162,7 +162,7 @@ func TestAnOpenRunEndsWithItsEntry(t *testing.T) {
 		a := b.admit(t, "1", "a")
 		end := func(entry string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.EndOpenRun(ctx, a.session.ID, entry, sessions.RunEnd{Status: sessions.RunFailed, Error: "too many attempts"})
+				return tx.Sessions().EndOpenRun(ctx, a.session.ID, entry, sessions.RunEnd{Status: sessions.RunFailed, Error: "too many attempts"})
 			})
 		}
 		run := b.begin(t, a, false)
@@ -196,7 +196,7 @@ func TestRunsAreListedByStatusAndGoWithTheirSession(t *testing.T) {
 				limit  int
 				want   []int64
 			}{{"", 0, 2, []int64{1, 2}}, {"", 2, 2, []int64{3}}, {sessions.RunFailed, 0, 9, []int64{1, 3}}, {sessions.RunStopped, 0, 9, nil}} {
-				list, err := tx.Runs(ctx, a.session.ID, tt.status, tt.after, tt.limit)
+				list, err := tx.Sessions().Runs(ctx, a.session.ID, tt.status, tt.after, tt.limit)
 				var got []int64
 				for _, r := range list {
 					got = append(got, r.Number)
@@ -205,9 +205,9 @@ func TestRunsAreListedByStatusAndGoWithTheirSession(t *testing.T) {
 					t.Errorf("%+v: %v (-want +got):\n%s", tt, err, diff)
 				}
 			}
-			_, err := tx.Runs(ctx, "7", "", 0, 9)
+			_, err := tx.Sessions().Runs(ctx, "7", "", 0, 9)
 			wantKind(t, err, fault.Invalid)
-			if err := tx.DeleteSession(ctx, a.session.ID); err != nil {
+			if err := tx.Sessions().DeleteSession(ctx, a.session.ID); err != nil {
 				return err
 			}
 			if n, err := store.Count(ctx, tx, `SELECT count(*) FROM agent_runs`); n != 0 {
@@ -227,7 +227,7 @@ func TestSessionsAreFoundByWhatRunsAndWhatFailed(t *testing.T) {
 			run := b.begin(t, a, false)
 			running := sessions.EntryRunning
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.UpdateEntry(ctx, a.entry.ID, sessions.EntryUpdate{State: &running, SessionID: &a.session.ID})
+				return tx.Inbox().UpdateEntry(ctx, a.entry.ID, sessions.EntryUpdate{State: &running, SessionID: &a.session.ID})
 			})
 			if status != "" {
 				b.ends(t, a, run.Number, sessions.RunEnd{Status: status}, 0)
@@ -237,11 +237,11 @@ func TestSessionsAreFoundByWhatRunsAndWhatFailed(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for status, id := range ids {
-				browsed, err := tx.BrowseSessions(ctx, store.BrowseSessionsQuery{Status: status, Limit: 9})
+				browsed, err := tx.Pages().BrowseSessions(ctx, store.BrowseSessionsQuery{Status: status, Limit: 9})
 				if err != nil || len(browsed) != 1 || browsed[0].ID != id {
 					t.Errorf("browsed by %s: %+v, %v", status, browsed, err)
 				}
-				listed, err := tx.ListSessions(ctx, store.SessionFilter{Status: status})
+				listed, err := tx.Lists().Sessions(ctx, store.SessionFilter{Status: status})
 				if err != nil || len(listed) != 1 || listed[0].ID != id {
 					t.Errorf("listed by %s: %+v, %v", status, listed, err)
 				}
@@ -266,7 +266,7 @@ func TestAnImportedRunDoesNotRun(t *testing.T) {
 		} {
 			row[column] = json.RawMessage(value)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.ImportRow(ctx, "run", row) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Portable().ImportRow(ctx, "run", row) })
 		if _, runs := b.stands(t, s.ID); len(runs) != 1 || runs[0].Status != sessions.RunInterrupted || runs[0].FinishedAt.IsZero() || runs[0].Error != store.ErrRestored {
 			t.Errorf("the run: %+v", runs)
 		}

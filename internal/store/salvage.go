@@ -133,7 +133,7 @@ func salvageInto(ctx context.Context, source, target, notice string, log *slog.L
 		return fault.New(fault.Damaged, "Nothing of the database can be read.")
 	}
 	return s.InTx(ctx, func(tx *Tx) (err error) {
-		r.Settled, err = tx.SettleRestored(ctx, notice)
+		r.Settled, err = tx.Care().SettleRestored(ctx, notice)
 		return err
 	})
 }

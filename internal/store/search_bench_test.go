@@ -36,7 +36,7 @@ func BenchmarkSearch(b *testing.B) {
 					b.Run(strings.NewReplacer(" ", "+", "*", "(begins)").Replace(words+" "+where), func(b *testing.B) {
 						for b.Loop() {
 							err := s.InRead(context.Background(), func(tx *store.Tx) error {
-								_, err := tx.SearchMessages(context.Background(), f)
+								_, err := tx.Search().Messages(context.Background(), f)
 								return err
 							})
 							if err != nil {
@@ -73,7 +73,7 @@ func (b bundle) fillSearch(tb testing.TB, n int) {
 			batch = append(batch, textOf(messages.RoleUser, strings.Join(words, " ")))
 		}
 		b.do(tb, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.AppendMessages(ctx, session, "", batch...)
+			_, err := tx.Messages().AppendMessages(ctx, session, "", batch...)
 			return err
 		})
 	}

@@ -18,7 +18,7 @@ import (
 func (b bundle) say(t *testing.T, session, run string, m ...messages.Message) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.AppendMessages(ctx, session, run, m...)
+		_, err := tx.Messages().AppendMessages(ctx, session, run, m...)
 		return err
 	})
 }
@@ -31,7 +31,7 @@ func (b bundle) search(t *testing.T, f store.SearchFilter) (found []string, hits
 	t.Helper()
 	err := b.InRead(t.Context(), func(tx *store.Tx) error {
 		var err error
-		hits, err = tx.SearchMessages(t.Context(), f)
+		hits, err = tx.Search().Messages(t.Context(), f)
 		return err
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 		}
 		for _, empty := range []string{"", " . ", "🎉"} {
 			err := b.InRead(t.Context(), func(tx *store.Tx) error {
-				_, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: empty})
+				_, err := tx.Search().Messages(t.Context(), store.SearchFilter{Words: empty})
 				return err
 			})
 			wantKind(t, err, fault.Invalid)
@@ -141,22 +141,28 @@ func TestSearchFollowsChangesOfMessages(t *testing.T) { //nolint:tparallel // ea
 		if got, _ := b.search(t, store.SearchFilter{Words: "beyond"}); len(got) != 0 {
 			t.Error("what is beyond the bound was found")
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "user", "pear") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Messages().SetContent(ctx, s.ID, 1, "user", "pear")
+		})
 		if got, _ := b.search(t, store.SearchFilter{Words: "apple"}); len(got) != 0 {
 			t.Errorf("the old text is found: %q", got)
 		}
 		if got, _ := b.search(t, store.SearchFilter{Words: "pear"}); len(got) != 1 {
 			t.Errorf("the new text is not found: %q", got)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "thinking", "pear") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Messages().SetContent(ctx, s.ID, 1, "thinking", "pear")
+		})
 		if got, _ := b.search(t, store.SearchFilter{Words: "pear"}); len(got) != 0 {
 			t.Errorf("thinking is found: %q", got)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetContent(ctx, s.ID, 1, "user", "plum") })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Messages().SetContent(ctx, s.ID, 1, "user", "plum")
+		})
 		if got, _ := b.search(t, store.SearchFilter{Words: "plum"}); len(got) != 1 {
 			t.Errorf("text again, and not found: %q", got)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSession(ctx, s.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Sessions().DeleteSession(ctx, s.ID) })
 		if got, _ := b.search(t, store.SearchFilter{Words: "plum"}); len(got) != 0 {
 			t.Errorf("a deleted message is found: %q", got)
 		}
@@ -164,7 +170,7 @@ func TestSearchFollowsChangesOfMessages(t *testing.T) { //nolint:tparallel // ea
 		if err := store.IndexMessages(t.Context(), b.Store); err != nil {
 			t.Fatal(err)
 		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.CheckSearchIndex(ctx) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Search().CheckSearchIndex(ctx) })
 	})
 }
 
@@ -177,7 +183,7 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 			s := b.session(t, c.ID)
 			b.say(t, s.ID, "", textOf(messages.RoleUser, fmt.Sprint("message ", i)), textOf(messages.RoleAssistant, "answer"))
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.DeactivateSession(ctx, s.ID, "test")
+				return tx.Sessions().DeactivateSession(ctx, s.ID, "test")
 			})
 			want = append([]string{s.ID}, want...)
 		}
@@ -186,7 +192,7 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 		for before := ""; ; {
 			var rows []store.SessionRow
 			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
-				rows, err = tx.ListSessions(t.Context(), store.SessionFilter{ConversationID: c.ID, Before: before, Limit: 3})
+				rows, err = tx.Lists().Sessions(t.Context(), store.SessionFilter{ConversationID: c.ID, Before: before, Limit: 3})
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -207,7 +213,7 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 		}
 		for id, kind := range map[string]fault.Kind{"nonsense": fault.Invalid, "0198c2d1-7a3b-7c4d-8e5f-0123456789ab": fault.NotFound} {
 			err := b.InRead(t.Context(), func(tx *store.Tx) error {
-				_, err := tx.ListSessions(t.Context(), store.SessionFilter{Before: id})
+				_, err := tx.Lists().Sessions(t.Context(), store.SessionFilter{Before: id})
 				return err
 			})
 			wantKind(t, err, kind)
@@ -232,19 +238,19 @@ func TestPlacesAreKeptApart(t *testing.T) {
 			"%":    {},
 		} {
 			err := b.InRead(t.Context(), func(tx *store.Tx) error {
-				here, err := tx.ConversationsAt(t.Context(), key(place))
+				here, err := tx.Lists().ConversationsAt(t.Context(), key(place))
 				if err != nil {
 					return err
 				}
-				numbered, err := tx.SessionIDs(t.Context(), here)
+				numbered, err := tx.Lists().SessionIDs(t.Context(), here)
 				if err != nil {
 					return err
 				}
-				rows, err := tx.ListSessions(t.Context(), store.SessionFilter{Within: here})
+				rows, err := tx.Lists().Sessions(t.Context(), store.SessionFilter{Within: here})
 				if err != nil {
 					return err
 				}
-				hits, err := tx.SearchMessages(t.Context(), store.SearchFilter{Words: "canary", Within: here})
+				hits, err := tx.Search().Messages(t.Context(), store.SearchFilter{Words: "canary", Within: here})
 				if err != nil {
 					return err
 				}

@@ -138,7 +138,7 @@ func TestRowsOfTheSeedAreTaken(t *testing.T) {
 			t.Errorf("%s was taken", name)
 		}
 	}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SetMemoryOn(ctx, annsID, false) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
 	if err := insert("semantic_memories", "fact", `'lives in Berlin'`); err == nil || !strings.Contains(err.Error(), "memory is off") {
 		t.Errorf("memory is off: %v", err)
 	}

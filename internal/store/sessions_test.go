@@ -23,7 +23,7 @@ func TestOneActiveSessionPerConversation(t *testing.T) {
 		var made atomic.Int64
 		for _, err := range together(20, func(int) error {
 			err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+				_, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 				return err
 			})
 			if err == nil {
@@ -50,28 +50,28 @@ func TestSessionLifeCycle(t *testing.T) {
 		c := b.conversation(t, "chat")
 		var first sessions.Session
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, ok, err := tx.ActiveSession(ctx, c.ID); ok || err != nil {
+			if _, ok, err := tx.Sessions().ActiveSession(ctx, c.ID); ok || err != nil {
 				t.Errorf("an active session before the first: %v, %v", ok, err)
 			}
 			var err error
-			first, err = tx.CreateSession(ctx, sessions.NewSession{
+			first, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{
 				ConversationID: c.ID, Assistant: "demo", AgentName: "coder", Model: "m1", SystemPrompt: "be good", Config: []byte(`{"mode":"edit"}`), UserPrompt: "hi",
 			})
 			return err
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(
-				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{AssistantSessionID: new("ext-1")}),
-				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 1.0}}),
-				tx.UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{"n": 2.0}}),
-				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{
+				tx.Sessions().UpdateSession(ctx, first.ID, sessions.SessionUpdate{AssistantSessionID: new("ext-1")}),
+				tx.Sessions().UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaLastCommand: "plan-feature", "n": 1.0}}),
+				tx.Sessions().UpdateSession(ctx, first.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{"n": 2.0}}),
+				tx.Sessions().RecordTurn(ctx, first.ID, sessions.TurnRecord{
 					Model: "m2", Result: "ok", InputTokens: 10, OutputTokens: 2, SystemPrompt: "be better", Config: []byte(`{"mode":"ask"}`),
 				}),
-				tx.RecordTurn(ctx, first.ID, sessions.TurnRecord{Result: "ok 2", InputTokens: 1, OutputTokens: 1}),
+				tx.Sessions().RecordTurn(ctx, first.ID, sessions.TurnRecord{Result: "ok 2", InputTokens: 1, OutputTokens: 1}),
 			)
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, ok, err := tx.ActiveSession(ctx, c.ID)
+			got, ok, err := tx.Sessions().ActiveSession(ctx, c.ID)
 			want := first
 			want.AssistantSessionID, want.Model, want.Result, want.InputTokens, want.OutputTokens = "ext-1", "m2", "ok 2", 11, 3
 			want.SystemPrompt, want.Config = "be better", []byte(`{"mode":"ask"}`)
@@ -83,11 +83,11 @@ func TestSessionLifeCycle(t *testing.T) {
 		})
 		for range 2 { // ending twice changes nothing
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.DeactivateSession(ctx, first.ID, "reset")
+				return tx.Sessions().DeactivateSession(ctx, first.ID, "reset")
 			})
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			ended, err := tx.Session(ctx, first.ID)
+			ended, err := tx.Sessions().Session(ctx, first.ID)
 			if ended.Active || ended.Status != sessions.Completed || ended.Metadata[sessions.MetaEndReason] != "reset" ||
 				ended.EndedAt.Before(ended.StartedAt) || ended.Metadata.LastCommand() != "plan-feature" {
 				t.Errorf("ended session: %+v", ended)
@@ -95,15 +95,15 @@ func TestSessionLifeCycle(t *testing.T) {
 			return err
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			next, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, ParentID: first.ID, Assistant: "demo"})
+			next, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, ParentID: first.ID, Assistant: "demo"})
 			if next.ParentID != first.ID || !next.Active || next.Status != sessions.Completed {
 				t.Errorf("next session: %+v", next)
 			}
 			return err
 		})
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSession(ctx, first.ID) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Sessions().DeleteSession(ctx, first.ID) })
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			next, ok, err := tx.ActiveSession(ctx, c.ID)
+			next, ok, err := tx.Sessions().ActiveSession(ctx, c.ID)
 			if !ok || next.ParentID != "" {
 				t.Errorf("after its parent is gone: %+v, %v", next, ok)
 			}
@@ -117,7 +117,7 @@ func TestViewHasTheColumnsOfSeed003(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		s := b.session(t, b.conversation(t, "chat").ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: s.ID}, messages.NewText(messages.RoleUser, "x"))
+			_, err := tx.Sessions().BeginRun(ctx, sessions.NewRun{SessionID: s.ID, EntryID: s.ID}, messages.NewText(messages.RoleUser, "x"))
 			return err
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -141,14 +141,14 @@ func TestLeaseFences(t *testing.T) {
 		c := b.conversation(t, "chat")
 		claim := func(owner string, ttl time.Duration) (l sessions.Lease, ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				l, _, ok, err = tx.ClaimLease(ctx, c.ID, owner, ttl)
+				l, _, ok, err = tx.Leases().ClaimLease(ctx, c.ID, owner, ttl)
 				return err
 			})
 			return l, ok
 		}
 		hold := func(l sessions.Lease) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				held, err := tx.HoldLease(ctx, l)
+				held, err := tx.Leases().HoldLease(ctx, l)
 				if err != nil {
 					return err
 				}
@@ -156,7 +156,7 @@ func TestLeaseFences(t *testing.T) {
 					t.Errorf("held %+v under %+v", held, l)
 				}
 				// A write that a lost lease must not leave behind.
-				return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: new(l.Owner)})
+				return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: new(l.Owner)})
 			})
 		}
 		first, ok := claim("a", time.Hour)
@@ -169,10 +169,10 @@ func TestLeaseFences(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.StopEntries(ctx, c.ID, 7); err != nil {
+			if _, err := tx.Inbox().StopEntries(ctx, c.ID, 7); err != nil {
 				return err
 			}
-			stop, err := tx.RenewLease(ctx, first, -time.Second) // runs out at once
+			stop, err := tx.Leases().RenewLease(ctx, first, -time.Second) // runs out at once
 			if stop != 7 {
 				t.Errorf("renewal says stop at %d, want 7", stop)
 			}
@@ -188,10 +188,10 @@ func TestLeaseFences(t *testing.T) {
 		lost := map[string]error{
 			"hold": hold(first),
 			"renew": b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.RenewLease(ctx, first, time.Hour)
+				_, err := tx.Leases().RenewLease(ctx, first, time.Hour)
 				return err
 			}),
-			"release": b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseLease(ctx, first) }),
+			"release": b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Leases().ReleaseLease(ctx, first) }),
 		}
 		for name, err := range lost {
 			if !errors.Is(err, sessions.ErrLeaseLost) || !fault.Is(err, fault.Conflict) {
@@ -199,13 +199,13 @@ func TestLeaseFences(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, err := tx.Conversation(ctx, c.ID)
+			got, err := tx.Conversations().Conversation(ctx, c.ID)
 			if got.Cwd != "a" || got.Owner != "b" || !got.Leased {
 				t.Errorf("after the lost writes: %+v", got)
 			}
 			return err
 		})
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseLease(ctx, second) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Leases().ReleaseLease(ctx, second) })
 		if err := hold(second); !errors.Is(err, sessions.ErrLeaseLost) {
 			t.Errorf("holding a released lease: %v", err)
 		}
@@ -222,7 +222,7 @@ func TestOneOfManyClaimsTheLease(t *testing.T) {
 		var won atomic.Int64
 		errs := together(20, func(i int) error {
 			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, _, ok, err := tx.ClaimLease(ctx, c.ID, string(rune('a'+i)), time.Hour)
+				_, _, ok, err := tx.Leases().ClaimLease(ctx, c.ID, string(rune('a'+i)), time.Hour)
 				if ok {
 					won.Add(1)
 				}
@@ -240,13 +240,13 @@ func TestNamedLease(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		acquire := func(owner string, ttl time.Duration) (ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				ok, err = tx.AcquireNamed(ctx, "poll", owner, ttl)
+				ok, err = tx.Leases().AcquireNamed(ctx, "poll", owner, ttl)
 				return err
 			})
 			return ok
 		}
 		release := func(owner string) {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.ReleaseNamed(ctx, "poll", owner) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Leases().ReleaseNamed(ctx, "poll", owner) })
 		}
 		steps := []bool{acquire("a", time.Hour), acquire("a", time.Hour), !acquire("b", time.Hour)}
 		release("b")
@@ -266,11 +266,11 @@ func TestClearLeases(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		c := b.conversation(t, "chat")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, _, err := tx.ClaimLease(ctx, c.ID, "dead", time.Hour)
+			_, _, _, err := tx.Leases().ClaimLease(ctx, c.ID, "dead", time.Hour)
 			if err != nil {
 				return err
 			}
-			_, err = tx.AcquireNamed(ctx, "poll", "dead", time.Hour)
+			_, err = tx.Leases().AcquireNamed(ctx, "poll", "dead", time.Hour)
 			return err
 		})
 		if err := b.ClearLeases(t.Context()); err != nil {
@@ -278,14 +278,14 @@ func TestClearLeases(t *testing.T) {
 		}
 		alone := b.Dialect() == "sqlite"
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, ok, err := tx.ClaimLease(ctx, c.ID, "b", time.Hour)
+			_, _, ok, err := tx.Leases().ClaimLease(ctx, c.ID, "b", time.Hour)
 			if ok != alone {
 				t.Errorf("claimed %v, want %v", ok, alone)
 			}
 			if err != nil {
 				return err
 			}
-			ok, err = tx.AcquireNamed(ctx, "poll", "b", time.Hour)
+			ok, err = tx.Leases().AcquireNamed(ctx, "poll", "b", time.Hour)
 			if ok != alone {
 				t.Errorf("acquired %v, want %v", ok, alone)
 			}

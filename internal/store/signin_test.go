@@ -21,20 +21,20 @@ func TestSignInLinksWorkOnceAndForAWhile(t *testing.T) {
 		link, token := signin.NewLink(ann, at)
 		late, lateToken := signin.NewLink(ann, at)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.SaveSignInLink(ctx, link, at); err != nil {
+			if err := tx.SignIn().SaveSignInLink(ctx, link, at); err != nil {
 				return err
 			}
-			return tx.SaveSignInLink(ctx, late, at)
+			return tx.SignIn().SaveSignInLink(ctx, late, at)
 		})
 		take := func(token string, at time.Time) (got signin.Link, ok bool) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				got, ok, err = tx.TakeSignInLink(ctx, signin.Hash(token), at)
+				got, ok, err = tx.SignIn().TakeSignInLink(ctx, signin.Hash(token), at)
 				return err
 			})
 			return got, ok
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			got, ok, err := tx.SignInLink(ctx, signin.Hash(token), at)
+			got, ok, err := tx.SignIn().SignInLink(ctx, signin.Hash(token), at)
 			if diff := cmp.Diff(link, got); diff != "" || !ok {
 				t.Errorf("looking at a link (-want +got), %t:\n%s", ok, diff)
 			}
@@ -63,13 +63,13 @@ func TestSessionsOfBrowsers(t *testing.T) {
 		first, token := signin.NewSession(ann, "Firefox\xff", at, signin.SessionLife)
 		second, _ := signin.NewSession(bob, "Chromium", at.Add(time.Minute), signin.SessionLife)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.InsertWebSession(ctx, first); err != nil {
+			if err := tx.SignIn().InsertWebSession(ctx, first); err != nil {
 				return err
 			}
-			if err := tx.InsertWebSession(ctx, second); err != nil {
+			if err := tx.SignIn().InsertWebSession(ctx, second); err != nil {
 				return err
 			}
-			got, err := tx.WebSession(ctx, signin.Hash(token))
+			got, err := tx.SignIn().WebSession(ctx, signin.Hash(token))
 			if diff := cmp.Diff(first, got); diff != "" {
 				t.Errorf("a session (-want +got):\n%s", diff)
 			}
@@ -78,7 +78,7 @@ func TestSessionsOfBrowsers(t *testing.T) {
 		list := func(of signin.Account, at time.Time) (ids []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
 				ids = nil
-				all, err := tx.WebSessions(ctx, of, at)
+				all, err := tx.SignIn().WebSessions(ctx, of, at)
 				for _, s := range all {
 					ids = append(ids, s.ID)
 				}
@@ -94,13 +94,13 @@ func TestSessionsOfBrowsers(t *testing.T) {
 		}
 		later := at.Add(signin.Idle)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.TouchWebSession(ctx, first.ID, later); err != nil {
+			if err := tx.SignIn().TouchWebSession(ctx, first.ID, later); err != nil {
 				return err
 			}
-			if err := tx.TouchWebSession(ctx, first.ID, at); err != nil { // never back
+			if err := tx.SignIn().TouchWebSession(ctx, first.ID, at); err != nil { // never back
 				return err
 			}
-			got, err := tx.WebSession(ctx, signin.Hash(token))
+			got, err := tx.SignIn().WebSession(ctx, signin.Hash(token))
 			if !got.LastUsedAt.Equal(later) || !got.Live(later) {
 				t.Errorf("last used %s", got.LastUsedAt)
 			}
@@ -111,7 +111,7 @@ func TestSessionsOfBrowsers(t *testing.T) {
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i, want := range []bool{true, false} {
-				if s, done, err := tx.RevokeWebSession(ctx, first.ID); err != nil || done != want || s.Live(at) || s.Account != ann {
+				if s, done, err := tx.SignIn().RevokeWebSession(ctx, first.ID); err != nil || done != want || s.Live(at) || s.Account != ann {
 					t.Errorf("revoking %d: %v %v %+v", i, done, err, s)
 				}
 			}
@@ -121,11 +121,11 @@ func TestSessionsOfBrowsers(t *testing.T) {
 			t.Errorf("after it was revoked: %v", got)
 		}
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, _, err := tx.RevokeWebSession(ctx, "nobody")
+			_, _, err := tx.SignIn().RevokeWebSession(ctx, "nobody")
 			return err
 		}), fault.NotFound)
 		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.WebSession(ctx, signin.Hash("wrong"))
+			_, err := tx.SignIn().WebSession(ctx, signin.Hash("wrong"))
 			return err
 		}), fault.NotFound)
 	})

@@ -17,7 +17,8 @@ import (
 )
 
 // Tx is one transaction. It is valid only inside the function it was passed to,
-// and not safe for concurrent use.
+// and not safe for concurrent use. It runs statements; which ones its parts know, each
+// of which has those of one kind of rows.
 type Tx struct {
 	text    *rewriter
 	vectors *vectorCache

@@ -241,14 +241,14 @@ func TestReadsAreSnapshotsThatCannotWrite(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		b.conversation(t, "before")
 		err := b.InRead(t.Context(), func(tx *store.Tx) error {
-			if _, err := tx.FindConversation(t.Context(), key("before")); err != nil {
+			if _, err := tx.Conversations().FindConversation(t.Context(), key("before")); err != nil {
 				return err
 			}
 			b.conversation(t, "during") // a writer is not held up by the reader
-			if _, err := tx.FindConversation(t.Context(), key("during")); !fault.Is(err, fault.NotFound) {
+			if _, err := tx.Conversations().FindConversation(t.Context(), key("during")); !fault.Is(err, fault.NotFound) {
 				t.Errorf("the snapshot sees what came later: %v", err)
 			}
-			if _, _, err := tx.GetOrCreateConversation(t.Context(), key("written"), "demo"); err == nil {
+			if _, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), key("written"), "demo"); err == nil {
 				t.Error("a read-only transaction wrote")
 			}
 			return nil

@@ -21,7 +21,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		create := func(ctx context.Context, tx *store.Tx, id string) error {
-			_, _, err := tx.GetOrCreateConversation(ctx, key(id), "demo")
+			_, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(id), "demo")
 			return err
 		}
 		err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
@@ -77,7 +77,7 @@ func TestCallersInAGroupDoNotTouchEachOther(t *testing.T) {
 			defer cancel()
 			id := fmt.Sprint(i)
 			err = b.InTx(ctx, func(tx *store.Tx) error {
-				c, _, err := tx.GetOrCreateConversation(ctx, key(id), "demo")
+				c, _, err := tx.Conversations().GetOrCreateConversation(ctx, key(id), "demo")
 				if err != nil {
 					return err
 				}
@@ -88,7 +88,7 @@ func TestCallersInAGroupDoNotTouchEachOther(t *testing.T) {
 					panic("boom")
 				case 3:
 					cancel() // the statement after it does not start
-					_, err := tx.CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
+					_, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo"})
 					return err
 				}
 				return nil
@@ -108,7 +108,7 @@ func TestCallersInAGroupDoNotTouchEachOther(t *testing.T) {
 		}
 		for id := range kept {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.FindConversation(ctx, key(id))
+				_, err := tx.Conversations().FindConversation(ctx, key(id))
 				return err
 			})
 		}
@@ -143,7 +143,7 @@ func TestWaitingCallersAreCommittedTogether(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() {
 			err := b.InTx(t.Context(), func(tx *store.Tx) error {
-				_, _, err := tx.GetOrCreateConversation(t.Context(), key(fmt.Sprint(i)), "demo")
+				_, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), key(fmt.Sprint(i)), "demo")
 				return err
 			})
 			if err != nil {
@@ -175,7 +175,7 @@ func TestCloseLetsWaitingCallersFinish(t *testing.T) {
 	for i := range 5 {
 		go func() {
 			results <- b.InTx(t.Context(), func(tx *store.Tx) error {
-				_, _, err := tx.GetOrCreateConversation(t.Context(), key(fmt.Sprint(i)), "demo")
+				_, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), key(fmt.Sprint(i)), "demo")
 				return err
 			})
 		}()
@@ -212,7 +212,9 @@ func TestStatementsAreParsedOnce(t *testing.T) {
 	b := bundleOf(t)
 	turn := func(i int) {
 		e := b.accept(t, "chat", fmt.Sprint(i))
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddDelivery(ctx, delivery(e, "x")) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Deliveries().AddDelivery(ctx, delivery(e, "x"))
+		})
 	}
 	turn(1)
 	before := store.Prepared(t.Context(), b.Store)

@@ -84,15 +84,15 @@ func testUpgrade(t *testing.T, b bundle, version int64, data string) {
 		t.Errorf("rows by table (-before +after):\n%s", diff)
 	}
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		s, active, err := tx.ActiveSession(ctx, "0190c042-0000-7000-8000-000000000001")
+		s, active, err := tx.Sessions().ActiveSession(ctx, "0190c042-0000-7000-8000-000000000001")
 		if err != nil || !active {
 			t.Errorf("the active session: %v, %v", active, err)
 		}
-		window, err := tx.MessagesBefore(ctx, s.ID, 1<<40, 10)
+		window, err := tx.Messages().MessagesBefore(ctx, s.ID, 1<<40, 10)
 		if err != nil || len(window) == 0 {
 			t.Errorf("its messages: %v, %v", window, err)
 		}
-		entry, waits, err := tx.NextEntry(ctx, "0190c042-0000-7000-8000-000000000001")
+		entry, waits, err := tx.Inbox().NextEntry(ctx, "0190c042-0000-7000-8000-000000000001")
 		if err != nil || !waits || entry.In.Text != "why does it panic?" {
 			t.Errorf("the turn that goes on: %+v, %v, %v", entry, waits, err)
 		}

@@ -23,7 +23,7 @@ func (b bundle) use(tb testing.TB, records ...spend.Record) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error {
 		for _, r := range records {
-			if err := tx.AddUsage(ctx, r); err != nil {
+			if err := tx.Spending().AddUsage(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -34,7 +34,7 @@ func (b bundle) use(tb testing.TB, records ...spend.Record) {
 func (b bundle) sum(tb testing.TB, f store.UsageFilter) (s spend.Sum) {
 	tb.Helper()
 	b.do(tb, func(ctx context.Context, tx *store.Tx) (err error) {
-		s, err = tx.SumUsage(ctx, f)
+		s, err = tx.Spending().SumUsage(ctx, f)
 		return err
 	})
 	return s
@@ -90,7 +90,7 @@ func TestUsageIsSummedByFilter(t *testing.T) {
 			}
 		}
 		if err := b.InRead(t.Context(), func(tx *store.Tx) error {
-			s, err := tx.SumUsage(t.Context(), store.UsageFilter{Actor: "test/77"})
+			s, err := tx.Spending().SumUsage(t.Context(), store.UsageFilter{Actor: "test/77"})
 			if s.Turns != 1 {
 				t.Errorf("in a snapshot: %+v", s)
 			}
@@ -108,7 +108,7 @@ func TestUsageIsSummedByKind(t *testing.T) {
 		here, there := b.accept(t, "here", "1"), b.accept(t, "there", "2")
 		app := b.codebase(t, "app", "")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SaveIdentity(ctx, sessions.Identity{Platform: "test", UserID: "42", Name: "Ann", Role: sessions.User})
+			return tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "test", UserID: "42", Name: "Ann", Role: sessions.User})
 		})
 		today := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 		record := func(e sessions.Entry, actor, codebase, model string, at time.Time, micros int64) spend.Record {
@@ -124,7 +124,7 @@ func TestUsageIsSummedByKind(t *testing.T) {
 		)
 		groups := func(by spend.By, f store.UsageFilter, limit int) (got []spend.Group) {
 			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
-				got, _, err = tx.UsageBy(t.Context(), by, f, limit)
+				got, _, err = tx.Spending().UsageBy(t.Context(), by, f, limit)
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestUsageIsSummedByKind(t *testing.T) {
 			}
 		}
 		err := b.InRead(t.Context(), func(tx *store.Tx) error {
-			_, _, err := tx.UsageBy(t.Context(), "actor", store.UsageFilter{}, 0)
+			_, _, err := tx.Spending().UsageBy(t.Context(), "actor", store.UsageFilter{}, 0)
 			return err
 		})
 		wantKind(t, err, fault.Invalid)
@@ -187,10 +187,10 @@ func TestUsageOutlivesWhatItWasFor(t *testing.T) {
 			Usage: assistant.Usage{InputTokens: 7}, Micros: 9, Known: true,
 		})
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.DeleteConversation(ctx, e.ConversationID); err != nil {
+			if err := tx.Conversations().DeleteConversation(ctx, e.ConversationID); err != nil {
 				return err
 			}
-			return tx.DeleteCodebase(ctx, app.ID)
+			return tx.Registry().Delete(ctx, app.ID)
 		})
 		want := spend.Sum{Turns: 1, InputTokens: 7, Micros: 9}
 		if diff := cmp.Diff(want, b.sum(t, store.UsageFilter{Actor: "test/42", Since: begin})); diff != "" {
@@ -203,7 +203,7 @@ func TestUsageOutlivesWhatItWasFor(t *testing.T) {
 			"conversation": {ConversationID: noSuchID}, "codebase": {CodebaseID: noSuchID},
 		} {
 			r.Actor, r.Assistant = "test/42", "openai"
-			err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.AddUsage(ctx, r) })
+			err := b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Spending().AddUsage(ctx, r) })
 			if !fault.Is(err, fault.NotFound) {
 				t.Errorf("of no %s: %v, want fault.NotFound", name, err)
 			}
@@ -246,7 +246,7 @@ func TestModelTiers(t *testing.T) {
 	each(t, func(t *testing.T, b bundle) {
 		read := func() (tiers map[string]spend.Tier) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				tiers, err = tx.Tiers(ctx)
+				tiers, err = tx.Spending().Tiers(ctx)
 				return err
 			})
 			return tiers
@@ -260,7 +260,7 @@ func TestModelTiers(t *testing.T) {
 			{},
 			{"fast": {Model: "a"}, "smart": {Model: "b"}, "cheap": {Model: "c"}},
 		} {
-			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveTiers(ctx, want) })
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Spending().SaveTiers(ctx, want) })
 			if diff := cmp.Diff(want, read()); diff != "" {
 				t.Errorf("tiers (-want +got):\n%s", diff)
 			}
@@ -282,7 +282,7 @@ func TestModelTiers(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return store.Exec(ctx, tx, `UPDATE models_config SET fast = '[1]'`)
 		})
-		err := b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Tiers(ctx); return err })
+		err := b.try(t, func(ctx context.Context, tx *store.Tx) error { _, err := tx.Spending().Tiers(ctx); return err })
 		if err == nil || !strings.Contains(err.Error(), "fast") {
 			t.Errorf("a row that makes no sense: %v", err)
 		}
@@ -299,15 +299,15 @@ func TestSettingsSurvive(t *testing.T) {
 		read := func() map[string]sessions.Settings {
 			got := make(map[string]sessions.Settings)
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				byID, err := tx.Conversation(ctx, c.ID)
+				byID, err := tx.Conversations().Conversation(ctx, c.ID)
 				if err != nil {
 					return err
 				}
-				byKey, err := tx.FindConversation(ctx, key("chat"))
+				byKey, err := tx.Conversations().FindConversation(ctx, key("chat"))
 				if err != nil {
 					return err
 				}
-				locked, _, err := tx.GetOrCreateConversation(ctx, key("chat"), "demo")
+				locked, _, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "demo")
 				got["by id"], got["by key"], got["locked"] = byID.Settings, byKey.Settings, locked.Settings
 				return err
 			})
@@ -320,11 +320,11 @@ func TestSettingsSurvive(t *testing.T) {
 			{},
 		} {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &want})
+				return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &want})
 			})
 			// Another change leaves them alone.
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: new("sub")})
+				return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Cwd: new("sub")})
 			})
 			want.Model = strings.ReplaceAll(want.Model, "\x00", "\uFFFD")
 			for how, got := range read() {
@@ -354,14 +354,14 @@ func TestSettingsSurvive(t *testing.T) {
 func settingsComeWithTheLease(t *testing.T, b bundle) {
 	c := b.conversation(t, "leased")
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		lease, _, _, err := tx.ClaimLease(ctx, c.ID, "me", time.Minute)
+		lease, _, _, err := tx.Leases().ClaimLease(ctx, c.ID, "me", time.Minute)
 		if err != nil {
 			return err
 		}
-		if err := tx.UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Mode: "ask"}}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Mode: "ask"}}); err != nil {
 			return err
 		}
-		held, err := tx.HoldLease(ctx, lease)
+		held, err := tx.Leases().HoldLease(ctx, lease)
 		if held.Settings.Mode != "ask" {
 			t.Errorf("the holder sees the mode %q", held.Settings.Mode)
 		}
@@ -375,7 +375,7 @@ func TestSharedWorktrees(t *testing.T) {
 		first, second, third := b.conversation(t, "a"), b.conversation(t, "b"), b.conversation(t, "c")
 		shared := func() (got map[string]string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				got, err = tx.SharedWorktrees(ctx)
+				got, err = tx.Registry().SharedWorktrees(ctx)
 				return err
 			})
 			return got
@@ -389,7 +389,7 @@ func TestSharedWorktrees(t *testing.T) {
 				second.ID: {Mode: "ask", Worktree: first.ID},
 				third.ID:  {Worktree: first.ID},
 			} {
-				if err := tx.UpdateConversation(ctx, id, sessions.ConversationUpdate{Settings: &s}); err != nil {
+				if err := tx.Conversations().UpdateConversation(ctx, id, sessions.ConversationUpdate{Settings: &s}); err != nil {
 					return err
 				}
 			}
@@ -399,7 +399,7 @@ func TestSharedWorktrees(t *testing.T) {
 			t.Errorf("who shares (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateConversation(ctx, second.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{}})
+			return tx.Conversations().UpdateConversation(ctx, second.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{}})
 		})
 		if diff := cmp.Diff(map[string]string{third.ID: first.ID}, shared()); diff != "" {
 			t.Errorf("after one left (-want +got):\n%s", diff)
@@ -416,7 +416,7 @@ func TestFailExecutingLeavesPending(t *testing.T) {
 		status := func(session string) map[string]string {
 			got := make(map[string]string)
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				calls, err := tx.ToolCalls(ctx, session)
+				calls, err := tx.Calls().ToolCalls(ctx, session)
 				for _, c := range calls {
 					got[c.CallID] = strings.TrimSuffix(fmt.Sprintf("%s: %s", c.Status, c.Error), ": ")
 				}
@@ -427,20 +427,20 @@ func TestFailExecutingLeavesPending(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for _, session := range []string{s.ID, other.ID} {
 				for _, id := range []string{"done", "failed", "runs", "waits", "runs too"} {
-					err := tx.InsertToolCall(ctx, sessions.ToolCall{SessionID: session, CallID: id, Name: "bash", Request: `{"command":"ls"}`})
+					err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: session, CallID: id, Name: "bash", Request: `{"command":"ls"}`})
 					if err != nil {
 						return err
 					}
 					if id != "waits" {
-						if err := tx.UpdateToolCall(ctx, session, id, sessions.ToolExecuting, "", ""); err != nil {
+						if err := tx.Calls().UpdateToolCall(ctx, session, id, sessions.ToolExecuting, "", ""); err != nil {
 							return err
 						}
 					}
 				}
-				if err := tx.UpdateToolCall(ctx, session, "done", sessions.ToolCompleted, `"ok"`, ""); err != nil {
+				if err := tx.Calls().UpdateToolCall(ctx, session, "done", sessions.ToolCompleted, `"ok"`, ""); err != nil {
 					return err
 				}
-				if err := tx.UpdateToolCall(ctx, session, "failed", sessions.ToolFailed, `"no"`, "exit 1"); err != nil {
+				if err := tx.Calls().UpdateToolCall(ctx, session, "failed", sessions.ToolFailed, `"no"`, "exit 1"); err != nil {
 					return err
 				}
 			}
@@ -448,7 +448,7 @@ func TestFailExecutingLeavesPending(t *testing.T) {
 		})
 		for _, want := range [][]string{{"runs", "runs too"}, nil} { // the second time there is none left
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				failed, err := tx.FailExecuting(ctx, s.ID, "interrupted, may have run")
+				failed, err := tx.Calls().FailExecuting(ctx, s.ID, "interrupted, may have run")
 				var got []string
 				for _, c := range failed {
 					got = append(got, c.CallID)
@@ -474,7 +474,7 @@ func TestFailExecutingLeavesPending(t *testing.T) {
 			t.Errorf("after a crash (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			calls, err := tx.ToolCalls(ctx, s.ID)
+			calls, err := tx.Calls().ToolCalls(ctx, s.ID)
 			for _, c := range calls {
 				if ended := !c.CompletedAt.IsZero(); ended != (c.CallID != "waits") {
 					t.Errorf("%s has ended: %v", c.CallID, ended)
@@ -484,10 +484,10 @@ func TestFailExecutingLeavesPending(t *testing.T) {
 				return err
 			}
 			// The one that never began can still run, once.
-			if err := tx.UpdateToolCall(ctx, s.ID, "waits", sessions.ToolExecuting, "", ""); err != nil {
+			if err := tx.Calls().UpdateToolCall(ctx, s.ID, "waits", sessions.ToolExecuting, "", ""); err != nil {
 				return err
 			}
-			return tx.UpdateToolCall(ctx, s.ID, "waits", sessions.ToolCompleted, `"ok"`, "")
+			return tx.Calls().UpdateToolCall(ctx, s.ID, "waits", sessions.ToolCompleted, `"ok"`, "")
 		})
 	})
 }
@@ -501,32 +501,32 @@ func TestCopyMessages(t *testing.T) {
 		said := sampleMessages()
 		var want []messages.Message
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.AppendMessages(ctx, from.ID, "run-1", said...); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, from.ID, "run-1", said...); err != nil {
 				return err
 			}
-			if _, err := tx.AppendMessages(ctx, from.ID, "run-2", messages.NewText(messages.RoleUser, "wrong"), messages.NewText(messages.RoleAssistant, "oh")); err != nil {
+			if _, err := tx.Messages().AppendMessages(ctx, from.ID, "run-2", messages.NewText(messages.RoleUser, "wrong"), messages.NewText(messages.RoleAssistant, "oh")); err != nil {
 				return err
 			}
 			c := sessions.Checkpoint{EntryID: e.ID, ConversationID: e.ConversationID, SessionID: from.ID, Seq: 5}
-			if err := tx.UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c}); err != nil {
+			if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{Checkpoint: &c}); err != nil {
 				return err
 			}
-			if n, err := tx.UndoTurn(ctx, c); n != 2 || err != nil {
+			if n, err := tx.Messages().UndoTurn(ctx, c); n != 2 || err != nil {
 				return fmt.Errorf("undid %d: %w", n, err)
 			}
-			_, err := tx.AppendMessages(ctx, from.ID, "run-3", messages.NewText(messages.RoleUser, "right"), messages.NewText(messages.RoleAssistant, "yes"))
+			_, err := tx.Messages().AppendMessages(ctx, from.ID, "run-3", messages.NewText(messages.RoleUser, "right"), messages.NewText(messages.RoleAssistant, "yes"))
 			return err
 		})
 		read := func(session string) (array []messages.Message) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-				array, err = tx.MessagesBefore(ctx, session, 1<<40, 100)
+				array, err = tx.Messages().MessagesBefore(ctx, session, 1<<40, 100)
 				return err
 			})
 			return array
 		}
 		want = read(from.ID)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.CopyMessages(ctx, from.ID, to.ID)
+			n, err := tx.Messages().CopyMessages(ctx, from.ID, to.ID)
 			if n != 6 { // of several parts each, and without the two that were taken back
 				t.Errorf("copied %d messages, want 6", n)
 			}
@@ -548,7 +548,7 @@ func TestCopyMessages(t *testing.T) {
 			if runs != 0 || err != nil {
 				t.Errorf("%d rows of the copy belong to a run, %v", runs, err)
 			}
-			seqs, err := tx.AppendMessages(ctx, to.ID, "run-4", messages.NewText(messages.RoleUser, "go on"))
+			seqs, err := tx.Messages().AppendMessages(ctx, to.ID, "run-4", messages.NewText(messages.RoleUser, "go on"))
 			if diff := cmp.Diff([]int64{9}, seqs); diff != "" {
 				t.Errorf("the next number (-want +got):\n%s", diff)
 			}
@@ -563,18 +563,18 @@ func copiesOfNothing(t *testing.T, b bundle) {
 	from, to := b.session(t, b.conversation(t, "nothing").ID), b.session(t, b.conversation(t, "no copy").ID)
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
 		for _, id := range []string{from.ID, noSuchID} {
-			if n, err := tx.CopyMessages(ctx, id, to.ID); n != 0 || err != nil {
+			if n, err := tx.Messages().CopyMessages(ctx, id, to.ID); n != 0 || err != nil {
 				t.Errorf("copied %d, %v", n, err)
 			}
 		}
-		seqs, err := tx.AppendMessages(ctx, to.ID, "r", messages.NewText(messages.RoleUser, "first"))
+		seqs, err := tx.Messages().AppendMessages(ctx, to.ID, "r", messages.NewText(messages.RoleUser, "first"))
 		if diff := cmp.Diff([]int64{1}, seqs); diff != "" {
 			t.Errorf("the first number (-want +got):\n%s", diff)
 		}
 		return err
 	})
 	err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.CopyMessages(ctx, to.ID, noSuchID)
+		_, err := tx.Messages().CopyMessages(ctx, to.ID, noSuchID)
 		return err
 	})
 	wantKind(t, err, fault.NotFound)
@@ -599,7 +599,7 @@ func TestWaitingEntries(t *testing.T) {
 		b.accept(t, "other", "x")
 		waiting := func(after int64, limit int) (events []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				list, err := tx.WaitingEntries(ctx, all[0].ConversationID, after, limit)
+				list, err := tx.Inbox().WaitingEntries(ctx, all[0].ConversationID, after, limit)
 				for _, e := range list {
 					events = append(events, string(e.In.Event))
 					if e.In.Text != "text of "+string(e.In.Event) || e.State != sessions.EntryWaiting {
@@ -627,7 +627,7 @@ func TestWaitingEntries(t *testing.T) {
 		}
 		done := sessions.EntryDone
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			return tx.UpdateEntry(ctx, all[1].ID, sessions.EntryUpdate{State: &done})
+			return tx.Inbox().UpdateEntry(ctx, all[1].ID, sessions.EntryUpdate{State: &done})
 		})
 		if diff := cmp.Diff([]string{"e3", "e5", "e6"}, waiting(all[0].Seq, 20)); diff != "" {
 			t.Errorf("after the first was taken (-want +got):\n%s", diff)

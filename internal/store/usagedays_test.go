@@ -90,7 +90,7 @@ func (b bundle) sumsAreThoseOfTheRecords(t *testing.T, when string, filters []st
 			var groups []spend.Group
 			var all spend.Sum
 			if err := b.InRead(t.Context(), func(tx *store.Tx) (err error) {
-				groups, all, err = tx.UsageBy(t.Context(), by, f, 0)
+				groups, all, err = tx.Spending().UsageBy(t.Context(), by, f, 0)
 				return err
 			}); err != nil {
 				t.Fatal(err)
@@ -193,7 +193,7 @@ func (u *usedAtRandom) change(t *testing.T) {
 		u.turn(t)
 	case 3: // what a model learned of an old turn
 		u.b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.Conversation(ctx, some.ConversationID); err != nil {
+			if _, err := tx.Conversations().Conversation(ctx, some.ConversationID); err != nil {
 				some.ConversationID = ""
 			}
 			return nil

@@ -26,7 +26,7 @@ func TestRareSessionsAreFound(t *testing.T) {
 				for {
 					var page []store.SessionRow
 					b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-						page, err = tx.ListSessions(ctx, f)
+						page, err = tx.Lists().Sessions(ctx, f)
 						return err
 					})
 					for _, row := range page {
@@ -63,16 +63,16 @@ func TestRareSessionsAreFound(t *testing.T) {
 				}
 			}
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				few, err := tx.FewWrittenIn(ctx, 5, store.Viewer{}, person)
+				few, err := tx.Pages().FewWrittenIn(ctx, 5, store.Viewer{}, person)
 				if err == nil && fmt.Sprint(few) != fmt.Sprint([]string{storetest.UsedID(1, 99)}) {
 					t.Errorf("written in %v", few)
 				}
 				many, anybody := []string{}, []string{}
 				if err == nil {
-					many, err = tx.FewWrittenIn(ctx, 5, store.Viewer{Platform: "telegram", ID: "43"})
+					many, err = tx.Pages().FewWrittenIn(ctx, 5, store.Viewer{Platform: "telegram", ID: "43"})
 				}
 				if err == nil {
-					anybody, err = tx.FewWrittenIn(ctx, 5, store.Viewer{})
+					anybody, err = tx.Pages().FewWrittenIn(ctx, 5, store.Viewer{})
 				}
 				if many != nil || anybody != nil {
 					t.Errorf("%v and %v are few", many, anybody)
@@ -92,7 +92,7 @@ func TestLongResultsAreCut(t *testing.T) {
 				s := b.session(t, b.conversation(t, fmt.Sprint(i, "-", shift)).ID)
 				long := strings.Repeat("x", shift) + strings.Repeat(piece, 300_000/len(piece))
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					_, err := tx.AppendMessages(ctx, s.ID, "", messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{
+					_, err := tx.Messages().AppendMessages(ctx, s.ID, "", messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{
 						messages.ToolResult{CallID: "a", Name: "bash", Content: long, IsError: true}, messages.ToolResult{CallID: "b", Name: "bash", Content: long}, messages.ToolResult{CallID: "c", Content: "short"}}})
 					if err != nil {
 						return err
@@ -100,7 +100,7 @@ func TestLongResultsAreCut(t *testing.T) {
 					if err := store.Exec(ctx, tx, `INSERT INTO agent_tool_calls (session_id, tool_call_id, tool_name, request, status, created_at) VALUES ($1, 'a', 'bash', '{}', 'failed', 1)`, s.ID); err != nil {
 						return err
 					}
-					list, err := tx.TranscriptPage(ctx, s.ID, 0, 10)
+					list, err := tx.Pages().TranscriptPage(ctx, s.ID, 0, 10)
 					if err != nil {
 						return err
 					}

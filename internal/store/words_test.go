@@ -61,5 +61,5 @@ func TestTheIndexOfWordsCatchesUp(t *testing.T) {
 	if n := indexed(); n != all {
 		t.Errorf("%d of %d messages are indexed after closing", n, all)
 	}
-	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.CheckSearchIndex(ctx) })
+	b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Search().CheckSearchIndex(ctx) })
 }

@@ -261,7 +261,7 @@ func (w *writer) indexMessages(least int) int64 {
 	if err != nil {
 		return 0
 	}
-	n, err := (&Tx{text: w.text, lite: tx}).indexMessages(ctx, least)
+	n, err := (&Tx{text: w.text, lite: tx}).Search().indexMessages(ctx, least)
 	if err != nil || n == 0 {
 		_ = tx.Rollback()
 		w.bare = least > 1

@@ -74,18 +74,18 @@ type Storage interface {
 func Write(ctx context.Context, s Storage, out io.Writer, id string, o Options) error {
 	w := &writer{out: bufio.NewWriter(out), o: o, calls: make(map[callKey]sessions.ToolCall), shown: make(map[int64]bool)}
 	err := s.InRead(ctx, func(tx *store.Tx) error {
-		if _, err := tx.MeasureSession(ctx, id); err != nil { // checks the id
+		if _, err := tx.Care().MeasureSession(ctx, id); err != nil { // checks the id
 			return err
 		}
-		session, err := tx.Session(ctx, id)
+		session, err := tx.Sessions().Session(ctx, id)
 		if err != nil {
 			return err
 		}
-		conversation, err := tx.Conversation(ctx, session.ConversationID)
+		conversation, err := tx.Conversations().Conversation(ctx, session.ConversationID)
 		if err != nil {
 			return err
 		}
-		calls, err := tx.ToolCalls(ctx, id)
+		calls, err := tx.Calls().ToolCalls(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func Write(ctx context.Context, s Storage, out io.Writer, id string, o Options) 
 			w.calls[callKey{c.MessageSeq, strings.TrimSuffix(c.CallID, fmt.Sprintf("~%d", c.ID))}] = c
 		}
 		w.head(session, conversation)
-		if err := tx.Transcript(ctx, id, func(m store.TranscriptMessage) error {
+		if err := tx.Lists().Transcript(ctx, id, func(m store.TranscriptMessage) error {
 			w.message(m)
 			return nil
 		}); err != nil {

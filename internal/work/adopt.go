@@ -28,7 +28,7 @@ func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry s
 		s.log.InfoContext(ctx, "a command file was not loaded", "codebase", c.Name, "problem", p)
 	}
 	err = s.store.InTx(ctx, func(tx *store.Tx) error {
-		if err := tx.UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID}); err != nil {
+		if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &c.ID}); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{

@@ -25,14 +25,14 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) (codebase.Swept, 
 	idle := make(map[string]bool)
 	err := s.store.InRead(ctx, func(tx *store.Tx) error {
 		clear(idle)
-		ids, err := tx.IdleConversations(ctx, before, maxIdle)
+		ids, err := tx.Registry().IdleConversations(ctx, before, maxIdle)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
 			idle[id] = true
 		}
-		shared, err := tx.SharedWorktrees(ctx)
+		shared, err := tx.Registry().SharedWorktrees(ctx)
 		for conversation, owner := range shared {
 			if !idle[conversation] {
 				delete(idle, owner) // it works where an archived one began
@@ -56,10 +56,10 @@ func (s *Service) Maintain(ctx context.Context) (done int, freed int64, err erro
 	all, busy := []sessions.Codebase(nil), []string(nil)
 	err = s.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		if all, err = tx.Codebases(ctx); err != nil {
+		if all, err = tx.Registry().List(ctx); err != nil {
 			return err
 		}
-		busy, err = tx.CodebasesAtWork(ctx)
+		busy, err = tx.Registry().CodebasesAtWork(ctx)
 		return err
 	})
 	if err != nil {
@@ -135,14 +135,14 @@ func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) e
 	repo, openErr := s.repoOf(ctx, c)
 	shared := false
 	err = s.store.InTx(ctx, func(tx *store.Tx) error {
-		n, err := tx.CodebaseUse(ctx, c.ID)
+		n, err := tx.Registry().CodebaseUse(ctx, c.ID)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
 			return fault.Newf(fault.Conflict, "%s is used by %s; switch them to another repository first.", c.Name, wording.Count(n, "conversation", "conversations"))
 		}
-		all, err := tx.Codebases(ctx)
+		all, err := tx.Registry().List(ctx)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) e
 		if err := tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "codebase.remove", Target: c.Name}); err != nil {
 			return err
 		}
-		return tx.DeleteCodebase(ctx, c.ID)
+		return tx.Registry().Delete(ctx, c.ID)
 	})
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) e
 func (s *Service) chosen(ctx context.Context, name string) (all []sessions.Codebase, err error) {
 	err = s.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		all, err = tx.Codebases(ctx)
+		all, err = tx.Registry().List(ctx)
 		return err
 	})
 	if err != nil || name == "" {

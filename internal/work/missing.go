@@ -73,10 +73,10 @@ func (s *Service) obtain(ctx context.Context, c sessions.Codebase, conv sessions
 	}
 	err = s.store.InRead(ctx, func(tx *store.Tx) error { // it has moved
 		var err error
-		if conv, err = tx.Conversation(ctx, conv.ID); err != nil {
+		if conv, err = tx.Conversations().Conversation(ctx, conv.ID); err != nil {
 			return err
 		}
-		c, err = tx.Codebase(ctx, c.ID)
+		c, err = tx.Registry().Codebase(ctx, c.ID)
 		return err
 	})
 	return c, conv, err
@@ -88,7 +88,7 @@ func (s *Service) bringHome(ctx context.Context, tx *store.Tx, repo codebase.Rep
 	if repo.URL == "" {
 		return nil, nil
 	}
-	all, err := tx.Codebases(ctx)
+	all, err := tx.Registry().List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *Service) bringHome(ctx context.Context, tx *store.Tx, repo codebase.Rep
 			continue
 		}
 		if c.DefaultCwd != repo.Dir && codebase.Present(s.space.Root(), c.DefaultCwd) != nil {
-			if err := tx.MoveCodebase(ctx, c.ID, repo.Dir); err != nil {
+			if err := tx.Registry().Move(ctx, c.ID, repo.Dir); err != nil {
 				return nil, err
 			}
 			c.DefaultCwd = repo.Dir

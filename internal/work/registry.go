@@ -79,7 +79,7 @@ func Definition(f commandfile.File) sessions.CommandDef {
 func (s *Service) Commands(ctx context.Context, codebaseID string) (all map[string]sessions.CommandDef, err error) {
 	err = s.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		all, err = tx.CodebaseCommands(ctx, codebaseID)
+		all, err = tx.Registry().CodebaseCommands(ctx, codebaseID)
 		return err
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *Service) Register(ctx context.Context, repo codebase.Repo) (c sessions.
 		}
 		created = !ok
 		if !ok {
-			c, err = tx.CreateCodebase(ctx, sessions.Codebase{
+			c, err = tx.Registry().Create(ctx, sessions.Codebase{
 				Name: repo.Name, RepositoryURL: repo.URL, DefaultCwd: repo.Dir, Assistant: s.space.Detect(repo),
 			})
 			if err != nil {
@@ -52,9 +52,9 @@ func (s *Service) Register(ctx context.Context, repo codebase.Repo) (c sessions.
 			of = append(of, c)
 		}
 		for _, one := range of {
-			old, err := tx.CodebaseCommands(ctx, one.ID)
+			old, err := tx.Registry().CodebaseCommands(ctx, one.ID)
 			if err == nil {
-				err = tx.UpdateCodebaseCommands(ctx, one.ID, refreshed(old, commands))
+				err = tx.Registry().UpdateCodebaseCommands(ctx, one.ID, refreshed(old, commands))
 			}
 			if err != nil {
 				return err
@@ -70,9 +70,9 @@ func (s *Service) Register(ctx context.Context, repo codebase.Repo) (c sessions.
 
 func (s *Service) findRegistered(ctx context.Context, tx *store.Tx, repo codebase.Repo) (sessions.Codebase, bool, error) {
 	if repo.URL != "" {
-		return tx.FindCodebase(ctx, repo.URL)
+		return tx.Registry().FindCodebase(ctx, repo.URL)
 	}
-	all, err := tx.Codebases(ctx)
+	all, err := tx.Registry().List(ctx)
 	if err != nil {
 		return sessions.Codebase{}, false, err
 	}
@@ -128,7 +128,7 @@ func (s *Service) Codebase(ctx context.Context, conv sessions.Conversation) (c s
 	}
 	err = s.store.InRead(ctx, func(tx *store.Tx) error {
 		var err error
-		c, err = tx.Codebase(ctx, conv.CodebaseID)
+		c, err = tx.Registry().Codebase(ctx, conv.CodebaseID)
 		return err
 	})
 	if err != nil {

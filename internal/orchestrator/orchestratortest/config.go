@@ -93,7 +93,7 @@ func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) er
 	if err := s.serve(); err != nil {
 		return err
 	}
-	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
 	s.committed()
 	return s.lost(err)
 }
@@ -128,7 +128,7 @@ func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) 
 	if err := s.serve(); err != nil {
 		return err
 	}
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
 }
 
 // commandStorage is a storage as the chat commands see it.

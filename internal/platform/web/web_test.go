@@ -117,7 +117,7 @@ func rig(t *testing.T, s *store.Store) platformtest.Rig {
 		Posts: func() map[messages.MessageID]string {
 			shown := make(map[messages.MessageID]string)
 			err := s.InRead(context.Background(), func(tx *store.Tx) error {
-				list, err := tx.Posted(context.Background(), "c1", 1000)
+				list, err := tx.Board().Posted(context.Background(), "c1", 1000)
 				for _, p := range list {
 					if p.Delivery != "" {
 						shown[p.ID] = p.Text
