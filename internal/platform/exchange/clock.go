@@ -33,14 +33,12 @@ func (c *Clock) observe(resp *http.Response) {
 	}
 }
 
-// Learn takes the time from an answer, and returns how far it is from what was believed.
-func (c *Clock) Learn(resp *http.Response) time.Duration {
+// Learn takes the time from an answer.
+func (c *Clock) Learn(resp *http.Response) {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
-	ahead := time.Until(at)
-	if err != nil || ahead.Abs() > maxAhead {
-		return 0
+	if ahead := time.Until(at); err == nil && ahead.Abs() <= maxAhead {
+		c.ahead.Store(int64(ahead))
 	}
-	return (ahead - time.Duration(c.ahead.Swap(int64(ahead)))).Abs()
 }
 
 // At returns what the platform's clock showed when ours showed t.

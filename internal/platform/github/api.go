@@ -91,7 +91,7 @@ func (c *client) call(ctx context.Context, who caller, o op, f func(g api) (*git
 			return resp, nil
 		}
 		if seen.Status() == http.StatusUnauthorized && !renewed {
-			if m == nil && who == asApp && resp != nil && c.clock.Learn(resp.Response) >= assertionSkew/2 {
+			if m == nil && who == asApp && resp != nil && c.outOfTime(token, resp.Response) {
 				m = &c.assertion // it was refused for its times
 			}
 			if m != nil {

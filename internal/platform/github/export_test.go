@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"time"
 
@@ -19,6 +20,11 @@ var (
 	IsBranch      = isBranch
 	Units         = units
 )
+
+// Hears has an adapter hear what time it is at GitHub, as each answer tells it.
+func Hears(a *Adapter, now time.Time) {
+	a.client.clock.Learn(&http.Response{Header: http.Header{"Date": {now.UTC().Format(http.TimeFormat)}}})
+}
 
 // MaxComment is what GitHub takes.
 const MaxComment = maxComment

@@ -65,7 +65,8 @@ const (
 type minted struct {
 	lock  chan struct{} // has room for the one who makes it; guards the rest
 	value string
-	until time.Time // to be replaced then
+	until time.Time     // to be replaced then
+	ahead time.Duration // GitHub's clock, as it was believed to be for an assertion
 }
 
 type tokenKey struct {
@@ -123,11 +124,13 @@ func (c *client) minted(k tokenKey) *minted {
 	})
 }
 
-// assert makes the token with which the App identifies itself: a JWT (contract
-// C7). Its times are GitHub's, which refuses one that began later than now.
+// assert makes, under the lock of the assertion, the token with which the App identifies itself: a JWT (contract
+// C7). Its times are GitHub's, which refuses one that began later than now. The lock of the
+// assertion is held.
 func (c *client) assert() (string, time.Time, error) {
 	now := time.Now()
 	theirs := c.clock.At(now)
+	c.assertion.ahead = theirs.Sub(now)
 	claims, err := json.Marshal(map[string]any{
 		"iat": theirs.Add(-assertionSkew).Unix(), "exp": theirs.Add(assertionLife).Unix(), "iss": c.appID,
 	})
@@ -142,6 +145,17 @@ func (c *client) assert() (string, time.Time, error) {
 		return "", time.Time{}, fault.Wrap(err, fault.Internal, "signing the App's token")
 	}
 	return text + "." + part(signature), now.Add(assertionLife - tokenMargin), nil
+}
+
+// outOfTime learns what time it is from the refusal of an assertion, and reports whether
+// one that is made now is another: of a time that this refusal, or an answer before it, has
+// told, or that of a call which was refused at the same moment.
+func (c *client) outOfTime(refused string, resp *http.Response) bool {
+	c.clock.Learn(resp)
+	c.assertion.lock <- struct{}{}
+	defer func() { <-c.assertion.lock }()
+	now := time.Now()
+	return c.assertion.value != refused || (c.clock.At(now).Sub(now)-c.assertion.ahead).Abs() >= assertionSkew/2
 }
 
 // mint asks for a token of an installation. A second one does no harm.
