@@ -26,13 +26,21 @@ const (
 var worst struct {
 	sync.Mutex
 	factor float64
+	at     time.Time // of the last measurement
 }
+
+// fresh is how long a measurement is good for. Hundreds of waits may end at once, and
+// would be measured one after the other, also those of tests that have ended.
+const fresh = time.Second
 
 // scaled returns what takes d on an idle machine in the time of this one.
 func scaled(d time.Duration) time.Duration {
 	worst.Lock()
 	defer worst.Unlock()
-	worst.factor = max(worst.factor, measure())
+	if time.Since(worst.at) > fresh {
+		worst.factor = max(worst.factor, measure())
+		worst.at = time.Now()
+	}
 	return time.Duration(float64(d) * worst.factor)
 }
 

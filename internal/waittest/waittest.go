@@ -39,6 +39,9 @@ func Context(parent context.Context, t testing.TB, besides ...time.Duration) con
 	armed := make(chan struct{})
 	timer = time.AfterFunc(min(most, left(t)), func() {
 		<-armed
+		if ctx.Err() != nil {
+			return
+		}
 		waited := time.Since(begin)
 		if more := min(scaled(most)-waited, left(t)); more > 0 && ctx.Err() == nil {
 			timer.Reset(more)
