@@ -208,7 +208,7 @@ func (s *Server) shown(list []*comment) []*comment {
 			c.unseen++
 			continue
 		}
-		if now.Sub(c.created) >= s.lag.age {
+		if s.lag.age == 0 || now.Sub(c.created) >= s.lag.age { // also if the clock was set back since
 			out = append(out, c)
 		}
 	}

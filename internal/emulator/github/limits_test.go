@@ -89,6 +89,11 @@ func TestListLag(t *testing.T) {
 	if got := w.call("GET", "/repos/acme/web/issues/1/comments", nil).list(); len(got) != 2 {
 		t.Errorf("too late: %v", got)
 	}
+	w.SetListLag(0, 0)
+	now = now.Add(-time.Minute)
+	if got := w.call("GET", "/repos/acme/web/issues/1/comments", nil).list(); len(got) != 2 {
+		t.Errorf("after the clock was set back: %v", got)
+	}
 }
 
 func TestSecondaryLimit(t *testing.T) {
