@@ -30,7 +30,9 @@ func settling(whole time.Duration) time.Duration { return min(5*time.Minute, who
 
 type point struct{ hours, resident, ofFiles, goroutines, descriptors float64 }
 
-// soak looks at the first process every five seconds.
+// soak looks at the first process every second, and asks for its metrics every five, for
+// that is work for it too. Seldom looks would meet what it does once a minute always at
+// the same moments, and draw a line through those.
 func (r *run) soak(ctx context.Context) error {
 	b := r.bots[0]
 	begin := time.Now()
@@ -38,7 +40,8 @@ func (r *run) soak(ctx context.Context) error {
 	profiled := make(chan error, 1)
 	go func() { profiled <- b.profile(ctx, settling(r.opts.For)) }()
 	var points []point
-	for pause(ctx, 5*time.Second) == nil {
+	var goroutines float64
+	for look := 0; pause(ctx, time.Second) == nil; look++ {
 		if b.ended() {
 			return fmt.Errorf("%s: %w", b.name, b.process.Early())
 		}
@@ -46,9 +49,10 @@ func (r *run) soak(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("a soak needs /proc: %w", err)
 		}
-		goroutines, err := b.goroutines(ctx)
-		if err != nil && ctx.Err() == nil {
-			return err
+		if look%5 == 0 {
+			if goroutines, err = b.goroutines(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
 		}
 		if at := time.Since(begin); at > settling(r.opts.For) && err == nil {
 			points = append(points, point{at.Hours(), resident / 1e6, ofFiles / 1e6, goroutines, descriptors})

@@ -20,20 +20,38 @@ func TestProgramPages(t *testing.T) {
 		"what-ever r-xp 00001000 fe:00 1234    /usr/bin/bot\n":         false,
 		"": false,
 	} {
-		begin, end, ok := programPages(line, "/usr/bin/bot")
-		if ok != want || ok && (begin != 0x400000 || end != 0x161a000) {
-			t.Errorf("%q: %x-%x, %v", line, begin, end, ok)
+		m, ok := programPages(line, "/usr/bin/bot")
+		if ok != want || ok && m != (mapping{0x400000, 0x161a000}) {
+			t.Errorf("%q: %x, %v", line, m, ok)
 		}
 	}
 }
 
 func TestReleaseMakesTheProcessSmaller(t *testing.T) {
 	before := residentFile(t)
-	releaseProgram()
+	ReleaseProgram()
 	if after := residentFile(t); after >= before {
 		t.Errorf("%d kB of files are resident, before %d", after, before)
 	}
 	Release() // and the program goes on
+}
+
+func TestPartsAreAllOfAMapping(t *testing.T) {
+	t.Parallel()
+	for _, size := range []uintptr{1, 4 << 10, around, around + 1, 7 * around, 60 * around, 61*around + 4096, 38e6} {
+		whole := mapping{0x400000, 0x400000 + size}
+		next := whole.begin
+		for i := range trimSteps {
+			p := whole.part(i, trimSteps)
+			if p.begin != next || p.end < p.begin || p.end != whole.end && (p.end-p.begin)%around != 0 {
+				t.Errorf("of %d bytes, part %d is %x, and the one before ended at %x", size, i, p, next)
+			}
+			next = p.end
+		}
+		if next != whole.end {
+			t.Errorf("%d bytes: the last part ends at %x, want %x", size, next, whole.end)
+		}
+	}
 }
 
 // residentFile returns how many kB of files are resident.

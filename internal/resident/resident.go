@@ -13,7 +13,7 @@ import (
 // life of a process. It does nothing that can fail for the caller.
 func Release() {
 	debug.FreeOSMemory()
-	releaseProgram()
+	ReleaseProgram()
 }
 
 // roomy is how much garbage there may be at a rush, in percent of what is in use.
@@ -32,24 +32,42 @@ func GiveRoom() (back func()) {
 }
 
 // ReleaseProgram gives back the pages of the program's file alone.
-func ReleaseProgram() { releaseProgram() }
+func ReleaseProgram() {
+	for _, m := range programMappings() {
+		m.release()
+	}
+}
 
 // trimEvery is how long pages stay that a rare event has used. Those of each turn come back
 // within the second, at a few thousandths of a second of processor each time.
 const trimEvery = time.Minute
 
-// Trim gives back the pages of the program's file every minute until ctx ends. Else what
+// trimSteps is into how many steps that is divided, so that no turn has to bring back
+// everything and what is resident stays level instead of falling once a minute.
+const trimSteps = 60
+
+// Trim gives back each page of the program's file once a minute until ctx ends. Else what
 // happens once an hour would add to what is resident, 64 KiB for each place in the code,
 // for as long as the process lives.
-func Trim(ctx context.Context) { trim(ctx, releaseProgram) }
+func Trim(ctx context.Context) {
+	all := programMappings()
+	if len(all) == 0 {
+		return
+	}
+	trim(ctx, func(step int) {
+		for _, m := range all {
+			m.part(step, trimSteps).release()
+		}
+	})
+}
 
-func trim(ctx context.Context, release func()) {
-	again := time.NewTicker(trimEvery)
+func trim(ctx context.Context, release func(step int)) {
+	again := time.NewTicker(trimEvery / trimSteps)
 	defer again.Stop()
-	for {
+	for step := 0; ; step = (step + 1) % trimSteps {
 		select {
 		case <-again.C:
-			release()
+			release(step)
 		case <-ctx.Done():
 			return
 		}
