@@ -22,10 +22,10 @@ func scanIdentity(i *sessions.Identity) []any {
 }
 
 // Identity returns a person; ok is false if nothing is known.
-func (t People) Identity(
+func (t *People) Identity(
 	ctx context.Context, p messages.Platform, id messages.UserID,
 ) (i sessions.Identity, ok bool, err error) {
-	ok, err = t.tx.one(ctx, scanIdentity(&i), `
+	ok, err = t.tx().one(ctx, scanIdentity(&i), `
 		SELECT `+identityColumns+`
 		FROM identities i WHERE i.platform_type = $1 AND i.user_id = $2`, string(p), string(id))
 	return i, ok, wrap(err, "read identity")
@@ -39,8 +39,8 @@ func scanState(s *sessions.ServiceState) []any {
 
 // Access returns what is known of a person, and the state of the service, as they
 // are at this moment.
-func (t People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
-	ok, err := t.tx.one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
+func (t *People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
+	ok, err := t.tx().one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
 		SELECT `+stateColumns+`, `+identityColumns+`
 		FROM service_state s LEFT JOIN identities i ON i.platform_type = $1 AND i.user_id = $2
 		WHERE s.id = 1`, string(p), string(id))
@@ -49,23 +49,23 @@ func (t People) Access(ctx context.Context, p messages.Platform, id messages.Use
 }
 
 // ServiceState returns what holds for the whole service.
-func (t People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
-	ok, err := t.tx.one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
+func (t *People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
+	ok, err := t.tx().one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
 	return found(s, ok, err, "state of the service")
 }
 
 // Halt has nothing start from the next transaction on, until Resume. It reports
 // false, and changes nothing, if the service is halted already.
-func (t People) Halt(ctx context.Context, by, reason string) (bool, error) {
-	n, err := t.tx.exec(ctx, `
+func (t *People) Halt(ctx context.Context, by, reason string) (bool, error) {
+	n, err := t.tx().exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = {now}, halted_by = $1, halt_reason = $2
 		WHERE id = 1 AND halted_ms = 0`, by, reason)
 	return n == 1, wrap(err, "halt")
 }
 
 // Resume ends a halt. It reports false if there is none.
-func (t People) Resume(ctx context.Context) (bool, error) {
-	n, err := t.tx.exec(ctx, `
+func (t *People) Resume(ctx context.Context) (bool, error) {
+	n, err := t.tx().exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = 0, halted_by = '', halt_reason = ''
 		WHERE id = 1 AND halted_ms > 0`)
 	return n == 1, wrap(err, "resume")
@@ -73,7 +73,7 @@ func (t People) Resume(ctx context.Context) (bool, error) {
 
 // SaveIdentity stores a person; of one who is there it replaces the name and the
 // time of the last refusal. What somebody may do is changed by SetRole only.
-func (t People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
+func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -88,7 +88,7 @@ func (t People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if !i.RefusedAt.IsZero() {
 		refused = millis(i.RefusedAt)
 	}
-	_, err := t.tx.exec(ctx, `
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms, granted_by, reads)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (platform_type, user_id) DO UPDATE
@@ -110,7 +110,7 @@ func storedRole(r sessions.Role) (role string, reads bool) {
 // is sessions.Stranger. With removed they are a stranger from now on, whatever the
 // configuration says; any other call ends that. Every process sees the change with
 // the next look at ServiceState. The name is kept if name is empty.
-func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
+func (t *People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -118,12 +118,12 @@ func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, rem
 		i.Role = sessions.Stranger
 	}
 	// First the row that all changes have in common: they are taken one by one.
-	t.tx.touch(live.Access)
-	if _, err := t.tx.exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
+	t.tx().touch(live.Access)
+	if _, err := t.tx().exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
 		return fmt.Errorf("set role: %w", err)
 	}
 	role, reads := storedRole(i.Role)
-	_, err := t.tx.exec(ctx, `
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO identities (platform_type, user_id, name, role, created_ms, granted_by, granted_ms, removed_ms, reads)
 		VALUES ($1, $2, $3, $4, {now}, $5, {now}, CASE WHEN $6 THEN {now} ELSE 0 END, $7)
 		ON CONFLICT (platform_type, user_id) DO UPDATE SET
@@ -134,15 +134,15 @@ func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, rem
 		return wrap(err, "set role")
 	}
 	// What waits for a decision in their name is refused now, not when it expires.
-	_, err = t.tx.exec(ctx, `
+	_, err = t.tx().exec(ctx, `
 		UPDATE inbound_events SET next_ms = 0 WHERE state IN ('waiting', 'running') AND id IN (
 			SELECT event_id FROM approvals WHERE state = 'waiting' AND requester = $1)`, string(i.Platform)+"/"+string(i.UserID))
 	return wrap(err, "wake what waits for a decision")
 }
 
 // Roles returns everybody who was given a role or removed, by platform and id.
-func (t People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+func (t *People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var i sessions.Identity
 		err := scan(scanIdentity(&i)...)
 		list = append(list, i)
@@ -153,17 +153,17 @@ func (t People) Roles(ctx context.Context) (list []sessions.Identity, err error)
 }
 
 // HasOwner reports whether a platform has an owner.
-func (t People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
+func (t *People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
 	var one int
-	ok, err := t.tx.one(ctx, []any{&one}, `
+	ok, err := t.tx().one(ctx, []any{&one}, `
 		SELECT 1 FROM identities WHERE platform_type = $1 AND role = 'owner' LIMIT 1`, string(p))
 	return ok, wrap(err, "look for an owner")
 }
 
 // SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
 // sender the owner on a platform, replacing earlier ones of that platform.
-func (t People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
-	_, err := t.tx.exec(ctx, `
+func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO owner_codes (platform_type, code_hash, expires_ms) VALUES ($1, $2, $3)
 		ON CONFLICT (platform_type) DO UPDATE
 		SET code_hash = excluded.code_hash, expires_ms = excluded.expires_ms`,
@@ -173,8 +173,8 @@ func (t People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash str
 
 // UseOwnerCode reports whether hash is a valid code of the platform, and uses it
 // up. Of two callers at once one is told so.
-func (t People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
-	n, err := t.tx.exec(ctx, `
+func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
+	n, err := t.tx().exec(ctx, `
 		DELETE FROM owner_codes WHERE platform_type = $1 AND code_hash = $2 AND expires_ms > {now}`,
 		string(p), hash)
 	return n == 1, wrap(err, "use owner code")
@@ -182,9 +182,9 @@ func (t People) UseOwnerCode(ctx context.Context, p messages.Platform, hash stri
 
 // PrivateConversation returns where a person last wrote to the bot alone, since a
 // time; fault.NotFound if they did not.
-func (t People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
+func (t *People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
 	var conversation string
-	ok, err := t.tx.one(ctx, []any{text{&conversation}}, `
+	ok, err := t.tx().one(ctx, []any{text{&conversation}}, `
 		SELECT conversation_id FROM inbound_events
 		WHERE accepted_ms >= $3 AND data IS NOT NULL AND platform_type = $1 AND sender = $2 AND conversation_id IS NOT NULL
 			AND CAST(data AS TEXT) LIKE '%"private":true%'
@@ -192,5 +192,5 @@ func (t People) PrivateConversation(ctx context.Context, p messages.Platform, id
 	if _, err := found(conversation, ok, err, "private conversation"); err != nil {
 		return sessions.Conversation{}, err
 	}
-	return t.tx.Conversations().Conversation(ctx, conversation)
+	return t.tx().Conversations().Conversation(ctx, conversation)
 }

@@ -29,12 +29,12 @@ func splitScopes(stored string) (list []apikey.Scope) {
 
 // InsertAPIKey stores a new key. A name that a key has which was not revoked is a
 // fault.Conflict.
-func (t SignIn) InsertAPIKey(ctx context.Context, k apikey.Key) error {
+func (t *SignIn) InsertAPIKey(ctx context.Context, k apikey.Key) error {
 	scopes := make([]string, len(k.Scopes))
 	for i, s := range k.Scopes {
 		scopes[i] = string(s)
 	}
-	n, err := t.tx.exec(ctx, `
+	n, err := t.tx().exec(ctx, `
 		INSERT INTO api_keys (id, name, secret_hash, scopes, created_ms, expires_ms)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (name) WHERE revoked_ms = 0 DO NOTHING`,
 		k.ID, k.Name, k.Hash, strings.Join(scopes, " "), millis(k.CreatedAt), millis(k.ExpiresAt))
@@ -48,17 +48,17 @@ const apiKeySQL = `SELECT ` + apiKeyColumns + ` FROM api_keys WHERE id = $1`
 
 // APIKey returns a key by id, also one that is revoked or expired;
 // fault.NotFound if there is none.
-func (t SignIn) APIKey(ctx context.Context, id string) (apikey.Key, error) {
+func (t *SignIn) APIKey(ctx context.Context, id string) (apikey.Key, error) {
 	var k apikey.Key
 	var scopes string
-	ok, err := t.tx.one(ctx, scanAPIKey(&k, &scopes), apiKeySQL, id)
+	ok, err := t.tx().one(ctx, scanAPIKey(&k, &scopes), apiKeySQL, id)
 	k.Scopes = splitScopes(scopes)
 	return found(k, ok, err, "key")
 }
 
 // APIKeys returns all keys, the newest first.
-func (t SignIn) APIKeys(ctx context.Context) (list []apikey.Key, err error) {
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+func (t *SignIn) APIKeys(ctx context.Context) (list []apikey.Key, err error) {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var k apikey.Key
 		var scopes string
 		err := scan(scanAPIKey(&k, &scopes)...)
@@ -70,16 +70,16 @@ func (t SignIn) APIKeys(ctx context.Context) (list []apikey.Key, err error) {
 }
 
 // HasAPIKeys reports whether a key was ever made.
-func (t SignIn) HasAPIKeys(ctx context.Context) (bool, error) {
+func (t *SignIn) HasAPIKeys(ctx context.Context) (bool, error) {
 	var one int
-	ok, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM api_keys LIMIT 1`)
+	ok, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM api_keys LIMIT 1`)
 	return ok, wrap(err, "look for API keys")
 }
 
 // RevokeAPIKey ends a key for good and returns it; done is false if it was
 // revoked already. fault.NotFound if there is none.
-func (t SignIn) RevokeAPIKey(ctx context.Context, id string) (k apikey.Key, done bool, err error) {
-	n, err := t.tx.exec(ctx, `UPDATE api_keys SET revoked_ms = {now} WHERE id = $1 AND revoked_ms = 0`, id)
+func (t *SignIn) RevokeAPIKey(ctx context.Context, id string) (k apikey.Key, done bool, err error) {
+	n, err := t.tx().exec(ctx, `UPDATE api_keys SET revoked_ms = {now} WHERE id = $1 AND revoked_ms = 0`, id)
 	if err != nil {
 		return k, false, wrap(err, "revoke API key")
 	}
@@ -88,7 +88,7 @@ func (t SignIn) RevokeAPIKey(ctx context.Context, id string) (k apikey.Key, done
 }
 
 // TouchAPIKey stores when a key was last used. It never goes back.
-func (t SignIn) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
-	_, err := t.tx.exec(ctx, `UPDATE api_keys SET last_used_ms = $2 WHERE id = $1 AND last_used_ms < $2`, id, millis(at))
+func (t *SignIn) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
+	_, err := t.tx().exec(ctx, `UPDATE api_keys SET last_used_ms = $2 WHERE id = $1 AND last_used_ms < $2`, id, millis(at))
 	return wrap(err, "note the use of an API key")
 }

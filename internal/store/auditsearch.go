@@ -27,7 +27,7 @@ const auditScan = 10_000
 // Search returns up to f.Limit rows that f chooses, the newest first. older is where
 // to go on (AuditSearch.Before), 0 if there is nothing left; a page may be short, or
 // empty, because there was much that was not chosen.
-func (t AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, older int64, err error) {
+func (t *AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, older int64, err error) {
 	if f.Before <= 0 {
 		f.Before = math.MaxInt64
 	}
@@ -51,7 +51,7 @@ func (t AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, 
 	}
 	const recent = ` FROM (SELECT * FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT $2) AS recent`
 	c.args = append(c.args, f.Limit+1)
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var r audit.Row
 		err := scan(scanAudit(&r)...)
 		list = append(list, r)
@@ -65,7 +65,7 @@ func (t AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, 
 		return list, list[f.Limit-1].ID, nil
 	}
 	// The last row that was looked at, if it is not the first of all.
-	if _, err := t.tx.one(ctx, []any{&older}, `SELECT id FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT 1 OFFSET $2`, f.Before, auditScan-1); err != nil {
+	if _, err := t.tx().one(ctx, []any{&older}, `SELECT id FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT 1 OFFSET $2`, f.Before, auditScan-1); err != nil {
 		return nil, 0, wrap(err, "search the audit log")
 	}
 	return list, older, nil

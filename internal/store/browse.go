@@ -28,12 +28,12 @@ type SessionPlace struct {
 }
 
 // check refuses a place that the database would not understand.
-func (t Pages) checkPlace(p SessionPlace) error {
+func (t *Pages) checkPlace(p SessionPlace) error {
 	if err := checkID(p.ID, "session"); err != nil {
 		return err
 	}
 	layouts := []string{time.RFC3339Nano, time.DateTime}
-	if t.tx.pg != nil {
+	if t.tx().pg != nil {
 		layouts = layouts[:1]
 	}
 	for _, layout := range layouts {
@@ -46,8 +46,8 @@ func (t Pages) checkPlace(p SessionPlace) error {
 
 // startedText is a start as it is compared. On SQLite that is the text itself,
 // which a person may have written in another form than this program.
-func (t Pages) startedText(at time.Time, raw string) string {
-	if t.tx.pg != nil {
+func (t *Pages) startedText(at time.Time, raw string) string {
+	if t.tx().pg != nil {
 		return at.Format(time.RFC3339Nano)
 	}
 	return raw
@@ -114,7 +114,7 @@ type BrowsedSession struct {
 	Place SessionPlace
 }
 
-func (t Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
+func (t *Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
 	var c conditions
 	if q.ConversationID != "" {
 		if err := checkID(q.ConversationID, "conversation"); err != nil {
@@ -150,13 +150,13 @@ func (t Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []an
 
 // BrowseSessions returns a page of sessions, the newest first. A conversation or
 // a place that cannot be one is fault.Invalid.
-func (t Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
+func (t *Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
 	query, args, err := t.browseSessionsSQL(q)
 	if err != nil {
 		return nil, err
 	}
 	var list []BrowsedSession
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var row sessionRow
 		var s BrowsedSession
 		var raw string
@@ -173,8 +173,8 @@ func (t Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]Bro
 }
 
 // CountSession counts the messages and tool calls of a session.
-func (t Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
-	_, err = t.tx.one(ctx, []any{&msgs, &calls}, `
+func (t *Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
+	_, err = t.tx().one(ctx, []any{&msgs, &calls}, `
 		SELECT (SELECT count(*) FROM agent_messages WHERE session_id = $1 AND part = 0 AND role <> 'system'),
 			(SELECT count(*) FROM agent_tool_calls WHERE session_id = $1)`, id)
 	return msgs, calls, wrap(err, "count session")
@@ -185,7 +185,7 @@ const browseConversationsSQL = `SELECT ` + conversationColumns + ` FROM remote_a
 // BrowseConversations returns a page of conversations of a platform (empty: of
 // all) by id, descending: conversations that this program made come newest
 // first. After is the id of the last one of the page before.
-func (t Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
+func (t *Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
 	var c conditions
 	if p != "" {
 		c.add("platform_type = $%d", string(p))
@@ -197,7 +197,7 @@ func (t Pages) BrowseConversations(ctx context.Context, p messages.Platform, aft
 		c.add("id < $%d", after)
 	}
 	c.args = append(c.args, limit)
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var c sessions.Conversation
 		err := scan(scanConversation(&c)...)
 		list = append(list, c)
@@ -211,7 +211,7 @@ const browseCallsSQL = toolCallsSQL + ` WHERE c.session_id = $1 AND c.id > $2 OR
 // BrowseToolCalls returns a page of the tool calls of a session with a status
 // (empty: any) in the order of their recording, behind the one with the number
 // after. more says that others follow; a page of much text ends early.
-func (t Pages) BrowseToolCalls(
+func (t *Pages) BrowseToolCalls(
 	ctx context.Context, sessionID string, status sessions.ToolStatus, after int64, limit int,
 ) (list []sessions.ToolCall, more bool, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
@@ -223,7 +223,7 @@ func (t Pages) BrowseToolCalls(
 		args = append(args, string(status))
 	}
 	size := 0
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		if len(list) == limit || size > browseBytes {
 			return errPageFull
 		}
@@ -239,9 +239,9 @@ func (t Pages) BrowseToolCalls(
 }
 
 // ToolCall returns a tool call by its number; fault.NotFound if there is none.
-func (t Pages) ToolCall(ctx context.Context, id int64) (c sessions.ToolCall, err error) {
+func (t *Pages) ToolCall(ctx context.Context, id int64) (c sessions.ToolCall, err error) {
 	ok := false
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		ok = true
 		c, err = scanToolCall(scan)
 		return err
@@ -250,12 +250,12 @@ func (t Pages) ToolCall(ctx context.Context, id int64) (c sessions.ToolCall, err
 }
 
 // AgentAtWork reports whether a conversation that uses a profile works now.
-func (t Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
+func (t *Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
 	if err := checkID(agentID, "profile"); err != nil {
 		return false, err
 	}
 	var one int
-	busy, err := t.tx.one(ctx, []any{&one}, agentAtWorkSQL, agentID)
+	busy, err := t.tx().one(ctx, []any{&one}, agentAtWorkSQL, agentID)
 	return busy, wrap(err, "look whether a profile works")
 }
 

@@ -25,7 +25,7 @@ func scanConversation(c *sessions.Conversation) []any {
 // GetOrCreateConversation returns the conversation stored under key and creates
 // it with the assistant type the first time (empty: the default). Its row stays
 // locked until the transaction ends. Concurrent callers get the same row.
-func (t Conversations) GetOrCreateConversation(
+func (t *Conversations) GetOrCreateConversation(
 	ctx context.Context, key messages.ConversationKey, assistant string,
 ) (c sessions.Conversation, created bool, err error) {
 	c, ok, err := t.lockConversation(ctx, key)
@@ -39,7 +39,7 @@ func (t Conversations) GetOrCreateConversation(
 	if assistant == "" {
 		assistant = defaultAssistant
 	}
-	created, err = t.tx.one(ctx, scanConversation(&c), `
+	created, err = t.tx().one(ctx, scanConversation(&c), `
 		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
 		VALUES ($1, $2, $3, $4)
 		ON CONFLICT (platform_type, platform_conversation_id) DO NOTHING
@@ -57,8 +57,8 @@ func (t Conversations) GetOrCreateConversation(
 	return c, false, err
 }
 
-func (t Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
-	ok, err = t.tx.one(ctx, scanConversation(&c), `
+func (t *Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
+	ok, err = t.tx().one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2 {lock}`,
 		string(key.Platform), key.ID)
@@ -70,9 +70,9 @@ func (t Conversations) lockConversation(ctx context.Context, key messages.Conver
 
 // FindConversation returns a conversation by key without creating or locking
 // it; fault.NotFound if there is none.
-func (t Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
+func (t *Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
 	var c sessions.Conversation
-	ok, err := t.tx.one(ctx, scanConversation(&c), `
+	ok, err := t.tx().one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2`,
 		string(key.Platform), key.ID)
@@ -81,9 +81,9 @@ func (t Conversations) FindConversation(ctx context.Context, key messages.Conver
 
 // Conversation returns a conversation by id without locking it; fault.NotFound
 // if there is none.
-func (t Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+func (t *Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
 	var c sessions.Conversation
-	ok, err := t.tx.one(ctx, scanConversation(&c), `
+	ok, err := t.tx().one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
 	return found(c, ok, err, "conversation")
 }
@@ -104,7 +104,7 @@ func found[T any](value T, ok bool, err error, what string) (T, error) {
 // conversation to a key that another one has is a fault.Conflict. The assistant
 // type cannot be changed: move the conversation to an archive key and create
 // another under the old key.
-func (t Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
+func (t *Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
 	if u.Key != nil {
 		other, err := t.FindConversation(ctx, *u.Key)
 		if err == nil && other.ID != id {
@@ -134,7 +134,7 @@ func (t Conversations) UpdateConversation(ctx context.Context, id string, u sess
 		}
 		chosen = encoded
 	}
-	n, err := t.tx.exec(ctx, `
+	n, err := t.tx().exec(ctx, `
 		UPDATE remote_agent_conversations SET
 			platform_type = COALESCE($2, platform_type),
 			platform_conversation_id = COALESCE($3, platform_conversation_id),
@@ -151,7 +151,7 @@ func (t Conversations) UpdateConversation(ctx context.Context, id string, u sess
 	if n == 0 {
 		return notFound("conversation")
 	}
-	t.tx.touches(id)
+	t.tx().touches(id)
 	return nil
 }
 
@@ -159,26 +159,26 @@ func (t Conversations) UpdateConversation(ctx context.Context, id string, u sess
 // and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
 // inbound events only the fact stays that they were received, so that a
 // redelivery is still a duplicate. One in the browser leaves nothing there.
-func (t Conversations) DeleteConversation(ctx context.Context, id string) error {
-	t.tx.erases()
-	if _, err := t.tx.exec(ctx, `
+func (t *Conversations) DeleteConversation(ctx context.Context, id string) error {
+	t.tx().erases()
+	if _, err := t.tx().exec(ctx, `
 		UPDATE inbound_events SET
 			data = NULL, raw = NULL, error = NULL, preparation = NULL, checkpoint_seq = NULL, checkpoint_ref = NULL,
 			state = CASE WHEN state IN ('waiting', 'running') THEN 'stopped' ELSE state END
 		WHERE conversation_id = $1`, id); err != nil {
 		return fmt.Errorf("delete conversation: %w", err)
 	}
-	if err := t.tx.Board().deleteChat(ctx, id); err != nil {
+	if err := t.tx().Board().deleteChat(ctx, id); err != nil {
 		return err
 	}
-	n, err := t.tx.exec(ctx, `DELETE FROM remote_agent_conversations WHERE id = $1`, id)
+	n, err := t.tx().exec(ctx, `DELETE FROM remote_agent_conversations WHERE id = $1`, id)
 	if err != nil {
 		return fmt.Errorf("delete conversation: %w", err)
 	}
 	if n == 0 {
 		return notFound("conversation")
 	}
-	t.tx.touches(id)
+	t.tx().touches(id)
 	return nil
 }
 
@@ -201,9 +201,9 @@ func (s settings) Scan(value any) error {
 
 // lockConversationID locks the row of a conversation, which is what orders all
 // that happens to its plans.
-func (t Conversations) lockConversationID(ctx context.Context, id string) error {
+func (t *Conversations) lockConversationID(ctx context.Context, id string) error {
 	var got string
-	ok, err := t.tx.one(ctx, []any{text{&got}}, `SELECT id FROM remote_agent_conversations WHERE id = $1 {lock}`, id)
+	ok, err := t.tx().one(ctx, []any{text{&got}}, `SELECT id FROM remote_agent_conversations WHERE id = $1 {lock}`, id)
 	_, err = found(got, ok, err, "conversation")
 	return err
 }

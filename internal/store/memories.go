@@ -72,8 +72,8 @@ func scanMemory(kind memory.Kind, scan func(...any) error, more ...any) (memory.
 	return m, nil
 }
 
-func (t Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) (list []memory.Memory, err error) {
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+func (t *Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) (list []memory.Memory, err error) {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		m, err := scanMemory(table.kind, scan)
 		list = append(list, m)
 		return err
@@ -86,7 +86,7 @@ func (t Memories) memories(ctx context.Context, table memoryTable, rest string, 
 // does so first: the database cannot see that two texts are the same, so two who
 // learn a fact at once would both insert it. One who switched memory off is
 // fault.Forbidden.
-func (t Memories) lockPerson(ctx context.Context, account string) (string, error) {
+func (t *Memories) lockPerson(ctx context.Context, account string) (string, error) {
 	person, on, err := t.holdPerson(ctx, account)
 	if err == nil && !on {
 		return "", fault.New(fault.Forbidden, "Memory is off for you, so nothing is saved. `/memory on` turns it on.")
@@ -95,28 +95,28 @@ func (t Memories) lockPerson(ctx context.Context, account string) (string, error
 }
 
 // holdPerson is lockPerson whatever the person chose; on is what they chose.
-func (t Memories) holdPerson(ctx context.Context, account string) (person string, on bool, err error) {
+func (t *Memories) holdPerson(ctx context.Context, account string) (person string, on bool, err error) {
 	for {
-		if person, err = t.tx.Persons().personOf(ctx, account); err != nil {
+		if person, err = t.tx().Persons().personOf(ctx, account); err != nil {
 			return "", false, err
 		}
 		if err := t.touchPerson(ctx, person); err != nil {
 			return "", false, err
 		}
-		ok, err := t.tx.one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
+		ok, err := t.tx().one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
 		if _, err = found(on, ok, err, "person"); err != nil {
 			return "", false, err
 		}
 		// The account may have been linked while the row was waited for.
-		now, err := t.tx.Persons().personOf(ctx, account)
+		now, err := t.tx().Persons().personOf(ctx, account)
 		if err != nil || now == person {
 			return person, on, err
 		}
 	}
 }
 
-func (t Memories) touchPerson(ctx context.Context, person string) error {
-	_, err := t.tx.exec(ctx, `INSERT INTO memory_people (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING`, person)
+func (t *Memories) touchPerson(ctx context.Context, person string) error {
+	_, err := t.tx().exec(ctx, `INSERT INTO memory_people (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING`, person)
 	return wrap(err, "make a person's memory")
 }
 
@@ -124,31 +124,31 @@ const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
 
 // MemoryOn reports whether something may be remembered of a person: yes, until
 // they switch it off.
-func (t Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
-	person, err := t.tx.Persons().personOf(ctx, account)
+func (t *Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
+	person, err := t.tx().Persons().personOf(ctx, account)
 	if err != nil {
 		return false, err
 	}
 	on := false
-	ok, err := t.tx.one(ctx, []any{&on}, memoryOnSQL, person)
+	ok, err := t.tx().one(ctx, []any{&on}, memoryOnSQL, person)
 	return on || !ok, wrap(err, "read a memory setting")
 }
 
 // SetMemoryOn switches the memory of a person on or off, for all their accounts.
 // Off, nothing is learned and nothing recalled, and what was still to be learned
 // is dropped; what is stored stays, to be listed and forgotten.
-func (t Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
+func (t *Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
 	person, _, err := t.holdPerson(ctx, account)
 	if err != nil {
 		return err
 	}
-	if _, err := t.tx.exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, person, on); err != nil {
+	if _, err := t.tx().exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, person, on); err != nil {
 		return fmt.Errorf("store a memory setting: %w", err)
 	}
 	if on {
 		return nil
 	}
-	_, err = t.tx.Lessons().dropLessons(ctx, person)
+	_, err = t.tx().Lessons().dropLessons(ctx, person)
 	return err
 }
 
@@ -158,7 +158,7 @@ func (t Memories) SetMemoryOn(ctx context.Context, account string, on bool) erro
 // embedding where both have one of the same model, else by their words.
 //
 // It locks the person's row. Two at once behave as one after the other.
-func (t Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+func (t *Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
 	f, err := f.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -185,7 +185,7 @@ func (t Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome
 // NearFact returns the fact whose place UpsertFact would take now; ok is false if
 // there is none, it says the same text, or memory is off for the person. It changes
 // and locks nothing, so it belongs into a snapshot.
-func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+func (t *Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
 	if f, err = f.Prepare(); err != nil {
 		return memory.Memory{}, false, err
 	}
@@ -193,7 +193,7 @@ func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memor
 	if err != nil || !on {
 		return memory.Memory{}, false, err
 	}
-	if f.Person, err = t.tx.Persons().personOf(ctx, f.Person); err != nil {
+	if f.Person, err = t.tx().Persons().personOf(ctx, f.Person); err != nil {
 		return memory.Memory{}, false, err
 	}
 	near, err := t.candidates(ctx, memoryTables[memory.Semantic], f.Scope, f.Text, f.Embedding, f.Threshold, f.Now)
@@ -207,7 +207,7 @@ func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memor
 // InsertEpisode is seed 004's insert_episodic_memory_smart: an episode like one
 // that is there and has not expired confirms it (SKIP_DUPLICATE), any other is
 // new and expires (INSERT_NEW). It locks the person's row.
-func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+func (t *Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
 	e, err := e.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -226,7 +226,7 @@ func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.O
 			return out, nil
 		}
 		m := out.Memory
-		_, err := t.tx.exec(ctx, `
+		_, err := t.tx().exec(ctx, `
 			UPDATE episodic_memories SET confidence = $2, access_count = $3, updated_at = $4, last_key = $5, nearness = $6 WHERE id = $1`,
 			m.ID, m.Confidence, m.AccessCount, rfc3339(m.UpdatedAt), m.Key, memory.Nearness(out.Similarity))
 		return out, wrap(err, "confirm an episode")
@@ -241,7 +241,7 @@ func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.O
 // CorrectFact gives a fact another text, by its number. fault.NotFound is a number
 // that the person does not have, fault.Unsupported an episode, and fault.Conflict
 // a text that another of their facts has. Embedding may be zero.
-func (t Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
+func (t *Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
 	f.Correct = true
 	f, err := f.Prepare()
 	if err != nil {
@@ -270,7 +270,7 @@ func (t Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) 
 
 // saveFact stores what a fact has become. An embedding of the old text does not
 // fit a new one.
-func (t Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
+func (t *Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
 	if out.Repeated {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (t Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Emb
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.exec(ctx, `
+	_, err = t.tx().exec(ctx, `
 		UPDATE semantic_memories SET
 			fact = $2, category = $3, confidence = $4, access_count = $5, source_events = $6, history = $7, updated_at = $8,
 			content_hash = $9, terms = $10, last_key = $11, run_id = $12, origin = $13, nearness = $14
@@ -296,7 +296,7 @@ func (t Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Emb
 	if e.IsZero() && out.Matched == m.Text {
 		return nil
 	}
-	_, err = t.tx.exec(ctx, `UPDATE semantic_memories SET embedding = $2, embedding_model = $3 WHERE id = $1`,
+	_, err = t.tx().exec(ctx, `UPDATE semantic_memories SET embedding = $2, embedding_model = $3 WHERE id = $1`,
 		m.ID, bytesOrNull(e.Vector.Encode()), modelOf(e))
 	return wrap(err, "update the embedding of a fact")
 }
@@ -317,8 +317,8 @@ func encodeList[T any](list []T) (string, error) {
 
 // insertMemory stores a new memory, which was compared with others. It assigns ID and
 // Number.
-func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
-	if _, err := t.tx.one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
+func (t *Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
+	if _, err := t.tx().one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
 		return fmt.Errorf("number a memory: %w", err)
 	}
 	events, err := encodeList(m.Events)
@@ -337,7 +337,7 @@ func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory
 		m.Person, m.RunID, m.Text, bytesOrNull(e.Vector.Encode()), modelOf(e), m.Confidence, m.AccessCount,
 		rfc3339(m.CreatedAt), m.Number, orNull(m.Codebase), string(m.Origin), m.Hash, storedTerms(m.Person, m.Text), m.Key,
 	}, append(values, nearnessOf(others))...)
-	_, err = t.tx.one(ctx, []any{&m.ID}, `
+	_, err = t.tx().one(ctx, []any{&m.ID}, `
 		INSERT INTO `+table.name+` (
 			user_id, run_id, `+table.text+`, embedding, embedding_model, confidence, access_count,
 			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`, nearness)
@@ -351,8 +351,8 @@ func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
 // none with it. It may have expired.
-func (t Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
-	person, err := t.tx.Persons().personOf(ctx, account)
+func (t *Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+	person, err := t.tx().Persons().personOf(ctx, account)
 	if err != nil {
 		return memory.Memory{}, err
 	}
@@ -371,8 +371,8 @@ func (t Memories) Memory(ctx context.Context, account string, number int64) (mem
 // List returns what is remembered of a person, the newest number first: at
 // most limit with numbers below before, or the newest if it is 0. What has
 // expired by now is left out. Numbers do not change, so pages do not overlap.
-func (t Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
-	person, err := t.tx.Persons().personOf(ctx, account)
+func (t *Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+	person, err := t.tx().Persons().personOf(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -394,14 +394,14 @@ func (t Memories) List(ctx context.Context, account string, before int64, limit 
 
 // Count returns how many memories of a person there are that have not
 // expired by now.
-func (t Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
-	person, err := t.tx.Persons().personOf(ctx, account)
+func (t *Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
+	person, err := t.tx().Persons().personOf(ctx, account)
 	if err != nil {
 		return 0, err
 	}
 	for _, table := range bothMemoryTables() {
 		var some int64
-		_, err := t.tx.one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
+		_, err := t.tx().one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
 		if err != nil {
 			return 0, fmt.Errorf("count memories: %w", err)
 		}
@@ -412,38 +412,38 @@ func (t Memories) Count(ctx context.Context, account string, now time.Time) (n i
 
 // ForgetMemory deletes a memory of a person by its number, and returns it;
 // fault.NotFound if they have none with it.
-func (t Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+func (t *Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
 	m, err := t.Memory(ctx, account, number)
 	if err != nil {
 		return m, err
 	}
-	t.tx.erases()
-	t.tx.vectors.forget(m.Person)
-	if err := t.tx.Persons().emptyCommands(ctx, m.Person); err != nil {
+	t.tx().erases()
+	t.tx().vectors.forget(m.Person)
+	if err := t.tx().Persons().emptyCommands(ctx, m.Person); err != nil {
 		return m, err
 	}
-	n, err := t.tx.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
+	n, err := t.tx().exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
 	return found(m, n > 0, err, "memory")
 }
 
 // ForgetMemories deletes all memories of a person, expired ones included, and
 // returns how many there were. What was still to be learned is dropped, also what
 // is being learned now. Their setting stays.
-func (t Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
+func (t *Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
 	person, _, err := t.holdPerson(ctx, account) // nobody may learn something in between
 	if err != nil {
 		return 0, err
 	}
-	t.tx.erases()
-	if err := t.tx.Persons().emptyCommands(ctx, person); err != nil {
+	t.tx().erases()
+	if err := t.tx().Persons().emptyCommands(ctx, person); err != nil {
 		return 0, err
 	}
-	if _, err := t.tx.Lessons().dropLessons(ctx, person); err != nil {
+	if _, err := t.tx().Lessons().dropLessons(ctx, person); err != nil {
 		return 0, err
 	}
-	t.tx.vectors.forget(person)
+	t.tx().vectors.forget(person)
 	for _, table := range bothMemoryTables() {
-		some, err := t.tx.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
+		some, err := t.tx().exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
 		if err != nil {
 			return 0, fmt.Errorf("forget memories: %w", err)
 		}
@@ -457,17 +457,17 @@ const sweepMemoriesSQL = `
 
 // SweepMemories deletes at most limit episodes that have expired by now, and
 // returns how many.
-func (t Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
-	n, err := t.tx.exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
+func (t *Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
+	n, err := t.tx().exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
 	if n > 0 {
-		t.tx.erases()
+		t.tx().erases()
 	}
 	return n, wrap(err, "sweep expired episodes")
 }
 
 // BareMemories returns at most limit memories that model has not embedded, oldest
 // first and facts before episodes.
-func (t Memories) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
+func (t *Memories) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
 	for _, table := range bothMemoryTables() {
 		if len(all) == limit {
 			break
@@ -485,15 +485,15 @@ func (t Memories) BareMemories(ctx context.Context, model string, limit int, now
 
 // SaveEmbedding stores the embedding of a memory, unless its text has changed
 // since m was read or it is gone.
-func (t Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
+func (t *Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
 	if err := e.Vector.Check(); err != nil {
 		return err
 	}
 	var on bool // locked before the row, as everybody does who changes memories
-	if _, err := t.tx.one(ctx, []any{&on}, memoryOnSQL+` {lock}`, m.Person); err != nil {
+	if _, err := t.tx().one(ctx, []any{&on}, memoryOnSQL+` {lock}`, m.Person); err != nil {
 		return fmt.Errorf("lock a person's memory: %w", err)
 	}
-	_, err := t.tx.exec(ctx, `UPDATE `+memoryTables[m.Kind].name+` SET embedding = $3, embedding_model = $4 WHERE id = $1 AND content_hash = $2`,
+	_, err := t.tx().exec(ctx, `UPDATE `+memoryTables[m.Kind].name+` SET embedding = $3, embedding_model = $4 WHERE id = $1 AND content_hash = $2`,
 		m.ID, m.Hash, e.Vector.Encode(), e.Model)
 	return wrap(err, "store an embedding")
 }

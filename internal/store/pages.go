@@ -47,16 +47,16 @@ const (
 // FewWrittenIn returns the conversations in which the first of some accounts that is one
 // has written, or nil if these are more than most, or none is an account. There may be some
 // among them in which what it wrote was refused.
-func (t Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
+func (t *Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
 	for _, v := range accounts {
 		if v == (Viewer{}) {
 			continue
 		}
-		ids, err := t.tx.ids(ctx, writtenThereSQL, string(v.Platform), string(v.ID), most+1)
+		ids, err := t.tx().ids(ctx, writtenThereSQL, string(v.Platform), string(v.ID), most+1)
 		if err != nil || len(ids) > most {
 			return nil, wrap(err, "find the conversations of a person")
 		}
-		more, err := t.tx.ids(ctx, writtenElsewhereSQL, outsideKey(v.Platform, v.ID), most+1)
+		more, err := t.tx().ids(ctx, writtenElsewhereSQL, outsideKey(v.Platform, v.ID), most+1)
 		if err != nil {
 			return nil, wrap(err, "find where a person wrote from elsewhere")
 		}
@@ -89,7 +89,7 @@ func (c *conditions) ofSeen(v Viewer, column string) {
 }
 
 // Sees reports whether an account sees a conversation.
-func (t Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
+func (t *Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
 	if v == (Viewer{}) {
 		return true, nil
 	}
@@ -97,12 +97,12 @@ func (t Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool,
 	c.add("c.id = $%d", conversationID)
 	c.seenBy(v, "c")
 	var one int
-	ok, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
+	ok, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
 	return ok, wrap(err, "look who sees a conversation")
 }
 
 // SeesAny reports whether an account sees one of some conversations.
-func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
+func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
 	for some := range slices.Chunk(conversationIDs, maxPage) {
 		var c conditions
 		places := make([]string, len(some))
@@ -113,7 +113,7 @@ func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) 
 		c.list = append(c.list, "c.id IN ("+strings.Join(places, ", ")+")")
 		c.seenBy(v, "c")
 		var one int
-		if ok, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
+		if ok, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
 			return ok, wrap(err, "look who sees conversations")
 		}
 	}
@@ -122,24 +122,24 @@ func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) 
 
 // AskedApprovals returns up to limit approvals that wait at a time in conversations that v
 // sees, the oldest first.
-func (t Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
+func (t *Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
 	var c conditions
 	c.add("state = 'waiting'")
 	c.add("expires_ms > $%d", millis(now))
 	c.ofSeen(v, "approvals.conversation_id")
 	c.args = append(c.args, limit)
-	return t.tx.Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+	return t.tx().Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
 }
 
 // OpenPlans returns up to limit plans that wait at a time for a decision, or to be run,
 // in conversations that v sees, the oldest first.
-func (t Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
+func (t *Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
 	var c conditions
 	c.add(openPlan)
 	c.add("expires_ms > $%d", millis(now))
 	c.ofSeen(v, "plans.conversation_id")
 	c.args = append(c.args, limit)
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var p plan.Plan
 		err := scan(scanPlan(&p)...)
 		list = append(list, p)
@@ -171,7 +171,7 @@ func mendResult(data string) (mended string, cut bool) {
 }
 
 // failedCalls notes which of some results that were cut are of calls that failed.
-func (t Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
+func (t *Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
 	for _, m := range list {
 		for i, b := range m.Blocks {
 			res, ok := b.(messages.ToolResult)
@@ -179,7 +179,7 @@ func (t Pages) failedCalls(ctx context.Context, sessionID string, list []Transcr
 				continue
 			}
 			var one int
-			failed, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2 AND status = 'failed'`, sessionID, res.CallID)
+			failed, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2 AND status = 'failed'`, sessionID, res.CallID)
 			if err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func (t Pages) failedCalls(ctx context.Context, sessionID string, list []Transcr
 // (0: the last ones), in their order. A page of much text has fewer, and at least one, so
 // that what it takes is bounded by a few MiB and one message. Of a tool's result of more than
 // 256 KiB it has the beginning only.
-func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
+func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int6
 	}
 	size := 0
 	cut := make(map[int64]bool) // by number, of messages
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var r messages.Record
 		var m TranscriptMessage
 		var created int64
@@ -244,7 +244,7 @@ func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int6
 
 // Senders returns the events by which messages came in, by RunID, as far as they were not
 // forgotten: who sent them, and where, and nothing of what they said.
-func (t Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
+func (t *Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
 	found := make(map[string]messages.Inbound)
 	var args []any
 	var places []string
@@ -258,7 +258,7 @@ func (t Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[strin
 	if len(args) == 0 {
 		return found, nil
 	}
-	err := t.tx.each(ctx, func(scan func(...any) error) error {
+	err := t.tx().each(ctx, func(scan func(...any) error) error {
 		var id string
 		var event storedEvent
 		if err := scan(append([]any{text{&id}}, event.dest()...)...); err != nil || event.data == "" {

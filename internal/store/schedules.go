@@ -12,8 +12,8 @@ import (
 const scheduleColumns = `
 	s.id, s.agent_id, s.conversation_id, s.created_by, s.origin, s.event_id, s.runs, s.last_ms, s.next_ms, s.created_ms`
 
-func (t Tasks) schedules(ctx context.Context, rest string, args ...any) (all []sessions.Schedule, err error) {
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
+func (t *Tasks) schedules(ctx context.Context, rest string, args ...any) (all []sessions.Schedule, err error) {
+	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var s sessions.Schedule
 		var origin string
 		err := scan(&s.ID, text{&s.AgentID}, text{&s.ConversationID}, &s.CreatedBy, &origin, text{&s.EntryID}, &s.Runs,
@@ -32,7 +32,7 @@ func (t Tasks) schedules(ctx context.Context, rest string, args ...any) (all []s
 
 // Schedule returns the standing task of a conversation; ok is false if it has
 // none.
-func (t Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
+func (t *Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
 	all, err := t.schedules(ctx, `WHERE CAST(s.conversation_id AS TEXT) = $1`, conversationID)
 	if err != nil || len(all) == 0 {
 		return s, false, err
@@ -41,7 +41,7 @@ func (t Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.
 }
 
 // Schedules returns all standing tasks, up to limit, by their next run.
-func (t Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
+func (t *Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, `ORDER BY s.next_ms, s.id LIMIT $1`, limit)
 }
 
@@ -50,18 +50,18 @@ const dueSchedulesSQL = `
 
 // DueSchedules returns standing tasks whose next run is not after now, the longest
 // waiting first. Those of profiles without an interval rest.
-func (t Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
+func (t *Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
 }
 
 // SaveSchedule switches the standing task of a conversation on, in the place of
 // the one it has, and sets s.ID.
-func (t Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
+func (t *Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 	origin, err := encodeJSON(s.Origin, fault.Invalid, "where a standing task comes from")
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.one(ctx, []any{&s.ID}, `
+	_, err = t.tx().one(ctx, []any{&s.ID}, `
 		INSERT INTO agent_schedules (agent_id, conversation_id, created_by, origin, next_ms, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (conversation_id) DO UPDATE SET
 			agent_id = excluded.agent_id, created_by = excluded.created_by, origin = excluded.origin, event_id = NULL, runs = 0, last_ms = 0,
@@ -73,8 +73,8 @@ func (t Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 // AdvanceSchedule moves a standing task to its next run, if it is still the one
 // that was read: another replica may have been faster, which ok says. With an
 // entry it counts as a run.
-func (t Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
-	n, err := t.tx.exec(ctx, `
+func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
+	n, err := t.tx().exec(ctx, `
 		UPDATE agent_schedules SET
 			next_ms = $3,
 			runs = CASE WHEN $4 THEN runs + 1 ELSE runs END,
@@ -87,18 +87,18 @@ func (t Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, ne
 
 // EndSchedule switches the standing task of a conversation off. ok is false if it
 // had none.
-func (t Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
-	n, err := t.tx.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
+func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
+	n, err := t.tx().exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
 	return n > 0, wrap(err, "end a standing task")
 }
 
 // TakePlace has a conversation go on as another one did whose place it takes: with
 // its profile and its standing task.
-func (t Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
+func (t *Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
 	if from.AgentID == "" {
 		return nil
 	}
-	if err := t.tx.Conversations().UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
+	if err := t.tx().Conversations().UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
 		return err
 	}
 	s, ok, err := t.Schedule(ctx, from.ID)

@@ -73,13 +73,13 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 }
 
 // columnsOf returns the columns of a table or view, none if there is none.
-func (t Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
+func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
 	query := `SELECT name FROM pragma_table_info($1)`
-	if t.tx.pg != nil {
+	if t.tx().pg != nil {
 		// The table that a query without a schema reads.
 		query = `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
 	}
-	names, err := t.tx.ids(ctx, query, table)
+	names, err := t.tx().ids(ctx, query, table)
 	columns := make(map[string]bool, len(names))
 	for _, name := range names {
 		columns[name] = true
@@ -87,13 +87,13 @@ func (t Portable) columnsOf(ctx context.Context, table string) (map[string]bool,
 	return columns, wrap(err, "read the columns of "+table)
 }
 
-func (t Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
+func (t *Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
 	values := make([]string, len(columns))
 	for i, name := range columns {
 		values[i] = "CAST(" + name + " AS TEXT)"
 	}
 	var rows []SeedRow
-	err := t.tx.each(ctx, func(scan func(...any) error) error {
+	err := t.tx().each(ctx, func(scan func(...any) error) error {
 		found := make([]*string, len(columns))
 		dest := make([]any, len(columns))
 		for i := range found {
@@ -115,8 +115,8 @@ func (t Portable) seedRows(ctx context.Context, table string, columns []string) 
 // ImportCodebase stores a codebase as it was somewhere else, with its id and its
 // times; commands is its registry as JSON, empty for none. It is a
 // fault.Conflict if the id or the name is taken.
-func (t Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
-	_, err := t.tx.exec(ctx, `
+func (t *Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type, commands, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		c.ID, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant, jsonOr(commands), stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
@@ -126,8 +126,8 @@ func (t Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, comma
 // ImportConversation stores a conversation as it was somewhere else, with its id
 // and its times. It is a fault.Conflict if its id or its place is taken, and a
 // fault.NotFound if its codebase is not here.
-func (t Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
-	_, err := t.tx.exec(ctx, `
+func (t *Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO remote_agent_conversations (
 			id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
@@ -139,8 +139,8 @@ func (t Portable) ImportConversation(ctx context.Context, c sessions.Conversatio
 // times and its metadata. Nothing runs in it here. It is a fault.Conflict if its
 // id is taken or another session of the conversation is active, and a
 // fault.NotFound if its conversation or codebase is not here.
-func (t Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
-	_, err := t.tx.exec(ctx, `
+func (t *Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
+	_, err := t.tx().exec(ctx, `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, ai_assistant_type, assistant_session_id, active, metadata, status, started_at, ended_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,

@@ -60,9 +60,9 @@ const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessio
 
 // ActiveSession returns the active session of a conversation; ok is false if
 // there is none.
-func (t Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
+func (t *Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
 	var row sessionRow
-	ok, err = t.tx.one(ctx, row.dest(), activeSessionSQL, conversationID)
+	ok, err = t.tx().one(ctx, row.dest(), activeSessionSQL, conversationID)
 	if err != nil || !ok {
 		return s, false, wrap(err, "read active session")
 	}
@@ -71,9 +71,9 @@ func (t Sessions) ActiveSession(ctx context.Context, conversationID string) (s s
 }
 
 // Session returns a session by id; fault.NotFound if there is none.
-func (t Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
+func (t *Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
 	var row sessionRow
-	ok, err := t.tx.one(ctx, row.dest(), `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
+	ok, err := t.tx().one(ctx, row.dest(), `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
 	if _, err := found(row, ok, err, "session"); err != nil {
 		return sessions.Session{}, err
 	}
@@ -82,13 +82,13 @@ func (t Sessions) Session(ctx context.Context, id string) (sessions.Session, err
 
 // CreateSession starts the active session of a conversation, in which nothing runs
 // yet. It is a fault.Conflict if one is active.
-func (t Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
+func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
 	id, err := newID()
 	if err != nil {
 		return sessions.Session{}, err
 	}
 	var row sessionRow
-	ok, err := t.tx.one(ctx, row.dest(), `
+	ok, err := t.tx().one(ctx, row.dest(), `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
 			agent_name, agent_id, model, system_prompt, config, user_prompt, status)
@@ -96,40 +96,40 @@ func (t Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (ses
 		ON CONFLICT (conversation_id) WHERE active DO NOTHING
 		RETURNING `+sessionColumns,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
-		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.tx.said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
+		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.tx().said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create session: %w", err)
 	}
 	if !ok {
 		return sessions.Session{}, fault.New(fault.Conflict, "A session is active already.")
 	}
-	t.tx.touches(s.ConversationID)
+	t.tx().touches(s.ConversationID)
 	return row.decode()
 }
 
 // DeactivateSession ends a session, for a reason that is kept in its metadata. Its
 // status stays what its runs say. Ending an ended session changes nothing.
-func (t Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
+func (t *Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
 	metadata, active, err := t.lockMetadata(ctx, id)
 	if err != nil || !active {
 		return err
 	}
 	if reason != "" {
-		metadata[sessions.MetaEndReason] = t.tx.said(reason)
+		metadata[sessions.MetaEndReason] = t.tx().said(reason)
 	}
 	encoded, err := encodeJSON(metadata, fault.Internal, "session metadata")
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.exec(ctx, `
+	_, err = t.tx().exec(ctx, `
 		UPDATE remote_agent_sessions SET active = false, metadata = $2, ended_at = {stamp}
 		WHERE id = $1`, id, encoded)
 	return wrap(err, "end session")
 }
 
-func (t Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
+func (t *Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
 	var encoded string
-	ok, err := t.tx.one(ctx, []any{text{&encoded}, &active}, `
+	ok, err := t.tx().one(ctx, []any{text{&encoded}, &active}, `
 		SELECT metadata, active FROM remote_agent_sessions WHERE id = $1 {lock}`, id)
 	if _, err := found(active, ok, err, "session"); err != nil {
 		return nil, false, err
@@ -139,7 +139,7 @@ func (t Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metad
 }
 
 // UpdateSession changes fields of a session.
-func (t Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
+func (t *Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
 	if u.Metadata != nil {
 		if err := t.mergeMetadata(ctx, id, u.Metadata); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (t Sessions) UpdateSession(ctx context.Context, id string, u sessions.Sessi
 	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, *u.AgentName)
 }
 
-func (t Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
+func (t *Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
 	metadata, _, err := t.lockMetadata(ctx, id)
 	if err != nil {
 		return err
@@ -186,18 +186,18 @@ func recordTurnArgs(redact redaction, id string, turn sessions.TurnRecord) []any
 // RecordTurn adds a finished turn to a session: its result or error, the model
 // that answered, what it cost, and the system prompt and configuration if they
 // have changed.
-func (t Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
-	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.tx.redact, id, turn)...)
+func (t *Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
+	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.tx().redact, id, turn)...)
 }
 
 // DeleteSession deletes a session with its messages and tool calls.
-func (t Sessions) DeleteSession(ctx context.Context, id string) error {
-	t.tx.erases()
+func (t *Sessions) DeleteSession(ctx context.Context, id string) error {
+	t.tx().erases()
 	return t.updateSession(ctx, `DELETE FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
-func (t Sessions) updateSession(ctx context.Context, query string, args ...any) error {
-	n, err := t.tx.exec(ctx, query, args...)
+func (t *Sessions) updateSession(ctx context.Context, query string, args ...any) error {
+	n, err := t.tx().exec(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("update session: %w", err)
 	}

@@ -32,8 +32,8 @@ func addUsageArgs(r spend.Record) []any {
 }
 
 // AddUsage records what a turn, or a part of one, used.
-func (t Spending) AddUsage(ctx context.Context, r spend.Record) error {
-	_, err := t.tx.exec(ctx, addUsageSQL, addUsageArgs(r)...)
+func (t *Spending) AddUsage(ctx context.Context, r spend.Record) error {
+	_, err := t.tx().exec(ctx, addUsageSQL, addUsageArgs(r)...)
 	return wrap(err, "record usage")
 }
 
@@ -43,10 +43,10 @@ type UsageFilter = spend.Filter
 // SumUsage returns the sum of the records that f chooses. It is asked before
 // every request to a model, so it reads by an index: only members of f that are
 // set are conditions.
-func (t Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
+func (t *Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 	var s spend.Sum
 	query, args := sumUsageSQL(f)
-	_, err := t.tx.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
+	_, err := t.tx().one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
 	return s, wrap(err, "sum usage")
 }
 
@@ -100,9 +100,9 @@ func usageWhere(f UsageFilter) (where string, args []any) {
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
 // smart, cheap); those that are not set are left out.
-func (t Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
+func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 	var fast, smart, cheap string
-	ok, err := t.tx.one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
+	ok, err := t.tx().one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
 		SELECT fast, smart, cheap FROM models_config ORDER BY id DESC LIMIT 1`)
 	if err != nil || !ok {
 		return nil, wrap(err, "read model tiers")
@@ -121,7 +121,7 @@ func (t Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 }
 
 // SaveTiers replaces the model tiers.
-func (t Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
+func (t *Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	encoded := make([]any, 0, 3)
 	for _, name := range []string{"fast", "smart", "cheap"} {
 		one, err := encodeJSON(tiers[name], fault.Invalid, "model tier")
@@ -130,15 +130,15 @@ func (t Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) er
 		}
 		encoded = append(encoded, one)
 	}
-	if _, err := t.tx.exec(ctx, `DELETE FROM models_config`); err != nil {
+	if _, err := t.tx().exec(ctx, `DELETE FROM models_config`); err != nil {
 		return fmt.Errorf("replace model tiers: %w", err)
 	}
-	_, err := t.tx.exec(ctx, `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
+	_, err := t.tx().exec(ctx, `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
 	return wrap(err, "store model tiers")
 }
 
 // nameGroups says what the things are called that sums are made for, in one round trip.
-func (t Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
+func (t *Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
 	var steps []step
 	for i := range groups {
 		key, name := groups[i].Key, &groups[i].Name
@@ -156,6 +156,6 @@ func (t Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Gr
 		case spend.ByDay, spend.ByModel:
 		}
 	}
-	_, err := t.tx.all(ctx, steps)
+	_, err := t.tx().all(ctx, steps)
 	return wrap(err, "read the names of sums")
 }
