@@ -52,7 +52,7 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 		w.stored = &sessions.Checkpoint{EntryID: e.ID, ConversationID: conv.ID, SessionID: stored.SessionID, Seq: admitted.MessageSeq}
 	}
 	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
-	if w.begun.decision, err = w.begin(ctx, tx, *e, v); err != nil {
+	if w.begun.decision, err = (beginning{w, tx, *e}).begin(ctx, v); err != nil {
 		return true, &Work{w}, &BeginError{Err: err}
 	}
 	w.session, w.stored = nil, nil

@@ -54,21 +54,21 @@ func (r *retrying) text(o *Turns, left time.Duration, how string) string {
 
 // triedAgain puts a turn aside that failed for a passing reason. It runs again
 // after wait, with the same placeholder.
-func (r *run) triedAgain(out outcome, wait time.Duration) ending {
-	at, errText := time.Now().Add(wait), out.err.Error()
+func (cl closing) triedAgain(wait time.Duration) ending {
+	at, errText := time.Now().Add(wait), cl.out.err.Error()
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		again: &retrying{
-			entry: r.d.entry, why: fault.Public(out.err), until: at, next: r.d.entry.Attempts + 1, buttons: r.w.againButtons(r.d.entry, r.d.begun.session.ID != ""),
+			entry: cl.d.entry, why: fault.Public(cl.out.err), until: at, next: cl.d.entry.Attempts + 1, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
 		},
-		within: r.ringAt(at),
+		within: cl.ringAt(at),
 	}
 }
 
 // ringAt has somebody work on the conversation at a time.
-func (r *run) ringAt(at time.Time) func(context.Context, port.Tx, *ending) error {
+func (cl closing) ringAt(at time.Time) func(context.Context, port.Tx, *ending) error {
 	return func(ctx context.Context, tx port.Tx, _ *ending) error {
-		return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
+		return cl.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: cl.w.conv.ID, At: at})
 	}
 }
 
@@ -85,27 +85,27 @@ const parked = "parked: "
 // parks puts a turn aside until a provider's limit ends; the attempt does not count.
 // It survives restarts as any turn that waits. One that would wait for longer than a
 // day after its message fails at once.
-func (r *run) parks(out outcome, at time.Time) ending {
+func (cl closing) parks(at time.Time) ending {
 	until := wording.Moment(at)
 	if at.UTC().Format(time.DateOnly) == time.Now().UTC().Format(time.DateOnly) {
 		until = at.UTC().Format("15:04 UTC")
 	}
-	if at.Sub(r.d.entry.AcceptedAt) > parksFor {
-		out.err = &fault.Error{Kind: fault.Exhausted, Err: out.err,
+	if at.Sub(cl.d.entry.AcceptedAt) > parksFor {
+		cl.out.err = &fault.Error{Kind: fault.Exhausted, Err: cl.out.err,
 			Public: "The provider's limit is reached, and it does not end within a day of your message."}
-		return r.failed(out)
+		return cl.failed()
 	}
-	attempts, errText := max(r.d.entry.Attempts-1, 0), parked+out.err.Error()
-	text := fmt.Sprintf("⏳ The provider's limit is reached. I'll continue at %s. %s", until, r.w.command("stop")+" to cancel.")
+	attempts, errText := max(cl.d.entry.Attempts-1, 0), parked+cl.out.err.Error()
+	text := fmt.Sprintf("⏳ The provider's limit is reached. I'll continue at %s. %s", until, cl.w.command("stop")+" to cancel.")
 	e := ending{
 		outcome: "parked", change: sessions.EntryUpdate{Attempts: &attempts, NextAt: &at, Error: &errText},
-		run: sessions.RunRunning, reason: errText, parked: text, buttons: r.w.againButtons(r.d.entry, r.d.begun.session.ID != ""),
+		run: sessions.RunRunning, reason: errText, parked: text, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
 	}
-	ring := r.ringAt(at)
+	ring := cl.ringAt(at)
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		told := strings.HasPrefix(r.d.entry.Error, parked) || r.w.o.outbox.ShowsProgress(r.w.conv.Key.Platform)
+		told := strings.HasPrefix(cl.d.entry.Error, parked) || cl.w.o.outbox.ShowsProgress(cl.w.conv.Key.Platform)
 		if !told { // nothing else shows it
-			if err := outbox.AddNotice(ctx, tx, r.w.conv.ID, r.d.entry.ID, text); err != nil {
+			if err := outbox.AddNotice(ctx, tx, cl.w.conv.ID, cl.d.entry.ID, text); err != nil {
 				return err
 			}
 		}
@@ -115,20 +115,20 @@ func (r *run) parks(out outcome, at time.Time) ending {
 }
 
 // failed is the end of a turn whose error is final.
-func (r *run) failed(out outcome) ending {
-	e := r.endedEarly(out, "failed", sessions.EntryFailed, out.err.Error(), r.errorText(out))
-	if r.d.begun.session.ID == "" {
+func (cl closing) failed() ending {
+	e := cl.endedEarly("failed", sessions.EntryFailed, cl.out.err.Error(), cl.errorText())
+	if cl.d.begun.session.ID == "" {
 		return e
 	}
-	if r.w.caps().Buttons {
-		e.word.Buttons = []messages.Button{{ID: command.TurnButton(r.w.conv.ID, r.d.entry.Seq, command.Retry), Label: "Retry", Style: messages.ButtonPrimary}}
+	if cl.w.caps().Buttons {
+		e.word.Buttons = []messages.Button{{ID: command.TurnButton(cl.w.conv.ID, cl.d.entry.Seq, command.Retry), Label: "Retry", Style: messages.ButtonPrimary}}
 	}
 	if len(e.keep) > 0 {
 		return e
 	}
 	settle := e.within
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := r.withdraw(ctx, tx); err != nil {
+		if err := cl.withdraw(ctx, tx); err != nil {
 			return err
 		}
 		return settle(ctx, tx, e)
@@ -138,8 +138,8 @@ func (r *run) failed(out outcome) ending {
 
 // withdraw takes the request of a turn out of the message array if nothing came of it:
 // whoever asks again asks once.
-func (r *run) withdraw(ctx context.Context, tx port.Tx) error {
-	stored, err := tx.Messages().RunMessages(ctx, r.d.entry.ID)
+func (cl closing) withdraw(ctx context.Context, tx port.Tx) error {
+	stored, err := tx.Messages().RunMessages(ctx, cl.d.entry.ID)
 	if err != nil || len(stored) == 0 {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *run) withdraw(ctx context.Context, tx port.Tx) error {
 			return nil
 		}
 	}
-	return tx.Messages().WithdrawMessages(ctx, r.d.begun.session.ID, stored[0].Seq)
+	return tx.Messages().WithdrawMessages(ctx, cl.d.begun.session.ID, stored[0].Seq)
 }
 
 // againButtons are under what says that the turn of an entry waits for its next try.

@@ -59,12 +59,12 @@ func (w *worker) readsAny(list []messages.Attachment) bool {
 // once for an entry, and what was said in recordings is shown with that, before the
 // turn begins. What cannot be read is named to the model and to the person with the
 // reason; if nothing else came, the person is answered with that.
-func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *ready) {
-	if !w.readsAny(entry.In.Attachments) {
+func (pr preparation) attachments(ctx context.Context, entry *sessions.Entry, r *ready) {
+	if !pr.readsAny(entry.In.Attachments) {
 		r.attachments = entry.In.Attachments
 		return
 	}
-	r.attachments = w.readAttachments(ctx, entry)
+	r.attachments = pr.readAttachments(ctx, entry)
 	failed := failures(r.attachments)
 	r.work.Notice = joinNotices(failed...)
 	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
@@ -78,9 +78,9 @@ func (w *worker) attachments(ctx context.Context, entry *sessions.Entry, r *read
 // readAttachments reads the files of an entry, up to a limit. What was read of one is on
 // record before the next one is fetched, and is good for as long as the file is kept. That
 // one is begun is on record as well, so that a file that ends the process is left out.
-func (w *worker) readAttachments(ctx context.Context, entry *sessions.Entry) []messages.Attachment {
+func (pr preparation) readAttachments(ctx context.Context, entry *sessions.Entry) []messages.Attachment {
 	p, list := &entry.Preparation, slices.Clone(entry.In.Attachments)
-	fetcher, ok := w.adapter().(platform.Fetcher)
+	fetcher, ok := pr.adapter().(platform.Fetcher)
 	read, begun := 0, false
 	for i, a := range list {
 		switch {
@@ -92,18 +92,18 @@ func (w *worker) readAttachments(ctx context.Context, entry *sessions.Entry) []m
 		}
 		read++
 		known := i < len(p.Files) && p.Files[i].Source == a.Source
-		if known && w.stillKept(ctx, p.Files[i]) {
+		if known && pr.stillKept(ctx, p.Files[i]) {
 			list[i] = p.Files[i]
 			continue
 		}
 		if !begun {
 			begun, p.Readings = true, p.Readings+1
-			w.keep(ctx, *entry)
+			pr.keep(ctx, *entry)
 		}
 		if p.Readings > maxReadings {
 			list[i].Note = endsReading
 		} else {
-			list[i] = w.readOne(ctx, *entry, fetcher, a)
+			list[i] = pr.readOne(ctx, *entry, fetcher, a)
 		}
 		if known {
 			p.Files[i] = list[i]
@@ -111,19 +111,19 @@ func (w *worker) readAttachments(ctx context.Context, entry *sessions.Entry) []m
 			p.Files = slices.Clone(list[:i+1])
 		}
 		p.FilesAt, p.Readings = time.Now(), 1 // the next one is begun with that, if there is one
-		w.keepFile(ctx, *entry, list[i], !known)
+		pr.keepFile(ctx, *entry, list[i], !known)
 	}
 	return list
 }
 
 // stillKept reports whether what was read of an attachment can be used: its file may
 // have been deleted since, with another message that had it.
-func (w *worker) stillKept(ctx context.Context, a messages.Attachment) bool {
+func (pr preparation) stillKept(ctx context.Context, a messages.Attachment) bool {
 	if a.File == "" {
 		return true
 	}
 	kept := false
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
 		kept, err = tx.Messages().HasFile(ctx, a.File)
 		return err
@@ -132,17 +132,17 @@ func (w *worker) stillKept(ctx context.Context, a messages.Attachment) bool {
 }
 
 // keepFile is keep, and puts what was said in a recording that is new into the chat.
-func (w *worker) keepFile(ctx context.Context, entry sessions.Entry, a messages.Attachment, fresh bool) {
-	err := w.hold(ctx, func(tx port.Tx) error {
+func (pr preparation) keepFile(ctx context.Context, entry sessions.Entry, a messages.Attachment, fresh bool) {
+	err := pr.hold(ctx, func(tx port.Tx) error {
 		if fresh && a.Spoken() {
-			if err := w.notice(ctx, tx, entry, heard(a)); err != nil {
+			if err := pr.notice(ctx, tx, entry, heard(a)); err != nil {
 				return err
 			}
 		}
 		return tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
-		w.o.config.Log.WarnContext(ctx, "could not keep what was read of an attachment", "entry", entry.ID, "err", err)
+		pr.o.config.Log.WarnContext(ctx, "could not keep what was read of an attachment", "entry", entry.ID, "err", err)
 	}
 }
 
@@ -194,12 +194,12 @@ func heard(a messages.Attachment) string {
 func length(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/60, seconds%60) }
 
 // readOne reads one file: a text file as it is, others as Files does.
-func (w *worker) readOne(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
+func (pr preparation) readOne(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
 	switch {
 	case isTextFile(a):
-		return w.readTextFile(ctx, entry, fetcher, a)
-	case w.o.config.Files != nil && w.o.config.Files.Reads(a):
-		return w.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
+		return pr.readTextFile(ctx, entry, fetcher, a)
+	case pr.o.config.Files != nil && pr.o.config.Files.Reads(a):
+		return pr.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
 	}
 	a.Note = "files of this kind cannot be opened here; supported are text, JPEG, PNG, WebP, GIF, PDF and voice messages"
 	return a
@@ -271,14 +271,14 @@ func isTextFile(a messages.Attachment) bool {
 
 // readTextFile reads a file as text. What cannot be read is named to the model with
 // the reason.
-func (w *worker) readTextFile(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
+func (pr preparation) readTextFile(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	text, cut, err := readText(ctx, fetcher, a)
 	switch {
 	case err != nil:
 		a.Note = "the file could not be read"
-		w.o.config.Log.InfoContext(ctx, "could not read an attachment", "entry", entry.ID, "err", err)
+		pr.o.config.Log.InfoContext(ctx, "could not read an attachment", "entry", entry.ID, "err", err)
 	case !utf8.ValidString(text):
 		a.Note = "not a text file"
 	default:

@@ -65,37 +65,46 @@ type outcome struct {
 	took     time.Duration
 }
 
+// beginning is what a worker decides on an entry in a transaction: to begin its turn, to
+// put it off, or to settle it.
+type beginning struct {
+	*worker
+	tx    port.Tx
+	entry sessions.Entry
+}
+
 // beginEntry begins the turn of an entry, or settles it without one. It runs in
 // the transaction that decided on it; it is safe to repeat after a crash: the
 // user's message and the placeholder of an earlier attempt are found again.
-func (w *worker) beginEntry(ctx context.Context, tx port.Tx, entry sessions.Entry) (decision, error) {
-	v, err := w.o.access.Authorize(ctx, tx, entry.In)
+func (b beginning) beginEntry(ctx context.Context) (decision, error) {
+	v, err := b.o.access.Authorize(ctx, b.tx, b.entry.In)
+	r := b.ready[b.entry.ID]
 	if err != nil {
 		return decision{}, err
 	}
 	switch {
 	case v.Role == sessions.Stranger:
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "",
+		return b.settle(ctx, sessions.EntryRefused, "",
 			"You can no longer use this bot, so this was not started.")
-	case entry.Attempts >= crashAttempts*w.o.config.MaxAttempts:
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "too many attempts",
-			fmt.Sprintf("This failed %d times and will not be tried again. Your message is saved; try asking in another way.", entry.Attempts))
+	case b.entry.Attempts >= crashAttempts*b.o.config.MaxAttempts:
+		return b.settle(ctx, sessions.EntryFailed, "too many attempts",
+			fmt.Sprintf("This failed %d times and will not be tried again. Your message is saved; try asking in another way.", b.entry.Attempts))
 	case v.State.Halted():
-		return w.waitHalted(ctx, tx, entry, v.State)
-	case w.needsPreparing(entry):
-		return decision{what: prepare, entry: entry, access: v.State.AccessSeq}, nil
-	case w.ready[entry.ID].refused:
-		return w.unadmitted(ctx, tx, entry, w.ready[entry.ID].gateErr)
-	case needsClone(w.ready[entry.ID].err) != nil:
-		d, err := w.mayClone(ctx, tx, entry, needsClone(w.ready[entry.ID].err))
+		return b.waitHalted(ctx, v.State)
+	case b.needsPreparing(b.entry):
+		return decision{what: prepare, entry: b.entry, access: v.State.AccessSeq}, nil
+	case r.refused:
+		return b.unadmitted(ctx, r.gateErr)
+	case needsClone(r.err) != nil:
+		d, err := b.mayClone(ctx, needsClone(r.err))
 		d.access = v.State.AccessSeq
 		return d, err
-	case w.ready[entry.ID].err != nil:
-		return w.unprepared(ctx, tx, entry, w.ready[entry.ID].err)
-	case w.ready[entry.ID].unreadable != "":
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, "nothing that can be read", w.ready[entry.ID].unreadable)
+	case r.err != nil:
+		return b.unprepared(ctx, r.err)
+	case r.unreadable != "":
+		return b.settle(ctx, sessions.EntryFailed, "nothing that can be read", r.unreadable)
 	}
-	return w.begin(ctx, tx, entry, v)
+	return b.begin(ctx, v)
 }
 
 // beginsAtOnce reports whether the turn of an entry can begin in the transaction
@@ -107,104 +116,109 @@ func (w *worker) beginsAtOnce(entry sessions.Entry) bool {
 }
 
 // begin begins the turn of an entry, for a sender who was judged.
-func (w *worker) begin(ctx context.Context, tx port.Tx, entry sessions.Entry, v access.Verdict) (d decision, err error) {
-	d = decision{what: turn, entry: entry, access: v.State.AccessSeq}
-	d.begun.role, d.begun.again = v.Role, entry.State == sessions.EntryRunning
-	d.begun.call, _ = command.Parse(entry.In.Text)
-	d.begun.work = w.ready[entry.ID].work
-	if c, ok := w.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
+func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err error) {
+	d = decision{what: turn, entry: b.entry, access: v.State.AccessSeq}
+	d.begun.role, d.begun.again = v.Role, b.entry.State == sessions.EntryRunning
+	d.begun.call, _ = command.Parse(b.entry.In.Text)
+	d.begun.work = b.ready[b.entry.ID].work
+	if c, ok := b.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
 		d.begun.job = &c
-	} else if d, err = w.beginRun(ctx, tx, d); err != nil {
-		if isRefusal(err) && w.stored == nil {
-			return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+	} else if d, err = b.beginRun(ctx, d); err != nil {
+		if isRefusal(err) && b.stored == nil {
+			return b.settle(ctx, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
 		}
 		return decision{}, err
 	}
-	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
+	if d.begun.placeholder, err = b.placeholder(ctx, b.tx, b.entry); err != nil {
 		return decision{}, err
 	}
-	running, attempts := sessions.EntryRunning, entry.Attempts+1
+	running, attempts := sessions.EntryRunning, b.entry.Attempts+1
 	d.entry.State, d.entry.Attempts, d.entry.SessionID = running, attempts, d.begun.session.ID
-	if w.stored != nil && d.begun.checkpoint != nil && *w.stored == *d.begun.checkpoint {
+	if b.stored != nil && d.begun.checkpoint != nil && *b.stored == *d.begun.checkpoint {
 		return d, nil
 	}
-	return d, tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{
-		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(entry.Preparation),
+	return d, b.tx.Inbox().UpdateEntry(ctx, b.entry.ID, sessions.EntryUpdate{
+		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(b.entry.Preparation),
 		Checkpoint: d.begun.checkpoint,
 	})
 }
 
+// settle settles the entry without a turn.
+func (b beginning) settle(ctx context.Context, state sessions.EntryState, errText, shown string) (decision, error) {
+	return decision{what: settled}, b.settleWith(ctx, b.tx, b.entry, state, errText, shown)
+}
+
 // refuse settles an entry whose sender the platform does not admit.
-func (w *worker) refuse(ctx context.Context, tx port.Tx, entry sessions.Entry, why error) (decision, error) {
-	if entry.State == sessions.EntryRunning { // it had begun, and shows that
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, "not admitted",
+func (b beginning) refuse(ctx context.Context, why error) (decision, error) {
+	if b.entry.State == sessions.EntryRunning { // it had begun, and shows that
+		return b.settle(ctx, sessions.EntryRefused, "not admitted",
 			"You can no longer give me work here, so I stopped.")
 	}
 	state, reason := sessions.EntryRefused, "not admitted"
 	if why != nil {
 		reason = why.Error()
 	}
-	if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
+	if err := b.tx.Inbox().UpdateEntry(ctx, b.entry.ID, sessions.EntryUpdate{State: &state, Error: &reason}); err != nil {
 		return decision{}, err
 	}
-	due, err := w.o.outbox.RefusalDue(ctx, tx, entry.In, true)
-	return decision{what: refused, entry: entry, tell: due, why: why}, err
+	due, err := b.o.outbox.RefusalDue(ctx, b.tx, b.entry.In, true)
+	return decision{what: refused, entry: b.entry, tell: due, why: why}, err
 }
 
 // unprepared settles an entry whose turn could not be prepared, or puts it aside
 // if the reason may pass. Nothing of it is in the session yet.
-func (w *worker) unprepared(ctx context.Context, tx port.Tx, entry sessions.Entry, err error) (decision, error) {
-	if d, again, failed := w.putOff(ctx, tx, entry, err, true); again || failed != nil {
+func (b beginning) unprepared(ctx context.Context, err error) (decision, error) {
+	if d, again, failed := b.putOff(ctx, err, true); again || failed != nil {
 		return d, failed
 	}
-	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+	return b.settle(ctx, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
 }
 
 // unadmitted refuses an entry whose sender the platform does not admit. If it could
 // only not be asked, the entry is put aside, and what becomes of it is said in a message
 // that is on record: it was accepted, and may be of somebody who may.
-func (w *worker) unadmitted(ctx context.Context, tx port.Tx, entry sessions.Entry, why error) (decision, error) {
+func (b beginning) unadmitted(ctx context.Context, why error) (decision, error) {
 	if why == nil {
-		return w.refuse(ctx, tx, entry, nil)
+		return b.refuse(ctx, nil)
 	}
-	if d, again, err := w.putOff(ctx, tx, entry, why, false); again || err != nil {
+	if d, again, err := b.putOff(ctx, why, false); again || err != nil {
 		return d, err
 	}
-	return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryRefused, why.Error(), outbox.TextUnchecked)
+	return b.settle(ctx, sessions.EntryRefused, why.Error(), outbox.TextUnchecked)
 }
 
 // putOff puts an entry aside for its next try, unless an error does not pass or there
 // were enough. For a shown one its placeholder says so, and the worker stays to count the
 // seconds; on whoever may not be allowed to ask no word is spent.
-func (w *worker) putOff(ctx context.Context, tx port.Tx, entry sessions.Entry, err error, shown bool) (d decision, again bool, failed error) {
+func (b beginning) putOff(ctx context.Context, err error, shown bool) (d decision, again bool, failed error) {
 	errText := err.Error()
-	entry.Attempts++
-	pause, again := retries(w.o.config.MaxAttempts).Next(entry.Attempts, err)
+	b.entry.Attempts++
+	pause, again := retries(b.o.config.MaxAttempts).Next(b.entry.Attempts, err)
 	if !again {
 		return decision{}, false, nil
 	}
-	delete(w.ready, entry.ID)
+	delete(b.ready, b.entry.ID)
 	at := time.Now().Add(pause)
-	if failed = tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Attempts: &entry.Attempts, NextAt: &at, Error: &errText}); failed != nil {
+	if failed = b.tx.Inbox().UpdateEntry(ctx, b.entry.ID, sessions.EntryUpdate{Attempts: &b.entry.Attempts, NextAt: &at, Error: &errText}); failed != nil {
 		return decision{}, true, failed
 	}
-	if shown && w.o.outbox.ShowsProgress(w.conv.Key.Platform) {
-		d, failed = w.showsAgain(ctx, tx, entry, retrying{entry: entry, why: fault.Public(err), until: at, next: entry.Attempts + 1})
+	if shown && b.o.outbox.ShowsProgress(b.conv.Key.Platform) {
+		d, failed = b.showsAgain(ctx, retrying{entry: b.entry, why: fault.Public(err), until: at, next: b.entry.Attempts + 1})
 		return d, true, failed
 	}
-	d, failed = w.leaveUntil(ctx, tx, at)
+	d, failed = b.leaveUntil(ctx, b.tx, at)
 	return d, true, failed
 }
 
 // showsAgain has the placeholder of an entry show that its turn, which could not be
 // prepared, waits for its next try.
-func (w *worker) showsAgain(ctx context.Context, tx port.Tx, entry sessions.Entry, t retrying) (d decision, err error) {
-	d = decision{what: putOff, entry: entry, again: &t}
-	t.buttons = w.againButtons(entry, false)
-	if d.begun.placeholder, err = w.placeholder(ctx, tx, entry); err != nil {
+func (b beginning) showsAgain(ctx context.Context, t retrying) (d decision, err error) {
+	d = decision{what: putOff, entry: b.entry, again: &t}
+	t.buttons = b.againButtons(b.entry, false)
+	if d.begun.placeholder, err = b.placeholder(ctx, b.tx, b.entry); err != nil {
 		return decision{}, err
 	}
-	return d, w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: t.until})
+	return d, b.o.config.Queue.Enqueue(ctx, b.tx, queue.Job{Kind: queue.KindTurn, Key: b.conv.ID, At: t.until})
 }
 
 // isRefusal reports whether err says no to a person: such an entry is settled,
@@ -222,9 +236,9 @@ func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
 // beginRun begins a run of a session for what was decided.
-func (w *worker) beginRun(ctx context.Context, tx port.Tx, d decision) (decision, error) {
-	r := run{w, d}
-	err := r.beginSession(ctx, tx)
+func (b beginning) beginRun(ctx context.Context, d decision) (decision, error) {
+	r := run{b.worker, d}
+	err := r.beginSession(ctx, b.tx)
 	return r.d, err
 }
 

@@ -29,8 +29,8 @@ func (n *NeedsClone) Error() string { return "not cloned: " + n.URL }
 // mayClone asks whether a repository may be cloned, and has it done once
 // somebody has said so. Nothing of the entry's turn has begun. Repeating it is
 // safe: the question is found again, and so is the clone.
-func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry, need *NeedsClone) (decision, error) {
-	asked, err := (&run{w, decision{entry: entry}}).consult(ctx, tx, approval.Approval{
+func (b beginning) mayClone(ctx context.Context, need *NeedsClone) (decision, error) {
+	asked, err := (&run{b.worker, decision{entry: b.entry}}).consult(ctx, b.tx, approval.Approval{
 		CallID: approval.ToolClone, Tool: approval.ToolClone, Arguments: need.URL, Kind: assistant.KindNetwork,
 		Title:  "Clone " + need.URL,
 		Detail: need.Why + " It is cloned once, for everyone who works on " + need.Codebase + ", and then your message is answered.",
@@ -40,19 +40,19 @@ func (w *worker) mayClone(ctx context.Context, tx port.Tx, entry sessions.Entry,
 		return decision{}, err
 	case asked.waits:
 		at := asked.approval.ExpiresAt
-		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{NextAt: &at}); err != nil {
+		if err := b.tx.Inbox().UpdateEntry(ctx, b.entry.ID, sessions.EntryUpdate{NextAt: &at}); err != nil {
 			return decision{}, err
 		}
-		delete(w.ready, entry.ID) // by then it may be there
-		err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at})
+		delete(b.ready, b.entry.ID) // by then it may be there
+		err := b.o.config.Queue.Enqueue(ctx, b.tx, queue.Job{Kind: queue.KindTurn, Key: b.conv.ID, At: at})
 		return decision{what: settled}, err // the next step brings the question
 	case !asked.verdict.Allow:
-		return decision{what: settled}, w.settleWith(ctx, tx, entry, sessions.EntryFailed, need.Error(),
-			"✖ "+need.Codebase+" was not cloned, so your message was not answered. `"+w.o.outbox.Prefix(w.conv.Key)+"clone "+need.URL+"` clones it later.")
+		return b.settle(ctx, sessions.EntryFailed, need.Error(),
+			"✖ "+need.Codebase+" was not cloned, so your message was not answered. `"+b.o.outbox.Prefix(b.conv.Key)+"clone "+need.URL+"` clones it later.")
 	}
-	delete(w.ready, entry.ID)
-	w.mayGet = need
-	return decision{what: prepare, entry: entry}, nil
+	delete(b.ready, b.entry.ID)
+	b.mayGet = need
+	return decision{what: prepare, entry: b.entry}, nil
 }
 
 // needsClone returns what has to be cloned first, nil if err is something else.
@@ -63,23 +63,23 @@ func needsClone(err error) *NeedsClone {
 
 // getRepository clones what a person has allowed, once, and reports whether there
 // was something.
-func (w *worker) getRepository(ctx context.Context) (cloned bool, err error) {
-	need := w.mayGet
-	if w.mayGet = nil; need == nil {
+func (pr preparation) getRepository(ctx context.Context) (cloned bool, err error) {
+	need := pr.mayGet
+	if pr.mayGet = nil; need == nil {
 		return false, nil
 	}
 	begin := time.Now()
-	if err := w.o.config.Worktrees.Clone(ctx, need.URL); err != nil {
+	if err := pr.o.config.Worktrees.Clone(ctx, need.URL); err != nil {
 		return false, err
 	}
-	err = w.o.config.Storage.InRead(ctx, func(tx port.Tx) error { // its folder may be written otherwise now
+	err = pr.o.config.Storage.InRead(ctx, func(tx port.Tx) error { // its folder may be written otherwise now
 		var err error
-		w.conv, err = tx.Conversations().Conversation(ctx, w.conv.ID)
+		pr.conv, err = tx.Conversations().Conversation(ctx, pr.conv.ID)
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("read the conversation: %w", err)
 	}
-	w.o.config.Log.InfoContext(ctx, "cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
+	pr.o.config.Log.InfoContext(ctx, "cloned a missing repository", "url", need.URL, "duration_ms", time.Since(begin).Milliseconds())
 	return true, nil
 }

@@ -46,15 +46,15 @@ func (o *Turns) judge(ctx context.Context, before, seq int64) {
 
 // waitHalted leaves an entry in the inbox because the service is halted, and sees
 // to it that its sender knows.
-func (w *worker) waitHalted(ctx context.Context, tx port.Tx, entry sessions.Entry, state sessions.ServiceState) (decision, error) {
-	told, err := w.o.outbox.AddHalted(ctx, tx, w.conv, entry, state, false)
+func (b beginning) waitHalted(ctx context.Context, state sessions.ServiceState) (decision, error) {
+	told, err := b.o.outbox.AddHalted(ctx, b.tx, b.conv, b.entry, state, false)
 	if err != nil {
 		return decision{}, err
 	}
 	if told != nil {
 		return decision{what: settled}, nil // the next step brings it
 	}
-	return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
+	return decision{what: leave}, b.tx.Leases().ReleaseLease(ctx, b.lease)
 }
 
 // isCut reports whether a turn was ended by a halt or because its person was

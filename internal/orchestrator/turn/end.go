@@ -48,50 +48,56 @@ type ending struct {
 	after  func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error
 }
 
+// closing ends a run after what the assistant made of it.
+type closing struct {
+	*run
+	out outcome
+}
+
 // settleTurn ends a turn in one transaction: its messages, its record, its
 // deliveries. It returns the outcome's name for the log.
-func (r *run) settleTurn(out outcome, p *progress) (string, error) {
+func (cl closing) settleTurn(p *progress) (string, error) {
 	placed, unrecorded := p.finish()
-	if errors.Is(out.err, sessions.ErrLeaseLost) {
+	if errors.Is(cl.out.err, sessions.ErrLeaseLost) {
 		if unrecorded && !p.unsure { // whoever goes on does not know of it; else it may have the answer by now
-			r.w.o.outbox.TakeBack(r.w.ctx, messages.Ref{Conversation: r.w.conv.Key, Message: placed.Message})
+			cl.w.o.outbox.TakeBack(cl.w.ctx, messages.Ref{Conversation: cl.w.conv.Key, Message: placed.Message})
 		}
-		return "lease_lost", out.err
+		return "lease_lost", cl.out.err
 	}
-	ctx, cancel := r.w.settling()
+	ctx, cancel := cl.w.settling()
 	defer cancel()
-	e := r.endingOf(out)
-	c, news, err := r.end(ctx, out, placed, unrecorded, &e)
+	e := cl.endingOf()
+	c, news, err := cl.end(ctx, placed, unrecorded, &e)
 	switch {
 	case err != nil:
-		r.w.o.windows.forget(r.d.begun.session.ID)
+		cl.w.o.windows.forget(cl.d.begun.session.ID)
 		return e.outcome, fmt.Errorf("store the end of a turn: %w", err)
 	case e.outcome != "answered":
-		r.w.o.windows.forget(r.d.begun.session.ID)
+		cl.w.o.windows.forget(cl.d.begun.session.ID)
 	default:
-		r.w.o.windows.extend(r.d.begun.session.ID, e.keep, news.LastSeq)
+		cl.w.o.windows.extend(cl.d.begun.session.ID, e.keep, news.LastSeq)
 	}
 	if e.word != nil {
 		failpoint.Hit(failpoint.AnswerStored)
-		r.w.keepOutbox(r.d.entry, c, news)
+		cl.w.keepOutbox(cl.d.entry, c, news)
 	} else {
-		r.w.showParked(ctx, placed, e)
+		cl.w.showParked(ctx, placed, e)
 	}
 	if e.outcome == "interrupted" {
-		return e.outcome, out.err
+		return e.outcome, cl.out.err
 	}
 	return e.outcome, nil
 }
 
 // end stores how a turn ends: as one value, unless something has to be read for it.
-func (r *run) end(ctx context.Context, out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
-	asked := e.word != nil && r.w.asked.Load()
-	if c, _ = r.changes(out, placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !out.host.ranBefore() && !outbox.HasFiles(c.Added) {
-		news, err = r.w.o.config.Storage.Commit(ctx, r.w.lease, c)
+func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
+	asked := e.word != nil && cl.w.asked.Load()
+	if c, _ = cl.changes(placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !cl.out.host.ranBefore() && !outbox.HasFiles(c.Added) {
+		news, err = cl.w.o.config.Storage.Commit(ctx, cl.w.lease, c)
 		return c, news, err
 	}
 	written := *e
-	err = r.w.hold(ctx, func(tx port.Tx) error {
+	err = cl.w.hold(ctx, func(tx port.Tx) error {
 		*e = written // of an earlier run of this function
 		if e.within != nil {
 			if err := e.within(ctx, tx, e); err != nil {
@@ -99,20 +105,20 @@ func (r *run) end(ctx context.Context, out outcome, placed *messages.Delivery, u
 			}
 		}
 		if asked {
-			if err := r.w.o.cancelQuestions(ctx, tx, r.d.entry); err != nil {
+			if err := cl.w.o.cancelQuestions(ctx, tx, cl.d.entry); err != nil {
 				return err
 			}
 		}
-		if err := out.host.addEarlier(ctx, tx, out.finished, e.record); err != nil {
+		if err := cl.out.host.addEarlier(ctx, tx, cl.out.finished, e.record); err != nil {
 			return err
 		}
 		var last messages.DeliveryID
-		c, last = r.changes(out, placed, unrecorded, e)
+		c, last = cl.changes(placed, unrecorded, e)
 		var err error
-		if news, err = tx.Leases().Apply(ctx, r.w.lease, c); err != nil {
+		if news, err = tx.Leases().Apply(ctx, cl.w.lease, c); err != nil {
 			return err
 		}
-		if err := outbox.AuditFiles(ctx, tx, r.d.entry.In, c.Added); err != nil || e.after == nil {
+		if err := outbox.AuditFiles(ctx, tx, cl.d.entry.In, c.Added); err != nil || e.after == nil {
 			return err
 		}
 		return e.after(ctx, tx, last)
@@ -127,22 +133,22 @@ func (r *run) end(ctx context.Context, out outcome, placed *messages.Delivery, u
 const unknownSeq = -1
 
 // changes makes the value of an ending. last is the delivery that has the buttons.
-func (r *run) changes(out outcome, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
-	c.Entry = &commit.Entry{ID: r.d.entry.ID, EntryUpdate: e.change}
-	c.Usage = out.host.unrecorded(out.finished)
-	if id := r.d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
-		c.Session = &commit.Session{ID: id, Run: r.d.entry.ID, Messages: e.keep, Turn: e.record}
+func (cl closing) changes(placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
+	c.Entry = &commit.Entry{ID: cl.d.entry.ID, EntryUpdate: e.change}
+	c.Usage = cl.out.host.unrecorded(cl.out.finished)
+	if id := cl.d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
+		c.Session = &commit.Session{ID: id, Run: cl.d.entry.ID, Messages: e.keep, Turn: e.record}
 	}
-	if id := r.d.begun.session.ID; id != "" {
-		c.Run = &commit.Run{SessionID: id, Number: r.d.begun.run, RunEnd: sessions.RunEnd{
-			Status: e.run, Model: out.finished.Model, Error: e.reason, Took: out.took,
+	if id := cl.d.begun.session.ID; id != "" {
+		c.Run = &commit.Run{SessionID: id, Number: cl.d.begun.run, RunEnd: sessions.RunEnd{
+			Status: e.run, Model: cl.out.finished.Model, Error: e.reason, Took: cl.out.took,
 		}}
 	}
 	if e.word != nil {
 		if placed != nil && placed.Message == "" && placed.State == messages.DeliveryPending {
-			r.w.untried[placed.ID] = true // the turn was too short for a placeholder
+			cl.w.untried[placed.ID] = true // the turn was too short for a placeholder
 		}
-		c.Deliveries, c.Added, last = r.w.o.outbox.Last(r.w.conv, r.d.entry, placed, *e.word, out.took)
+		c.Deliveries, c.Added, last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, *e.word, cl.out.took)
 	} else if unrecorded {
 		c.Deliveries = []messages.Delivery{*placed}
 	}
@@ -169,79 +175,79 @@ func (w *worker) untry(added []messages.Delivery) {
 }
 
 // endingOf decides how a turn ends after what the assistant made of it.
-func (r *run) endingOf(out outcome) ending {
+func (cl closing) endingOf() ending {
 	switch {
-	case out.err == nil && out.reply != nil:
-		return r.jobDone(*out.reply)
-	case out.err == nil:
-		return r.answered(out)
-	case errors.Is(out.err, errStopped):
-		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(out.took))
-		if out.text != "" {
-			shown = out.text + "\n\n" + shown
+	case cl.out.err == nil && cl.out.reply != nil:
+		return cl.jobDone(*cl.out.reply)
+	case cl.out.err == nil:
+		return cl.answered()
+	case errors.Is(cl.out.err, errStopped):
+		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(cl.out.took))
+		if cl.out.text != "" {
+			shown = cl.out.text + "\n\n" + shown
 		}
-		e := r.endedEarly(out, "stopped", sessions.EntryStopped, "stopped", shown)
+		e := cl.endedEarly("stopped", sessions.EntryStopped, "stopped", shown)
 		e.word.Quiet = true // whoever stopped it knows
 		return e
-	case isCut(out.err):
-		return r.endedEarly(out, "stopped", sessions.EntryStopped, out.err.Error(), cutText(out))
-	case waits(out.err):
-		return r.waitsForDecision(out)
-	case errors.Is(out.err, background.ErrShutdown):
-		attempts := max(r.d.entry.Attempts-1, 0) // this one does not count
+	case isCut(cl.out.err):
+		return cl.endedEarly("stopped", sessions.EntryStopped, cl.out.err.Error(), cutText(cl.out))
+	case waits(cl.out.err):
+		return cl.waitsForDecision()
+	case errors.Is(cl.out.err, background.ErrShutdown):
+		attempts := max(cl.d.entry.Attempts-1, 0) // this one does not count
 		return ending{
 			outcome: "interrupted", change: sessions.EntryUpdate{Attempts: &attempts}, run: sessions.RunInterrupted,
 			parked: "⏸ Restarting. I'll continue this answer afterwards.",
 		}
-	case errors.Is(out.err, errTurnLimit):
-		out.err = fault.Newf(fault.Exhausted, "Stopped: this took longer than the limit of %s.", r.w.o.config.Live().TurnTimeout)
+	case errors.Is(cl.out.err, errTurnLimit):
+		cl.out.err = fault.Newf(fault.Exhausted, "Stopped: this took longer than the limit of %s.", cl.w.o.config.Live().TurnTimeout)
 	}
 	// What an agent began it may have done: the person decides whether to repeat it.
-	attempts := r.w.o.config.MaxAttempts
-	if r.w.runsAgent() {
+	attempts := cl.w.o.config.MaxAttempts
+	if cl.w.runsAgent() {
 		attempts = min(attempts, agentAttempts)
 	}
-	begun := r.w.runsAgent() && (out.text != "" || out.card != "")
-	if at, parks := limitEnds(out.err); parks && !begun {
-		return r.parks(out, at)
+	begun := cl.w.runsAgent() && (cl.out.text != "" || cl.out.card != "")
+	if at, parks := limitEnds(cl.out.err); parks && !begun {
+		return cl.parks(at)
 	}
-	if pause, again := retries(attempts).Next(r.d.entry.Attempts, out.err); again && !begun {
-		return r.triedAgain(out, pause)
+	if pause, again := retries(attempts).Next(cl.d.entry.Attempts, cl.out.err); again && !begun {
+		return cl.triedAgain(pause)
 	}
-	return r.failed(out)
+	return cl.failed()
 }
 
 // answered is the end of a turn that has an answer.
-func (r *run) answered(out outcome) ending {
-	state, none, text := sessions.EntryDone, "", answer(out.rest)
+func (cl closing) answered() ending {
+	state, none, text := sessions.EntryDone, "", answer(cl.out.rest)
 	e := ending{
-		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: out.rest, run: sessions.RunCompleted,
-		record: r.d.begun.ended(out, wording.Head(text, 500), ""),
-		word:   &outbox.Word{Text: text, Card: out.card},
+		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none}, keep: cl.out.rest, run: sessions.RunCompleted,
+		record: cl.d.begun.ended(cl.out, wording.Head(text, 500), ""),
+		word:   &outbox.Word{Text: text, Card: cl.out.card},
 	}
-	if r.d.begun.prompt == nil && !r.teaches() {
+	if cl.d.begun.prompt == nil && !cl.teaches() {
 		return e
 	}
 	var proposed *plan.Plan
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := r.note(ctx, tx, r.d.entry); err != nil || r.d.begun.prompt == nil {
+		if err := cl.note(ctx, tx, cl.d.entry); err != nil || cl.d.begun.prompt == nil {
 			return err
 		}
-		if err := finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Done); err != nil {
+		if err := finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Done); err != nil {
 			return err
 		}
-		if err := tx.Sessions().UpdateSession(ctx, r.d.begun.session.ID, sessions.SessionUpdate{Metadata: sessions.Remember(r.d.begun.prompt.Meta)}); err != nil {
+		if err := tx.Sessions().UpdateSession(ctx, cl.d.begun.session.ID, sessions.SessionUpdate{Metadata: sessions.Remember(cl.d.begun.prompt.Meta)}); err != nil {
 			return err
 		}
-		if r.d.begun.prompt.Meta.Produces != sessions.Plan {
+		if cl.d.begun.prompt.Meta.Produces != sessions.Plan {
 			return nil
 		}
-		p, err := r.propose(ctx, tx, text)
+		p, err := cl.propose(ctx, tx, text)
 		if err != nil {
 			return err
 		}
-		proposed, e.word = &p, &outbox.Word{Card: out.card}
-		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx.Buttons(), p, r.w.o.outbox.Prefix(r.w.conv.Key), r.w.o.outbox.Pages, r.w.caps().Buttons)
+		proposed, e.word = &p, &outbox.Word{Card: cl.out.card}
+		e.word.Text, e.word.Buttons, err = command.ShowPlan(ctx, tx.Buttons(), p, cl.w.o.outbox.Prefix(cl.w.conv.Key), cl.w.o.outbox.Pages, cl.w.caps().Buttons)
 		return err
 	}
 	e.after = func(ctx context.Context, tx port.Tx, last messages.DeliveryID) error {
@@ -264,10 +270,10 @@ func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnReco
 }
 
 // jobDone is the end of a job of ours.
-func (r *run) jobDone(reply command.Reply) ending {
+func (cl closing) jobDone(reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
-	text := command.InPlace(reply.Text, r.w.o.outbox.Prefix(r.w.conv.Key), func(name string) bool {
-		_, ok := r.w.o.config.Commands.Find(name)
+	text := command.InPlace(reply.Text, cl.w.o.outbox.Prefix(cl.w.conv.Key), func(name string) bool {
+		_, ok := cl.w.o.config.Commands.Find(name)
 		return ok
 	})
 	if reply.Whole {
@@ -277,7 +283,7 @@ func (r *run) jobDone(reply command.Reply) ending {
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
 		word: &outbox.Word{Text: text, Buttons: reply.Buttons, Whole: reply.Whole},
 		within: func(ctx context.Context, tx port.Tx, _ *ending) error {
-			_, err := r.w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: r.d.entry, Conv: r.w.conv}, reply)
+			_, err := cl.w.o.config.Commands.FollowUp(ctx, tx, command.Request{Entry: cl.d.entry, Conv: cl.w.conv}, reply)
 			return err
 		},
 	}
@@ -285,43 +291,43 @@ func (r *run) jobDone(reply command.Reply) ending {
 
 // endedEarly is the end of a turn without an answer. Text that was shown stays in
 // the session, so that the next turn knows of it.
-func (r *run) endedEarly(out outcome, outcome string, state sessions.EntryState, errText, shown string) ending {
+func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText, shown string) ending {
 	e := ending{
 		outcome: outcome, change: sessions.EntryUpdate{State: &state, Error: &errText}, word: &outbox.Word{Text: shown, Failed: true},
 		run: runEnded(state), reason: errText,
 	}
-	if r.d.begun.session.ID == "" { // a job of ours
+	if cl.d.begun.session.ID == "" { // a job of ours
 		return e
 	}
-	if e.keep = out.rest; answer(e.keep) == "" && out.text != "" {
-		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, out.text))
+	if e.keep = cl.out.rest; answer(e.keep) == "" && cl.out.text != "" {
+		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, cl.out.text))
 	}
-	e.record = r.d.begun.ended(out, "", errText)
+	e.record = cl.d.begun.ended(cl.out, "", errText)
 	e.within = func(ctx context.Context, tx port.Tx, _ *ending) error {
-		if err := endCalls(ctx, tx, r.d.begun.session.ID); err != nil {
+		if err := endCalls(ctx, tx, cl.d.begun.session.ID); err != nil {
 			return err
 		}
-		return finishPlan(ctx, tx, r.d.entry, r.d.begun, plan.Approved)
+		return finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Approved)
 	}
 	return e
 }
 
 // errorText says what happened and what to do next.
-func (r *run) errorText(out outcome) string {
-	entry := r.d.entry
-	text := "✖ " + fault.Public(out.err)
+func (cl closing) errorText() string {
+	entry := cl.d.entry
+	text := "✖ " + fault.Public(cl.out.err)
 	if entry.Attempts > 1 {
 		text += fmt.Sprintf(" Tried %d times.", entry.Attempts)
 	}
-	text += "\n\nYour message is saved. " + r.nextStep(out.err)
-	if fault.KindOf(out.err) == fault.Internal {
+	text += "\n\nYour message is saved. " + cl.nextStep(cl.out.err)
+	if fault.KindOf(cl.out.err) == fault.Internal {
 		text += fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
 	}
-	if id := r.d.begun.session.ID; id != "" {
-		text += r.w.o.outbox.Open("/sessions/" + id)
+	if id := cl.d.begun.session.ID; id != "" {
+		text += cl.w.o.outbox.Open("/sessions/" + id)
 	}
-	if out.text != "" {
-		text = out.text + "\n\n" + text
+	if cl.out.text != "" {
+		text = cl.out.text + "\n\n" + text
 	}
 	return text
 }
@@ -333,15 +339,15 @@ func (w *worker) settling() (context.Context, context.CancelFunc) {
 }
 
 // nextStep says what a person can do about an error.
-func (r *run) nextStep(err error) string {
-	again := r.w.command("retry")
+func (cl closing) nextStep(err error) string {
+	again := cl.w.command("retry")
 	switch fault.KindOf(err) {
 	case fault.Unauthorized, fault.Unsupported:
 		return "An owner needs to check the configuration. Then use " + again + "."
 	case fault.Exhausted:
-		return r.w.command("new") + " starts a new session; " + again + " tries again."
+		return cl.w.command("new") + " starts a new session; " + again + " tries again."
 	case fault.Invalid:
-		return "Ask in another way, or use " + r.w.command("new") + " for a new session."
+		return "Ask in another way, or use " + cl.w.command("new") + " for a new session."
 	default:
 		return "Use " + again + " to try again."
 	}

@@ -25,6 +25,9 @@ type ready struct {
 	err         error // why the turn cannot run
 }
 
+// preparation reads what the turn of a worker's next entry needs, outside of transactions.
+type preparation struct{ *worker }
+
 // needsPreparing reports whether something has to be read before the turn of an
 // entry can begin.
 func (w *worker) needsPreparing(entry sessions.Entry) bool {
@@ -49,41 +52,41 @@ func (w *worker) needsPreparing(entry sessions.Entry) bool {
 // prepare reads what the turn needs, in steps that are kept one by one: after a crash
 // it goes on behind the last one. It can be stopped like the turn itself: then the
 // turn begins and ends at once.
-func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
+func (pr preparation) prepare(ctx context.Context, handle *turnHandle, d decision) {
 	entry := d.entry
-	w.o.running.begin(handle, entry, "", d.access)
+	pr.o.running.begin(handle, entry, "", d.access)
 	var r ready
 	defer func() {
-		if w.ready == nil {
-			w.ready = make(map[string]ready)
+		if pr.ready == nil {
+			pr.ready = make(map[string]ready)
 		}
-		w.ready[entry.ID] = r
+		pr.ready[entry.ID] = r
 	}()
-	if ok, err := w.admitted(ctx, &entry); !ok {
+	if ok, err := pr.admitted(ctx, &entry); !ok {
 		r.refused, r.gateErr = true, err
 		return
 	}
 	call, _ := command.Parse(entry.In.Text)
 	if entry.State != sessions.EntryRunning {
-		w.attachments(ctx, &entry, &r)
+		pr.attachments(ctx, &entry, &r)
 		var using string
-		r.earlier, using = w.context(ctx, &entry, call)
+		r.earlier, using = pr.context(ctx, &entry, call)
 		r.work.Notice = joinNotices(r.work.Notice, using)
 	}
-	if r.err = w.located(ctx, &entry); r.err != nil {
+	if r.err = pr.located(ctx, &entry); r.err != nil {
 		return
 	}
-	if w.o.config.Worktrees != nil && (w.conv.CodebaseID != "" || entry.In.Repository != nil) {
-		cloned, err := w.getRepository(ctx)
+	if pr.o.config.Worktrees != nil && (pr.conv.CodebaseID != "" || entry.In.Repository != nil) {
+		cloned, err := pr.getRepository(ctx)
 		if r.err = err; err != nil {
 			return
 		}
 		notice := r.work.Notice
-		r.work, r.err = w.o.config.Worktrees.Prepare(ctx, w.conv, entry, call)
+		r.work, r.err = pr.o.config.Worktrees.Prepare(ctx, pr.conv, entry, call)
 		if need := needsClone(r.err); need != nil && cloned {
 			r.err = fault.Newf(fault.Invalid, "%s was cloned, but %s still cannot use it. An operator can check it with `bot repo list`.", need.URL, need.Codebase)
 		}
-		if _, passes := fault.Retry(r.err); r.err != nil && !passes && w.o.laneOf(call.Name) == command.Job {
+		if _, passes := fault.Retry(r.err); r.err != nil && !passes && pr.o.laneOf(call.Name) == command.Job {
 			r.err = nil // it says so itself; and /clone is the way out of it
 		}
 		r.work.Notice = joinNotices(notice, r.work.Notice)
@@ -91,8 +94,8 @@ func (w *worker) prepare(ctx context.Context, handle *turnHandle, d decision) {
 }
 
 // locate completes what the event says of the repository.
-func (w *worker) locate(ctx context.Context, entry *sessions.Entry) error {
-	l, ok := w.adapter().(platform.Locator)
+func (pr preparation) locate(ctx context.Context, entry *sessions.Entry) error {
+	l, ok := pr.adapter().(platform.Locator)
 	if !ok || entry.In.Repository == nil {
 		return nil
 	}
@@ -108,15 +111,15 @@ func (w *worker) locate(ctx context.Context, entry *sessions.Entry) error {
 
 // readContext reads what was said before the bot was called into a conversation,
 // and returns it with what to tell the person about it, also if it could not be read.
-func (w *worker) readContext(ctx context.Context, reader platform.Contexter, entry sessions.Entry) ([]messages.Quote, string, error) {
+func (pr preparation) readContext(ctx context.Context, reader platform.Contexter, entry sessions.Entry) ([]messages.Quote, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	quotes, err := reader.Context(ctx, entry.In)
 	switch {
 	case err != nil:
-		w.o.config.Log.InfoContext(ctx, "could not read what was said before", "conversation", w.conv.Key, "err", err)
+		pr.o.config.Log.InfoContext(ctx, "could not read what was said before", "conversation", pr.conv.Key, "err", err)
 		return nil, "⚠ Could not read the earlier messages here. " + fault.Public(err), err
-	case len(quotes) > 0 && w.caps().SessionContext:
+	case len(quotes) > 0 && pr.caps().SessionContext:
 		return quotes, "", nil // what the conversation is about; nobody has to be told
 	case len(quotes) > 0:
 		return quotes, fmt.Sprintf("Using %s as context.", wording.Count(len(quotes), "earlier message", "earlier messages")), nil
@@ -126,17 +129,17 @@ func (w *worker) readContext(ctx context.Context, reader platform.Contexter, ent
 
 // beginsSession reports whether the turn of a call starts a session on a platform
 // where what a conversation is about has to be read again then.
-func (w *worker) beginsSession(ctx context.Context, call command.Call) bool {
-	if !w.caps().SessionContext {
+func (pr preparation) beginsSession(ctx context.Context, call command.Call) bool {
+	if !pr.caps().SessionContext {
 		return false
 	}
-	if p, ok := w.o.builtinPrompt(call); ok && p.Meta.Consumes == sessions.Plan {
+	if p, ok := pr.o.builtinPrompt(call); ok && p.Meta.Consumes == sessions.Plan {
 		return true
 	}
 	active := false
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
+	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
 		var err error
-		_, active, err = tx.Sessions().ActiveSession(ctx, w.conv.ID)
+		_, active, err = tx.Sessions().ActiveSession(ctx, pr.conv.ID)
 		return err
 	})
 	return err == nil && !active

@@ -31,64 +31,64 @@ func within(at, now time.Time, limit time.Duration) bool {
 
 // admitted reports whether the platform admits the sender of an entry, and why that
 // is not known. A yes is kept with the entry.
-func (w *worker) admitted(ctx context.Context, entry *sessions.Entry) (bool, error) {
+func (pr preparation) admitted(ctx context.Context, entry *sessions.Entry) (bool, error) {
 	asked := time.Now()
-	if !w.o.access.Gated(w.conv.Key.Platform) || within(entry.Preparation.AdmittedAt, asked, trustAdmission) {
+	if !pr.o.access.Gated(pr.conv.Key.Platform) || within(entry.Preparation.AdmittedAt, asked, trustAdmission) {
 		return true, nil
 	}
-	ok, err := w.o.access.Admitted(ctx, entry.In)
+	ok, err := pr.o.access.Admitted(ctx, entry.In)
 	if ok && err == nil {
 		entry.Preparation.AdmittedAt = asked
-		w.keep(ctx, *entry)
+		pr.keep(ctx, *entry)
 	}
 	return ok, err
 }
 
 // context returns what was said before the bot was called, and what to tell the
 // person about it. It is read once for an entry.
-func (w *worker) context(ctx context.Context, entry *sessions.Entry, call command.Call) ([]messages.Quote, string) {
+func (pr preparation) context(ctx context.Context, entry *sessions.Entry, call command.Call) ([]messages.Quote, string) {
 	p, at := &entry.Preparation, time.Now()
 	if within(p.EarlierAt, at, trustReading) {
 		return p.Earlier, p.Notice
 	}
-	reader, ok := w.adapter().(platform.Contexter)
-	if !ok || entry.Seq != 1 && !w.beginsSession(ctx, call) {
+	reader, ok := pr.adapter().(platform.Contexter)
+	if !ok || entry.Seq != 1 && !pr.beginsSession(ctx, call) {
 		return nil, ""
 	}
-	earlier, notice, err := w.readContext(ctx, reader, *entry)
+	earlier, notice, err := pr.readContext(ctx, reader, *entry)
 	if err == nil {
 		p.EarlierAt, p.Earlier, p.Notice = at, earlier, notice
-		w.keep(ctx, *entry)
+		pr.keep(ctx, *entry)
 	}
 	return earlier, notice
 }
 
 // located completes what the event says of the repository, asking once for an entry.
-func (w *worker) located(ctx context.Context, entry *sessions.Entry) error {
+func (pr preparation) located(ctx context.Context, entry *sessions.Entry) error {
 	p := &entry.Preparation
 	if entry.In.Repository != nil && p.Repository != nil && within(p.LocatedAt, time.Now(), trustReading) {
 		entry.In.Repository = p.Repository
 		return nil
 	}
 	at, told := time.Now(), entry.In.Repository
-	if err := w.locate(ctx, entry); err != nil {
+	if err := pr.locate(ctx, entry); err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(told, entry.In.Repository) {
 		p.LocatedAt, p.Repository = at, entry.In.Repository
-		w.keep(ctx, *entry)
+		pr.keep(ctx, *entry)
 	}
 	return nil
 }
 
 // keep stores what was prepared so far. If that fails the turn goes on: a process that
 // dies then begins with the step again.
-func (w *worker) keep(ctx context.Context, entry sessions.Entry) {
-	err := w.hold(ctx, func(tx port.Tx) error {
+func (pr preparation) keep(ctx context.Context, entry sessions.Entry) {
+	err := pr.hold(ctx, func(tx port.Tx) error {
 		return tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{Preparation: &entry.Preparation})
 	})
 	if err != nil && !errors.Is(err, sessions.ErrLeaseLost) && ctx.Err() == nil {
-		w.o.config.Log.WarnContext(ctx, "could not keep what was prepared", "entry", entry.ID, "err", err)
+		pr.o.config.Log.WarnContext(ctx, "could not keep what was prepared", "entry", entry.ID, "err", err)
 	}
 }
 

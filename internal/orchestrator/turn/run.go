@@ -48,7 +48,7 @@ func (r *run) runTurn(ctx context.Context) error {
 	if r.d.begun.again {
 		r.w.asked.Store(true) // in an earlier run, for all that is known
 	}
-	result, err := r.settleTurn(out, p)
+	result, err := closing{r, out}.settleTurn(p)
 	o.config.Metrics.TurnEnded(r.w.conv.Assistant, result, out.took)
 	if err != nil {
 		return err

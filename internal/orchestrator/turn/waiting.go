@@ -140,12 +140,12 @@ func (h *host) withdraw(a approval.Approval) {
 // have decided, or when the question expires. The attempt does not count. If the
 // decision came while the turn ended, it goes on at once: both sides hold the
 // conversation's row.
-func (r *run) waitsForDecision(out outcome) ending {
-	attempts := max(r.d.entry.Attempts-1, 0)
+func (cl closing) waitsForDecision() ending {
+	attempts := max(cl.d.entry.Attempts-1, 0)
 	return ending{
-		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: out.rest, run: sessions.RunRunning,
+		outcome: "waiting", change: sessions.EntryUpdate{Attempts: &attempts}, keep: cl.out.rest, run: sessions.RunRunning,
 		within: func(ctx context.Context, tx port.Tx, e *ending) error {
-			open, err := tx.Questions().EntryApprovals(ctx, r.d.entry.ID)
+			open, err := tx.Questions().EntryApprovals(ctx, cl.d.entry.ID)
 			if err != nil {
 				return err
 			}
@@ -160,7 +160,7 @@ func (r *run) waitsForDecision(out outcome) ending {
 				e.parked = "✋ Waiting for approval of" + names + "."
 			}
 			e.change.NextAt = &at
-			return r.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: r.w.conv.ID, At: at})
+			return cl.w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: cl.w.conv.ID, At: at})
 		},
 	}
 }

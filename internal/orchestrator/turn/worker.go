@@ -290,7 +290,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 	case deliver:
 		return true, w.deliverAll(next.open)
 	case prepare:
-		w.prepare(ctx, handle, next)
+		preparation{w}.prepare(ctx, handle, next)
 		return true, nil
 	case settled:
 		return true, nil
@@ -400,7 +400,7 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 			return decision{what: ahead, entry: first}, err
 		}
 	}
-	return w.beginEntry(ctx, tx, entry)
+	return beginning{w, tx, entry}.beginEntry(ctx)
 }
 
 // leaveUntil releases the lease and asks to be woken at a time (zero: now,
