@@ -33,18 +33,18 @@ var ownRefs = []string{"--branches=bot/*", "--glob=refs/bot/*", "--not", "--remo
 // "git fetch FILE 'refs/*:refs/*'". Files that were never committed or saved are
 // not in it. It may run beside other processes that use the workspace. What
 // cannot be read is in problems, and the rest goes on.
-func (w *Workspace) Bundles(ctx context.Context, folder string) (bundles []Bundle, problems []string, err error) {
-	places, err := w.gitDirs()
+func (c *care) Bundles(ctx context.Context, folder string) (bundles []Bundle, problems []string, err error) {
+	places, err := c.gitDirs()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, p := range places {
-		b, err := w.bundle(ctx, p, folder)
+		b, err := c.bundle(ctx, p, folder)
 		switch {
 		case ctx.Err() != nil:
 			return bundles, problems, ctx.Err()
 		case err != nil:
-			w.log.WarnContext(ctx, "could not bundle a repository", "repository", p.rel, "err", err)
+			c.log.WarnContext(ctx, "could not bundle a repository", "repository", p.rel, "err", err)
 			problems = append(problems, p.rel+": git cannot read this repository")
 		case b.Commits > 0:
 			bundles = append(bundles, b)
@@ -53,8 +53,8 @@ func (w *Workspace) Bundles(ctx context.Context, folder string) (bundles []Bundl
 	return bundles, problems, nil
 }
 
-func (w *Workspace) bundle(ctx context.Context, p place, folder string) (Bundle, error) {
-	out, err := w.run(ctx, p, gitcmd.Call{Args: append([]string{"rev-list", "--count"}, ownRefs...)})
+func (c *care) bundle(ctx context.Context, p place, folder string) (Bundle, error) {
+	out, err := c.run(ctx, p, gitcmd.Call{Args: append([]string{"rev-list", "--count"}, ownRefs...)})
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -63,9 +63,9 @@ func (w *Workspace) bundle(ctx context.Context, p place, folder string) (Bundle,
 		return Bundle{}, err
 	}
 	b := Bundle{Repo: p.rel, File: strings.ReplaceAll(strings.TrimPrefix(p.rel, "."), "/", "__") + ".bundle", Commits: commits}
-	_, err = w.run(ctx, p, gitcmd.Call{
+	_, err = c.run(ctx, p, gitcmd.Call{
 		Args:    append([]string{"bundle", "create", "--quiet", filepath.Join(folder, b.File)}, ownRefs...),
-		Timeout: w.cfg.CloneTimeout,
+		Timeout: c.cfg.CloneTimeout,
 	})
 	if err != nil {
 		return Bundle{}, err
@@ -75,10 +75,10 @@ func (w *Workspace) bundle(ctx context.Context, p place, folder string) (Bundle,
 
 // gitDirs returns the clones below the workspace and the histories of plain
 // folders.
-func (w *Workspace) gitDirs() ([]place, error) {
+func (c *care) gitDirs() ([]place, error) {
 	var places []place
 	below := func(rel string) ([]string, error) {
-		entries, err := fs.ReadDir(w.root.FS(), rel)
+		entries, err := fs.ReadDir(c.root.FS(), rel)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
@@ -96,7 +96,7 @@ func (w *Workspace) gitDirs() ([]place, error) {
 	}
 	for _, name := range plain {
 		rel := path.Join(plainDir, name)
-		places = append(places, place{rel: rel, gitDir: w.abs(rel)})
+		places = append(places, place{rel: rel, gitDir: c.abs(rel)})
 	}
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -109,8 +109,9 @@ func (w *Workspace) gitDirs() ([]place, error) {
 			if depth == 0 || name[0] == '.' {
 				continue
 			}
-			if info, err := w.root.Lstat(at + "/.git"); err == nil && info.IsDir() {
-				if dir := w.abs(at); isClone(w, dir) {
+			if info, err := c.root.Lstat(at + "/.git"); err == nil && info.IsDir() {
+				dir := c.abs(at)
+				if _, ok := cloneRel(c.cfg.Root, dir); ok {
 					places = append(places, place{repo: Repo{Dir: dir}, rel: at, gitDir: filepath.Join(dir, ".git")})
 				}
 				continue
@@ -122,9 +123,4 @@ func (w *Workspace) gitDirs() ([]place, error) {
 		return nil
 	}
 	return places, walk(".", 3)
-}
-
-func isClone(w *Workspace, dir string) bool {
-	_, ok := w.cloneRel(dir)
-	return ok
 }

@@ -14,6 +14,13 @@ import (
 	"remote-agent/internal/pattern"
 )
 
+// commits commits what is in worktrees.
+type commits struct {
+	*worktrees
+	snapshots *snapshots
+	guard     *guard
+}
+
 // CommitOptions say what a commit is called and whose it is.
 type CommitOptions struct {
 	// Message is the whole message without trailers; its first line is the
@@ -72,8 +79,8 @@ func (o CommitOptions) text() (string, error) {
 	return message + "\n\n" + strings.Join(trailers, "\n") + "\n", nil
 }
 
-func (w *Workspace) people(o CommitOptions) (author, committer *gitcmd.Author, err error) {
-	committer = &gitcmd.Author{Name: w.cfg.Name, Email: w.cfg.Email}
+func (c *commits) people(o CommitOptions) (author, committer *gitcmd.Author, err error) {
+	committer = &gitcmd.Author{Name: c.cfg.Name, Email: c.cfg.Email}
 	author = &gitcmd.Author{Name: o.Name, Email: o.Email}
 	if o.Name == "" {
 		author.Name = committer.Name
@@ -96,72 +103,72 @@ func (w *Workspace) people(o CommitOptions) (author, committer *gitcmd.Author, e
 // The error is Conflict while a merge or rebase waits for somebody to finish it,
 // and Invalid for a bad message or person, or if there is something that cannot
 // be committed (as in Saved.Unsaved): the text names it.
-func (w *Workspace) Commit(ctx context.Context, t Tree, o CommitOptions) (commit string, changed bool, err error) {
+func (c *commits) Commit(ctx context.Context, t Tree, o CommitOptions) (commit string, changed bool, err error) {
 	message, err := o.text()
 	if err != nil {
 		return "", false, err
 	}
-	author, committer, err := w.people(o)
+	author, committer, err := c.people(o)
 	if err != nil {
 		return "", false, err
 	}
-	unlock, err := w.lockTree(ctx, t)
+	unlock, err := c.lockTree(ctx, t)
 	if err != nil {
 		return "", false, err
 	}
 	defer unlock()
-	if !w.intact(t) {
+	if !c.intact(t) {
 		return "", false, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
-	if err := w.unfinished(ctx, t); err != nil {
+	if err := c.unfinished(ctx, t); err != nil {
 		return "", false, err
 	}
-	s, err := w.snapshotOf(ctx, t)
+	s, err := c.snapshots.of(ctx, t)
 	if err != nil {
 		return "", false, err
 	}
 	if len(s.unsaved) > 0 {
 		return "", false, fault.Newf(fault.Invalid, "Cannot commit %s: it is too large, not a regular file, or a nested repository. Delete it or add it to .gitignore.", some(s.unsaved))
 	}
-	head, err := w.Head(ctx, t)
+	head, err := c.Head(ctx, t)
 	if err != nil {
 		return "", false, fmt.Errorf("reading HEAD: %w", err)
 	}
-	tree, err := w.resolve(ctx, t.place, head+"^{tree}")
+	tree, err := c.resolve(ctx, t.place, head+"^{tree}")
 	if err != nil || tree == s.tree {
 		return head, false, err
 	}
-	commit, err = w.runIn(ctx, t, gitcmd.Call{
+	commit, err = c.runIn(ctx, t, gitcmd.Call{
 		Args: []string{"commit-tree", s.tree, "-p", head}, Stdin: strings.NewReader(message), Author: author, Committer: committer,
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("writing the commit: %w", err)
 	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "-m", "commit: " + oneLine(o.Message), "HEAD", commit, head}}); err != nil {
+	if _, err := c.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "-m", "commit: " + oneLine(o.Message), "HEAD", commit, head}}); err != nil {
 		return "", false, fmt.Errorf("moving the branch: %w", err)
 	}
-	return commit, true, w.reindex(ctx, t)
+	return commit, true, c.reindex(ctx, t)
 }
 
 // reindex makes the index that of HEAD.
-func (w *Workspace) reindex(ctx context.Context, t Tree) error {
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
+func (c *commits) reindex(ctx context.Context, t Tree) error {
+	if _, err := c.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	if t.Protected {
-		if _, err := w.hide(ctx, t); err != nil {
+		if _, err := c.guard.hide(ctx, t); err != nil {
 			return err
 		}
 	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := c.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	return nil
 }
 
 // unfinished refuses a worktree in the middle of something.
-func (w *Workspace) unfinished(ctx context.Context, t Tree) error {
-	out, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"ls-files", "--unmerged", "-z"}, MaxOutput: 1 << 20, Truncate: true})
+func (c *commits) unfinished(ctx context.Context, t Tree) error {
+	out, err := c.runIn(ctx, t, gitcmd.Call{Args: []string{"ls-files", "--unmerged", "-z"}, MaxOutput: 1 << 20, Truncate: true})
 	if err != nil {
 		return fmt.Errorf("looking for conflicts: %w", err)
 	}

@@ -16,8 +16,15 @@ import (
 // fetch. A caller gets one that began after it asked, so what was pushed before
 // is in it; however many ask, two follow each other at most.
 type fetches struct {
+	*folder
+	snapshots *snapshots
+
 	mu     sync.Mutex // guards byRepo and what it leads to
 	byRepo map[string]*fetchState
+
+	running sync.WaitGroup // goroutines of fetches
+	stopped context.Context
+	stop    context.CancelFunc
 }
 
 type fetchState struct {
@@ -31,23 +38,23 @@ type flight struct {
 
 // fetchFresh fetches p and waits for it. The fetch goes on if only the caller
 // gives up.
-func (w *Workspace) fetchFresh(ctx context.Context, p place) error {
-	f := w.joinFetch(p) //nolint:contextcheck // a fetch is shared: it may outlive the caller that began it
+func (f *fetches) fetchFresh(ctx context.Context, p place) error {
+	joined := f.joinFetch(p) //nolint:contextcheck // a fetch is shared: it may outlive the caller that began it
 	select {
-	case <-f.done:
-		return f.err
+	case <-joined.done:
+		return joined.err
 	case <-ctx.Done():
 		return fault.Wrap(context.Cause(ctx), fault.KindOf(ctx.Err()), "waiting for a fetch")
 	}
 }
 
-func (w *Workspace) joinFetch(p place) *flight {
-	w.fetches.mu.Lock()
-	defer w.fetches.mu.Unlock()
-	s := w.fetches.byRepo[p.rel]
+func (f *fetches) joinFetch(p place) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.byRepo[p.rel]
 	if s == nil {
 		s = &fetchState{}
-		w.fetches.byRepo[p.rel] = s
+		f.byRepo[p.rel] = s
 	}
 	if s.next == nil {
 		s.next = &flight{done: make(chan struct{})}
@@ -55,24 +62,24 @@ func (w *Workspace) joinFetch(p place) *flight {
 	joined := s.next
 	if s.running == nil {
 		s.running, s.next = s.next, nil
-		w.running.Go(func() { w.flights(p, s) }) // ends when nobody waits, or with the workspace
+		f.running.Go(func() { f.flights(p, s) }) // ends when nobody waits, or with the workspace
 	}
 	return joined
 }
 
-func (w *Workspace) flights(p place, s *fetchState) {
+func (f *fetches) flights(p place, s *fetchState) {
 	for {
-		ctx, cancel := context.WithTimeout(w.stopped, w.cfg.FetchTimeout)
-		s.running.err = w.refresh(ctx, p)
+		ctx, cancel := context.WithTimeout(f.stopped, f.cfg.FetchTimeout)
+		s.running.err = f.refresh(ctx, p)
 		cancel()
-		w.fetches.mu.Lock()
+		f.mu.Lock()
 		close(s.running.done)
 		s.running, s.next = s.next, nil
 		if s.running == nil {
-			delete(w.fetches.byRepo, p.rel)
+			delete(f.byRepo, p.rel)
 		}
 		more := s.running != nil
-		w.fetches.mu.Unlock()
+		f.mu.Unlock()
 		if !more {
 			return
 		}
@@ -81,37 +88,33 @@ func (w *Workspace) flights(p place, s *fetchState) {
 
 // refresh makes the default branch of p what it is at its origin. Of a local
 // repository it is always.
-func (w *Workspace) refresh(ctx context.Context, p place) error {
+func (f *fetches) refresh(ctx context.Context, p place) error {
 	switch {
 	case p.local:
 		return nil
 	case p.repo.Plain:
-		return w.snapshotFolder(ctx, p)
+		return f.snapshots.snapshotFolder(ctx, p)
 	}
-	unlock, err := w.locks.lock(ctx, "fetch "+p.rel)
+	unlock, err := f.locks.lock(ctx, "fetch "+p.rel)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	_, err = w.fetchDefault(ctx, p)
+	_, err = f.fetchDefault(ctx, p)
 	return err
 }
 
 // fetchDefault asks the origin for its default branch, fetches it if it differs
 // from what is here, and returns its name. The name is empty if the origin has no
 // commits.
-func (w *Workspace) fetchDefault(ctx context.Context, p place) (string, error) {
-	r, err := w.origin(ctx, p)
+func (f *fetches) fetchDefault(ctx context.Context, p place) (string, error) {
+	r, endpoint, err := f.reach(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	endpoint, err := w.endpoint(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	out, err := w.run(ctx, p, gitcmd.Call{
+	out, err := f.run(ctx, p, gitcmd.Call{
 		Args:   []string{"ls-remote", "--symref", "--", r.CloneURL(), "HEAD"},
-		Remote: endpoint, Timeout: w.cfg.FetchTimeout,
+		Remote: endpoint, Timeout: f.cfg.FetchTimeout,
 	})
 	if err != nil {
 		return "", fmt.Errorf("asking for the default branch of %s: %w", r.URL(), err)
@@ -121,61 +124,41 @@ func (w *Workspace) fetchDefault(ctx context.Context, p place) (string, error) {
 		return "", nil
 	}
 	ref := "refs/remotes/origin/" + branch
-	here, err := w.resolve(ctx, p, ref)
+	here, err := f.resolve(ctx, p, ref)
 	if err != nil {
 		return "", err
 	}
 	if here != tip {
-		if err := w.fetch(ctx, p, "+refs/heads/"+branch+":"+ref); err != nil {
+		if err := f.fetch(ctx, p, "+refs/heads/"+branch+":"+ref); err != nil {
 			return "", err
 		}
 	}
-	return branch, w.setDefault(ctx, p, ref)
+	return branch, f.setDefault(ctx, p, ref)
 }
 
-// parseHead reads what ls-remote --symref prints for HEAD.
-func parseHead(out string) (branch, tip string) {
-	for line := range strings.Lines(out) {
-		value, name, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
-		if name != "HEAD" {
-			continue
-		}
-		if b, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok {
-			branch = b
-		} else {
-			tip = value
-		}
-	}
-	return branch, tip
-}
-
-func (w *Workspace) setDefault(ctx context.Context, p place, ref string) error {
-	now, err := w.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"}})
+func (f *fetches) setDefault(ctx context.Context, p place, ref string) error {
+	now, err := f.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"}})
 	if err == nil && now == ref {
 		return nil
 	}
-	if _, err := w.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "refs/remotes/origin/HEAD", ref}}); err != nil {
+	if _, err := f.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "refs/remotes/origin/HEAD", ref}}); err != nil {
 		return fmt.Errorf("noting the default branch: %w", err)
 	}
 	return nil
 }
 
-func (w *Workspace) fetch(ctx context.Context, p place, refspecs ...string) error {
-	r, err := w.origin(ctx, p)
+func (f *fetches) fetch(ctx context.Context, p place, refspecs ...string) error {
+	r, endpoint, err := f.reach(ctx, p)
 	if err != nil {
 		return err
 	}
-	endpoint, err := w.endpoint(ctx, r)
-	if err != nil {
-		return err
-	}
-	_, err = w.run(ctx, p, gitcmd.Call{
+	_, err = f.run(ctx, p, gitcmd.Call{
 		Args: append([]string{
 			"fetch", "--quiet", "--prune", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-maintenance",
 			"--", r.CloneURL(),
 		}, refspecs...),
-		Remote: endpoint, Timeout: w.cfg.FetchTimeout,
-		Size: &gitcmd.SizeLimit{Dir: path.Join(p.gitDir, "objects"), Max: 2 * w.cfg.MaxBytes},
+		Remote: endpoint, Timeout: f.cfg.FetchTimeout,
+		Size: &gitcmd.SizeLimit{Dir: path.Join(p.gitDir, "objects"), Max: 2 * f.cfg.MaxBytes},
 	})
 	if err != nil {
 		return fmt.Errorf("fetching %s: %w", r.URL(), err)
@@ -201,101 +184,101 @@ type Synced struct {
 //
 // Of a local repository there is nothing to fetch; a plain folder is looked at
 // anew.
-func (w *Workspace) Sync(ctx context.Context, repo Repo) (Synced, error) {
-	p, err := w.place(ctx, repo)
+func (f *fetches) Sync(ctx context.Context, repo Repo) (Synced, error) {
+	p, err := f.place(ctx, repo)
 	if err != nil {
 		return Synced{}, err
 	}
 	if p.local || p.repo.Plain {
-		if err := w.fetchFresh(ctx, p); err != nil {
+		if err := f.fetchFresh(ctx, p); err != nil {
 			return Synced{}, err
 		}
-		branch, tip, err := w.base(ctx, p)
+		branch, tip, err := f.base(ctx, p)
 		return Synced{Branch: branch, Commit: tip}, err
 	}
-	unlock, err := w.locks.lock(ctx, "fetch "+p.rel)
+	unlock, err := f.locks.lock(ctx, "fetch "+p.rel)
 	if err != nil {
 		return Synced{}, err
 	}
 	defer unlock()
-	_, before, err := w.base(ctx, p)
+	_, before, err := f.base(ctx, p)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Synced{}, err
 	}
-	branch, err := w.fetchDefault(ctx, p)
+	branch, err := f.fetchDefault(ctx, p)
 	if err != nil || branch == "" {
 		return Synced{}, err
 	}
-	if err := w.fetch(ctx, p, "+refs/heads/*:refs/remotes/origin/*"); err != nil {
+	if err := f.fetch(ctx, p, "+refs/heads/*:refs/remotes/origin/*"); err != nil {
 		return Synced{}, err
 	}
-	_, tip, err := w.base(ctx, p)
+	_, tip, err := f.base(ctx, p)
 	if err != nil {
 		return Synced{}, err
 	}
 	s := Synced{Branch: branch, Commit: tip, Changed: tip != before}
-	s.Note, err = w.forward(ctx, p, branch, tip)
+	s.Note, err = f.forward(ctx, p, branch, tip)
 	return s, err
 }
 
 // forward moves the checkout of a clone to tip if that is a step forward on the
 // default branch and overwrites nothing. Otherwise it says why not.
-func (w *Workspace) forward(ctx context.Context, p place, branch, tip string) (note string, err error) {
-	shared := gitcmd.Call{WorkTree: p.repo.Dir, Timeout: w.cfg.CloneTimeout, Config: parallel()}
+func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (note string, err error) {
+	shared := gitcmd.Call{WorkTree: p.repo.Dir, Timeout: f.cfg.CloneTimeout, Config: parallel()}
 	with := func(args ...string) gitcmd.Call { c := shared; c.Args = args; return c }
-	head, err := w.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
+	head, err := f.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
 	if err != nil || head != "refs/heads/"+branch {
 		return "The folder of the codebase is not on the branch " + branch + ", so its files were left unchanged.", nil //nolint:nilerr // a detached head
 	}
-	here, err := w.resolve(ctx, p, "HEAD^{commit}")
+	here, err := f.resolve(ctx, p, "HEAD^{commit}")
 	if err != nil || here == tip {
 		return "", err
 	}
-	if err := w.checkSize(ctx, p, tip); err != nil {
+	if err := f.checkSize(ctx, p, tip); err != nil {
 		return fault.Public(err), nil
 	}
 	if here == "" { // it was empty when it was cloned
-		if err := w.checkout(ctx, p, p.gitDir, p.repo.Dir, tip); err != nil {
+		if err := f.checkout(ctx, p, p.gitDir, p.repo.Dir, tip); err != nil {
 			return "", err
 		}
-		_, err = w.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, ""}})
+		_, err = f.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, ""}})
 		return "", err
 	}
-	if _, err := w.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", here, tip}}); err != nil {
+	if _, err := f.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", here, tip}}); err != nil {
 		if gitcmd.ExitCode(err) == 1 {
 			return "The folder of the codebase has commits that " + branch + " does not have, so its files were left unchanged.", nil
 		}
 		return "", err
 	}
-	if _, err := w.run(ctx, p, with("update-index", "-q", "--refresh")); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := f.run(ctx, p, with("update-index", "-q", "--refresh")); err != nil && gitcmd.ExitCode(err) != 1 {
 		return "", err
 	}
-	if _, err := w.run(ctx, p, with("read-tree", "-m", "-u", "--no-recurse-submodules", here, tip)); err != nil {
+	if _, err := f.run(ctx, p, with("read-tree", "-m", "-u", "--no-recurse-submodules", here, tip)); err != nil {
 		return "The folder of the codebase has changes, so its files were left unchanged.", nil //nolint:nilerr // that is what it fails for
 	}
-	_, err = w.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, here}})
+	_, err = f.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, here}})
 	return "", err
 }
 
 // DefaultBranch returns the name of the branch that worktrees start from: the
 // default branch of the origin as of the last fetch, or what is checked out in a
 // local repository. It is never guessed: without one the error is NotFound.
-func (w *Workspace) DefaultBranch(ctx context.Context, repo Repo) (string, error) {
-	p, err := w.place(ctx, repo)
+func (f *fetches) DefaultBranch(ctx context.Context, repo Repo) (string, error) {
+	p, err := f.place(ctx, repo)
 	if err != nil {
 		return "", err
 	}
-	branch, _, err := w.base(ctx, p)
+	branch, _, err := f.base(ctx, p)
 	return branch, err
 }
 
 // base returns the default branch and its commit.
-func (w *Workspace) base(ctx context.Context, p place) (branch, commit string, err error) {
+func (f *fetches) base(ctx context.Context, p place) (branch, commit string, err error) {
 	head, prefix := "refs/remotes/origin/HEAD", "refs/remotes/origin/"
 	if p.local || p.repo.Plain {
 		head, prefix = "HEAD", "refs/heads/"
 	}
-	ref, err := w.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", head}})
+	ref, err := f.run(ctx, p, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", head}})
 	if err != nil && gitcmd.ExitCode(err) != 1 && gitcmd.ExitCode(err) != 128 {
 		return "", "", fmt.Errorf("looking for the default branch: %w", err)
 	}
@@ -303,7 +286,7 @@ func (w *Workspace) base(ctx context.Context, p place) (branch, commit string, e
 	if err != nil || !ok {
 		return "", "", &fault.Error{Kind: fault.NotFound, Public: p.repo.Name + " has no default branch to start from.", Err: err}
 	}
-	commit, err = w.resolve(ctx, p, ref+"^{commit}")
+	commit, err = f.resolve(ctx, p, ref+"^{commit}")
 	if err == nil && commit == "" {
 		err = fault.Newf(fault.NotFound, "%s has no commits on its default branch %s.", p.repo.Name, branch)
 	}
@@ -311,8 +294,8 @@ func (w *Workspace) base(ctx context.Context, p place) (branch, commit string, e
 }
 
 // age says how old a commit is, for a note to a person.
-func (w *Workspace) age(ctx context.Context, p place, commit string) string {
-	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"show", "-s", "--format=%cI", commit}})
+func (f *fetches) age(ctx context.Context, p place, commit string) string {
+	out, err := f.run(ctx, p, gitcmd.Call{Args: []string{"show", "-s", "--format=%cI", commit}})
 	if err != nil {
 		return ""
 	}

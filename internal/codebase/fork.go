@@ -18,37 +18,37 @@ import (
 // A conversation that has a branch already keeps it, and nothing changes: Fork can be
 // repeated. What t pushes to stays its own. It is a fault.NotFound if the files of t
 // are gone.
-func (w *Workspace) Fork(ctx context.Context, t Tree, conversation string) (unsaved []string, err error) {
+func (s *states) Fork(ctx context.Context, t Tree, conversation string) (unsaved []string, err error) {
 	if conversation == "" || conversation == t.Conversation {
 		return nil, fault.New(fault.Invalid, "A fork of a worktree belongs to another conversation.")
 	}
-	to := w.treeOf(t.place, conversation, Short(conversation))
-	unlock, err := w.lockTree(ctx, t)
+	to := s.treeOf(t.place, conversation, Short(conversation))
+	unlock, err := s.lockTree(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	branch, err := w.resolve(ctx, t.place, "refs/heads/"+to.Branch+"^{commit}")
+	branch, err := s.resolve(ctx, t.place, "refs/heads/"+to.Branch+"^{commit}")
 	if err != nil || branch != "" {
 		return nil, err
 	}
-	saved, err := w.save(ctx, t, "fork", "the state that a fork begins with")
+	saved, err := s.save(ctx, t, "fork", "the state that a fork begins with")
 	if err != nil {
 		return nil, err
 	}
-	head, err := w.Head(ctx, t)
+	head, err := s.Head(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("reading HEAD: %w", err)
 	}
 	to.from = t.from
 	to.from.Remote, to.from.Head = "", ""
-	if err := w.remember(ctx, to); err != nil {
+	if err := s.remember(ctx, to); err != nil {
 		return nil, err
 	}
 	script := "update " + to.ref("base") + " " + t.Base + "\n" +
 		"update " + to.ref("saved") + " " + saved.Commit + "\n" +
 		"create refs/heads/" + to.Branch + " " + head + "\n"
-	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
+	if _, err := s.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
 		return nil, fmt.Errorf("making the branch %s: %w", to.Branch, err)
 	}
 	return saved.Unsaved, nil

@@ -39,31 +39,31 @@ const maintained = "bot-maintained"
 // for two weeks. It reports whether that was worth it, and how many bytes it freed. Turns
 // may work meanwhile, though the machine is better at rest. A repository that an
 // operator added is left to its owner.
-func (w *Workspace) Maintain(ctx context.Context, repo Repo) (done bool, freed int64, err error) {
-	p, err := w.place(ctx, repo)
+func (c *care) Maintain(ctx context.Context, repo Repo) (done bool, freed int64, err error) {
+	p, err := c.place(ctx, repo)
 	if err != nil || p.local {
 		return false, 0, err
 	}
-	unlock, err := w.locks.lock(ctx, "maintain "+p.rel)
+	unlock, err := c.locks.lock(ctx, "maintain "+p.rel)
 	if err != nil {
 		return false, 0, err
 	}
 	defer unlock()
-	if due, err := w.maintenanceDue(ctx, p); err != nil || !due {
+	if due, err := c.maintenanceDue(ctx, p); err != nil || !due {
 		return false, 0, err
 	}
-	metas, err := w.metas(p.rel)
+	metas, err := c.metas(p.rel)
 	if err != nil {
 		return false, 0, err
 	}
 	for _, m := range metas {
-		if err := w.pruneCheckpoints(ctx, w.treeOf(p, m.Conversation, m.short), time.Now().Add(-oldCheckpoint)); err != nil {
+		if err := c.pruneCheckpoints(ctx, c.treeOf(p, m.Conversation, m.short), time.Now().Add(-oldCheckpoint)); err != nil {
 			return false, 0, err
 		}
 	}
 	objects := filepath.Join(p.gitDir, "objects")
 	before := gitcmd.DirSize(objects, 0)
-	_, err = w.run(ctx, p, gitcmd.Call{
+	_, err = c.run(ctx, p, gitcmd.Call{
 		Args: []string{"gc", "--quiet"}, Timeout: maintainTimeout,
 		Config: []gitcmd.Pair{
 			{Key: "gc.pruneExpire", Value: "2.weeks.ago"}, // another git may be about to refer to what is younger
@@ -76,23 +76,23 @@ func (w *Workspace) Maintain(ctx context.Context, repo Repo) (done bool, freed i
 	if err != nil {
 		return false, 0, fmt.Errorf("packing the repository %s: %w", p.repo.Name, err)
 	}
-	return true, max(0, before-gitcmd.DirSize(objects, 0)), w.noteMaintained(p)
+	return true, max(0, before-gitcmd.DirSize(objects, 0)), c.noteMaintained(p)
 }
 
 // maintenanceDue reports whether packing pays.
-func (w *Workspace) maintenanceDue(ctx context.Context, p place) (bool, error) {
-	name, err := w.relative(p)
+func (c *care) maintenanceDue(ctx context.Context, p place) (bool, error) {
+	name, err := c.relative(p)
 	if err != nil {
 		return false, err
 	}
-	info, err := w.root.Lstat(name)
+	info, err := c.root.Lstat(name)
 	switch {
 	case err == nil && time.Since(info.ModTime()) < maintainAgain:
 		return false, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fault.Wrap(err, fault.Internal, "looking when a repository was packed")
 	}
-	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"count-objects", "-v"}})
+	out, err := c.run(ctx, p, gitcmd.Call{Args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return false, fmt.Errorf("counting the objects of %s: %w", p.repo.Name, err)
 	}
@@ -104,19 +104,19 @@ func (w *Workspace) maintenanceDue(ctx context.Context, p place) (bool, error) {
 	return count["count"] >= looseObjects || count["packs"] >= manyPacks, nil
 }
 
-func (w *Workspace) noteMaintained(p place) error {
-	name, err := w.relative(p)
+func (c *care) noteMaintained(p place) error {
+	name, err := c.relative(p)
 	if err != nil {
 		return err
 	}
-	if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(err, fault.Internal, "noting that a repository was packed")
 	}
-	return fault.Wrap(w.root.WriteFile(name, nil, 0o600), fault.Internal, "noting that a repository was packed")
+	return fault.Wrap(c.root.WriteFile(name, nil, 0o600), fault.Internal, "noting that a repository was packed")
 }
 
 // relative returns where the note is, below Root.
-func (w *Workspace) relative(p place) (string, error) {
-	rel, err := filepath.Rel(w.cfg.Root, p.gitDir)
+func (c *care) relative(p place) (string, error) {
+	rel, err := filepath.Rel(c.cfg.Root, p.gitDir)
 	return path.Join(filepath.ToSlash(rel), maintained), fault.Wrap(err, fault.Internal, "looking for git's folder")
 }

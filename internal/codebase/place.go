@@ -1,15 +1,18 @@
 package codebase
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"remote-agent/internal/codebase/gitcmd"
@@ -17,6 +20,25 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pattern"
 )
+
+// folder is the workspace on disk: it finds what is below Root and runs git on it.
+// All parts of a Workspace work in it.
+type folder struct {
+	cfg   Config
+	root  *os.Root
+	hosts remote.Hosts
+	git   *gitcmd.Git
+	locks *locks
+	log   *slog.Logger
+}
+
+// Root returns the workspace's directory.
+func (f *folder) Root() string { return f.cfg.Root }
+
+// Parse reads an address as Clone does; see remote.Hosts.Parse.
+func (f *folder) Parse(input string) (remote.Remote, error) { return f.hosts.Parse(input) }
+
+func (f *folder) abs(rel string) string { return filepath.Join(f.cfg.Root, filepath.FromSlash(rel)) }
 
 // place is where git's data of a codebase is, and how git has to be run on it.
 type place struct {
@@ -31,29 +53,29 @@ type place struct {
 // place finds git's data for a codebase. It trusts nothing in repo but Dir, and
 // that only if it is a clone of this workspace or an absolute path that an
 // operator added.
-func (w *Workspace) place(ctx context.Context, repo Repo) (place, error) {
-	if rel, ok := w.cloneRel(repo.Dir); ok {
+func (f *folder) place(ctx context.Context, repo Repo) (place, error) {
+	if rel, ok := cloneRel(f.cfg.Root, repo.Dir); ok {
 		p := place{repo: repo, rel: rel, gitDir: filepath.Join(repo.Dir, ".git")}
-		if info, err := w.root.Lstat(rel + "/.git"); err != nil || !info.IsDir() {
+		if info, err := f.root.Lstat(rel + "/.git"); err != nil || !info.IsDir() {
 			return place{}, fault.Newf(fault.NotFound, "The clone of %s no longer exists. Clone it again.", repo.Name)
 		}
 		return p, nil
 	}
-	if err := checkLocal(w.cfg.Root, repo.Dir); err != nil {
+	if err := checkLocal(f.cfg.Root, repo.Dir); err != nil {
 		return place{}, err
 	}
 	key := localKey(repo.Dir)
 	p := place{repo: repo, rel: path.Join(".local", key), local: true}
-	gitDir, err := w.discover(ctx, repo.Dir)
+	gitDir, err := f.discover(ctx, repo.Dir)
 	if err != nil {
 		return place{}, err
 	}
 	if gitDir == "" {
-		p.gitDir, p.repo.Plain, p.local = w.abs(path.Join(plainDir, key)), true, false
-		return p, w.initPlain(ctx, p)
+		p.gitDir, p.repo.Plain, p.local = f.abs(path.Join(plainDir, key)), true, false
+		return p, f.initPlain(ctx, p)
 	}
 	p.gitDir = gitDir
-	if p.config, err = w.disarm(ctx, p); err != nil {
+	if p.config, err = f.disarm(ctx, p); err != nil {
 		return place{}, err
 	}
 	return p, nil
@@ -76,9 +98,7 @@ func Present(root, dir string) error {
 	return nil
 }
 
-// cloneRel returns the place of a clone below Root, if dir can be one.
-func (w *Workspace) cloneRel(dir string) (string, bool) { return cloneRel(w.cfg.Root, dir) }
-
+// cloneRel returns the place of a clone below root, if dir can be one.
 func cloneRel(root, dir string) (string, bool) {
 	rel, err := filepath.Rel(root, dir)
 	if err != nil || !filepath.IsLocal(rel) || filepath.Clean(dir) != dir {
@@ -129,11 +149,11 @@ func checkLocal(root, dir string) error {
 // discover returns the git directory of a local folder, or nothing if it is not
 // the top of a repository. Finding it is left to git because git checks who owns
 // it: somebody else's repository can hold configuration that runs programs.
-func (w *Workspace) discover(ctx context.Context, dir string) (string, error) {
+func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	out, err := w.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
+	out, err := f.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
 		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "dubious ownership") {
 			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Change its owner (chown) first.", Err: err}
@@ -152,8 +172,8 @@ func (w *Workspace) discover(ctx context.Context, dir string) (string, error) {
 
 // disarm returns configuration that switches off what the repository of a local
 // folder has configured to be run: filters, and hooks that are configured.
-func (w *Workspace) disarm(ctx context.Context, p place) ([]gitcmd.Pair, error) {
-	out, err := w.git.Run(ctx, gitcmd.Call{GitDir: p.gitDir, Args: []string{"config", "--list", "--name-only", "-z"}})
+func (f *folder) disarm(ctx context.Context, p place) ([]gitcmd.Pair, error) {
+	out, err := f.git.Run(ctx, gitcmd.Call{GitDir: p.gitDir, Args: []string{"config", "--list", "--name-only", "-z"}})
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of %s: %w", p.repo.Name, err)
 	}
@@ -179,33 +199,92 @@ func (w *Workspace) disarm(ctx context.Context, p place) ([]gitcmd.Pair, error) 
 	return pairs, nil
 }
 
+// initPlain makes git's data for a plain folder if there is none yet.
+func (f *folder) initPlain(ctx context.Context, p place) error {
+	unlock, err := f.locks.lock(ctx, "init "+p.rel)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(filepath.Join(p.gitDir, "HEAD")); err == nil {
+		return nil
+	}
+	_, err = f.git.Run(ctx, gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
+	if err != nil {
+		return fmt.Errorf("preparing the folder: %w", err)
+	}
+	return nil
+}
+
 // run runs git on the shared part of a codebase and returns its trimmed output.
-func (w *Workspace) run(ctx context.Context, p place, c gitcmd.Call) (string, error) {
+func (f *folder) run(ctx context.Context, p place, c gitcmd.Call) (string, error) {
 	if c.GitDir == "" {
 		c.GitDir = p.gitDir
 	}
 	c.Config = append(c.Config, p.config...)
 	c.Holds = p.holds
-	out, err := w.git.Run(ctx, c)
+	out, err := f.git.Run(ctx, c)
 	return strings.TrimRight(string(out.Data), "\n"), err
 }
 
 // resolve returns the object name of a revision, or nothing if there is none.
-func (w *Workspace) resolve(ctx context.Context, p place, revision string) (string, error) {
-	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
+func (f *folder) resolve(ctx context.Context, p place, revision string) (string, error) {
+	out, err := f.run(ctx, p, gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
 	}
 	return out, err
 }
 
+// checkSize refuses a commit whose files are larger in sum than a repository may
+// be.
+func (f *folder) checkSize(ctx context.Context, p place, commit string) error {
+	out, err := f.git.Run(ctx, gitcmd.Call{
+		GitDir: p.gitDir, Config: p.config,
+		Args: []string{"ls-tree", "-r", "--format=%(objectsize)", commit}, MaxOutput: 256 << 20,
+	})
+	if err != nil {
+		return fmt.Errorf("measuring the files: %w", err)
+	}
+	var sum int64
+	for line := range bytes.Lines(out.Data) {
+		n, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+		if err == nil { // a submodule has "-"
+			sum += n
+		}
+		if sum > f.cfg.MaxBytes || sum < 0 {
+			return fault.Newf(fault.Exhausted, "The repository's files exceed the limit of %d MiB.", f.cfg.MaxBytes>>20)
+		}
+	}
+	return nil
+}
+
+// checkout writes the files of a commit into an empty directory and makes the
+// index for it. Unlike "git checkout" it overwrites nothing that is there.
+func (f *folder) checkout(ctx context.Context, p place, gitDir, dir, commit string) error {
+	_, err := f.run(ctx, p, gitcmd.Call{
+		Args:   []string{"read-tree", "-m", "-u", "--no-recurse-submodules", commit},
+		GitDir: gitDir, WorkTree: dir, Config: parallel(), Timeout: f.cfg.CloneTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("writing the files: %w", err)
+	}
+	return nil
+}
+
+// parallel makes git write files with several processes, which hides the latency
+// of the disk.
+func parallel() []gitcmd.Pair {
+	return []gitcmd.Pair{{Key: "checkout.workers", Value: "4"}, {Key: "checkout.thresholdForParallelism", Value: "500"}}
+}
+
 // origin returns the address that a clone came from.
-func (w *Workspace) origin(ctx context.Context, p place) (remote.Remote, error) {
-	out, err := w.run(ctx, p, gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
+func (f *folder) origin(ctx context.Context, p place) (remote.Remote, error) {
+	out, err := f.run(ctx, p, gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
 	if err != nil {
 		return remote.Remote{}, fmt.Errorf("reading where %s came from: %w", p.repo.Name, err)
 	}
-	r, err := w.hosts.Parse(out)
+	r, err := f.hosts.Parse(out)
 	if err == nil && r.Dir() != p.rel {
 		err = fault.Newf(fault.Conflict, "The folder %s contains a clone of another repository.", p.rel)
 	}
@@ -213,19 +292,90 @@ func (w *Workspace) origin(ctx context.Context, p place) (remote.Remote, error) 
 }
 
 // endpoint returns where a remote is, with the credential for it.
-func (w *Workspace) endpoint(ctx context.Context, r remote.Remote) (*gitcmd.Endpoint, error) {
+func (f *folder) endpoint(ctx context.Context, r remote.Remote) (*gitcmd.Endpoint, error) {
 	e := &gitcmd.Endpoint{
-		Scheme: r.Scheme, Address: r.Address(), Origin: r.Origin(), Loopback: r.Loopback, MaxBytes: w.cfg.MaxBytes,
+		Scheme: r.Scheme, Address: r.Address(), Origin: r.Origin(), Loopback: r.Loopback, MaxBytes: f.cfg.MaxBytes,
 	}
-	if w.cfg.RepoToken != nil {
-		token, err := w.cfg.RepoToken(ctx, r.URL())
+	if f.cfg.RepoToken != nil {
+		token, err := f.cfg.RepoToken(ctx, r.URL())
 		if err != nil {
 			return nil, fmt.Errorf("asking for a credential for %s: %w", r.URL(), err)
 		}
 		e.Token = token
 	}
 	if e.Token == "" {
-		e.Token = w.cfg.Token(r.Host)
+		e.Token = f.cfg.Token(r.Host)
 	}
 	return e, nil
+}
+
+// reach returns the origin of a clone and its endpoint.
+func (f *folder) reach(ctx context.Context, p place) (remote.Remote, *gitcmd.Endpoint, error) {
+	r, err := f.origin(ctx, p)
+	if err != nil {
+		return r, nil, err
+	}
+	e, err := f.endpoint(ctx, r)
+	return r, e, err
+}
+
+// advertised is what an origin says that it has.
+type advertised struct {
+	branch string // the default branch
+	refs   map[string]string
+}
+
+// refsAtOrigin asks the origin for its default branch and for refs, of which
+// empty ones are ignored.
+func (f *folder) refsAtOrigin(ctx context.Context, p place, refs ...string) (advertised, error) {
+	r, endpoint, err := f.reach(ctx, p)
+	if err != nil {
+		return advertised{}, err
+	}
+	args := []string{"ls-remote", "--symref", "--", r.CloneURL(), "HEAD"}
+	for _, ref := range refs {
+		if ref != "" {
+			args = append(args, ref)
+		}
+	}
+	out, err := f.run(ctx, p, gitcmd.Call{Args: args, Remote: endpoint, Timeout: f.cfg.FetchTimeout})
+	if err != nil {
+		return advertised{}, fmt.Errorf("asking %s for its branches: %w", r.URL(), err)
+	}
+	a := advertised{refs: map[string]string{}}
+	var tip string
+	a.branch, tip = parseHead(out)
+	for line := range strings.Lines(out) {
+		value, name, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if objectForm.MatchString(value) {
+			a.refs[name] = value
+		}
+	}
+	if a.branch != "" {
+		a.refs[branchRef(a.branch)] = tip
+	}
+	return a, nil
+}
+
+// parseHead reads what ls-remote --symref prints for HEAD.
+func parseHead(out string) (branch, tip string) {
+	for line := range strings.Lines(out) {
+		value, name, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if name != "HEAD" {
+			continue
+		}
+		if b, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok {
+			branch = b
+		} else {
+			tip = value
+		}
+	}
+	return branch, tip
+}
+
+func branchRef(branch string) string {
+	if branch == "" {
+		return ""
+	}
+	return "refs/heads/" + branch
 }

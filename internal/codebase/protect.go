@@ -50,12 +50,15 @@ func protectedPrefix(p string) string {
 	return ""
 }
 
+// guard keeps the protected files of worktrees those of the base branch.
+type guard struct{ *worktrees }
+
 // treeEntry is a file of a commit.
 type treeEntry struct{ mode, object, path string }
 
 // protectedIn lists the protected files of a commit.
-func (w *Workspace) protectedIn(ctx context.Context, p place, commit string) ([]treeEntry, error) {
-	out, err := w.git.Run(ctx, gitcmd.Call{
+func (g *guard) protectedIn(ctx context.Context, p place, commit string) ([]treeEntry, error) {
+	out, err := g.git.Run(ctx, gitcmd.Call{
 		GitDir: p.gitDir, Config: p.config, MaxOutput: 256 << 20,
 		Args: []string{"ls-tree", "-r", "-z", "--full-tree", commit},
 	})
@@ -77,15 +80,15 @@ func (w *Workspace) protectedIn(ctx context.Context, p place, commit string) ([]
 // the branch. The index keeps those of the branch and is told not to look at the
 // files, so that whoever commits in the worktree commits no change of them. It
 // may run any number of times.
-func (w *Workspace) protect(ctx context.Context, t Tree) error {
+func (g *guard) protect(ctx context.Context, t Tree) error {
 	if !t.Protected {
 		return nil
 	}
-	wanted, err := w.protectedIn(ctx, t.place, t.ref("into"))
+	wanted, err := g.protectedIn(ctx, t.place, t.ref("into"))
 	if err != nil {
 		return err
 	}
-	own, err := w.hide(ctx, t)
+	own, err := g.hide(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (w *Workspace) protect(ctx context.Context, t Tree) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	return w.write(ctx, t, t.ref("into"), list(wanted))
+	return g.write(ctx, t, t.ref("into"), list(wanted))
 }
 
 // list is the paths as git takes them.
@@ -108,21 +111,21 @@ func list(entries []treeEntry) *bytes.Buffer {
 }
 
 // protectedNow returns HEAD and its protected files.
-func (w *Workspace) protectedNow(ctx context.Context, t Tree) (head string, own []treeEntry, err error) {
-	if head, err = w.Head(ctx, t); err == nil {
-		own, err = w.protectedIn(ctx, t.place, head)
+func (g *guard) protectedNow(ctx context.Context, t Tree) (head string, own []treeEntry, err error) {
+	if head, err = g.Head(ctx, t); err == nil {
+		own, err = g.protectedIn(ctx, t.place, head)
 	}
 	return head, own, err
 }
 
 // hide makes the protected files of the index those of HEAD, which it returns, and
 // has git not look at the files themselves.
-func (w *Workspace) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
-	head, own, err := w.protectedNow(ctx, t)
+func (g *guard) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
+	head, own, err := g.protectedNow(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	out, err := w.git.Run(ctx, gitcmd.Call{
+	out, err := g.git.Run(ctx, gitcmd.Call{
 		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 128 << 20, Args: []string{"ls-files", "-z", "--cached"},
 	})
 	if err != nil {
@@ -138,26 +141,26 @@ func (w *Workspace) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
 		_, _ = fmt.Fprintf(&script, "%s %s\t%s\x00", e.mode, e.object, e.path)
 	}
 	if script.Len() > 0 {
-		if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &script}); err != nil {
+		if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &script}); err != nil {
 			return nil, fmt.Errorf("setting the index: %w", err)
 		}
 	}
 	if len(own) == 0 {
 		return nil, nil
 	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
+	if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
 		return nil, fmt.Errorf("setting the index: %w", err)
 	}
 	return own, nil
 }
 
 // unprotect has git look at all files again, before they are replaced.
-func (w *Workspace) unprotect(ctx context.Context, t Tree) error {
-	_, own, err := w.protectedNow(ctx, t)
+func (g *guard) unprotect(ctx context.Context, t Tree) error {
+	_, own, err := g.protectedNow(ctx, t)
 	if err != nil || len(own) == 0 {
 		return err
 	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
+	if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
 		return fmt.Errorf("setting the index: %w", err)
 	}
 	return nil

@@ -12,6 +12,9 @@ import (
 	"remote-agent/internal/fault"
 )
 
+// pushes pushes worktrees to their origins.
+type pushes struct{ *worktrees }
+
 // PushOptions say where to push to.
 type PushOptions struct {
 	Branch string // at the origin; empty: Tree.Remote
@@ -40,7 +43,7 @@ type PushResult struct {
 // Conflict if the branch has commits that the worktree does not have, and
 // Unavailable. If it cannot be found out whether the push was taken, the error is
 // Uncertain.
-func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, error) {
+func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, error) {
 	branch := o.Branch
 	if branch == "" {
 		branch = t.Remote
@@ -56,19 +59,19 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 	case branch == t.BaseBranch:
 		return PushResult{}, fault.Newf(fault.Forbidden, "Not pushed: %s is the branch to merge into.", branch)
 	}
-	unlock, err := w.lockTree(ctx, t)
+	unlock, err := p.lockTree(ctx, t)
 	if err != nil {
 		return PushResult{}, err
 	}
 	defer unlock()
-	if !w.intact(t) {
+	if !p.intact(t) {
 		return PushResult{}, fault.New(fault.NotFound, "The worktree no longer exists.")
 	}
-	commit, err := w.Head(ctx, t)
+	commit, err := p.Head(ctx, t)
 	if err != nil {
 		return PushResult{}, fmt.Errorf("reading HEAD: %w", err)
 	}
-	there, err := w.refsAtOrigin(ctx, t.place, branchRef(branch))
+	there, err := p.refsAtOrigin(ctx, t.place, branchRef(branch))
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -85,28 +88,24 @@ func (w *Workspace) Push(ctx context.Context, t Tree, o PushOptions) (PushResult
 			return PushResult{}, err
 		}
 	}
-	if err := w.push(ctx, t, result); err != nil {
+	if err := p.push(ctx, t, result); err != nil {
 		return PushResult{}, err
 	}
 	return result, nil
 }
 
 // push pushes a commit and, if it remains unclear whether that worked, asks.
-func (w *Workspace) push(ctx context.Context, t Tree, want PushResult) error {
-	r, err := w.origin(ctx, t.place)
+func (p *pushes) push(ctx context.Context, t Tree, want PushResult) error {
+	r, endpoint, err := p.reach(ctx, t.place)
 	if err != nil {
 		return err
 	}
-	endpoint, err := w.endpoint(ctx, r)
-	if err != nil {
-		return err
-	}
-	out, err := w.run(ctx, t.place, gitcmd.Call{
+	out, err := p.run(ctx, t.place, gitcmd.Call{
 		Args: []string{
 			"push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-recurse-submodules", "--no-signed",
 			"--", r.CloneURL(), want.Commit + ":" + branchRef(want.Branch),
 		},
-		Remote: endpoint, Timeout: w.cfg.CloneTimeout,
+		Remote: endpoint, Timeout: p.cfg.CloneTimeout,
 	})
 	if err == nil {
 		return nil
@@ -114,7 +113,7 @@ func (w *Workspace) push(ctx context.Context, t Tree, want PushResult) error {
 	if refused := judgePush(out, err, r, want.Branch, endpoint.Token != ""); refused != nil {
 		return refused
 	}
-	return w.ask(ctx, t, want, err)
+	return p.ask(ctx, t, want, err)
 }
 
 // askTimeout bounds the question whether a push was taken, which is asked even if
@@ -122,14 +121,14 @@ func (w *Workspace) push(ctx context.Context, t Tree, want PushResult) error {
 const askTimeout = 10 * time.Second
 
 // ask finds out whether a push was taken whose answer got lost.
-func (w *Workspace) ask(ctx context.Context, t Tree, want PushResult, cause error) error {
+func (p *pushes) ask(ctx context.Context, t Tree, want PushResult, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
-	there, err := w.refsAtOrigin(ctx, t.place, branchRef(want.Branch))
+	there, err := p.refsAtOrigin(ctx, t.place, branchRef(want.Branch))
 	now := there.refs[branchRef(want.Branch)]
 	switch {
 	case err == nil && now == want.Commit:
-		w.log.InfoContext(ctx, "a push was taken although its answer got lost", "codebase", t.Repo.Name, "conversation_id", t.Conversation)
+		p.log.InfoContext(ctx, "a push was taken although its answer got lost", "codebase", t.Repo.Name, "conversation_id", t.Conversation)
 		return nil
 	case err == nil && now == want.Before && ctx.Err() == nil:
 		// Nothing that is still on its way can be excluded, but it would push

@@ -37,32 +37,32 @@ const (
 // finds the parts that were complete and goes on behind them. Its lock is held by
 // who makes it, and by every git that runs for it, also when its bot is dead.
 type unfinished struct {
-	w    *Workspace
+	*folder
 	rel  string
 	lock *os.File
 }
 
 // unfinishedClone returns the clone that is being made under a lock, which the caller
 // holds: a new one, or what an attempt of the last day has left of it.
-func (w *Workspace) unfinishedClone(lock *os.File) (*unfinished, error) {
-	u := &unfinished{w: w, rel: path.Join(tmpDir, unfinishedPrefix+filepath.Base(lock.Name())), lock: lock}
+func (c *clones) unfinishedClone(lock *os.File) (*unfinished, error) {
+	u := &unfinished{folder: c.folder, rel: path.Join(tmpDir, unfinishedPrefix+filepath.Base(lock.Name())), lock: lock}
 	now := time.Now()
-	if info, err := w.root.Lstat(u.rel); err == nil && now.Sub(info.ModTime()) >= unfinishedFor {
-		if err := w.root.RemoveAll(u.rel); err != nil {
+	if info, err := c.root.Lstat(u.rel); err == nil && now.Sub(info.ModTime()) >= unfinishedFor {
+		if err := c.root.RemoveAll(u.rel); err != nil {
 			return nil, fault.Wrap(err, fault.Internal, "removing an old part of a clone")
 		}
 	}
-	if err := w.root.Mkdir(u.rel, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := c.root.Mkdir(u.rel, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fault.Wrap(err, fault.Internal, "making a temporary directory")
 	}
-	return u, fault.Wrap(w.root.Chtimes(u.rel, now, now), fault.Internal, "noting when a clone was continued")
+	return u, fault.Wrap(c.root.Chtimes(u.rel, now, now), fault.Internal, "noting when a clone was continued")
 }
 
 // sub returns a path inside the directory, absolute.
-func (u *unfinished) sub(name string) string { return u.w.abs(path.Join(u.rel, name)) }
+func (u *unfinished) sub(name string) string { return u.abs(path.Join(u.rel, name)) }
 
 func (u *unfinished) has(name string) bool {
-	_, err := u.w.root.Lstat(path.Join(u.rel, name))
+	_, err := u.root.Lstat(path.Join(u.rel, name))
 	return err == nil
 }
 
@@ -72,7 +72,7 @@ func (u *unfinished) end(err error) {
 	if err != nil && u.has(repoPart) && (fault.Passing(err) || fault.Is(err, fault.Canceled) || fault.Is(err, fault.RateLimited)) {
 		return
 	}
-	_ = u.w.root.RemoveAll(u.rel)
+	_ = u.root.RemoveAll(u.rel)
 }
 
 // get gets all commits. Usually that is one call of git. After an attempt that did
@@ -81,7 +81,7 @@ func (u *unfinished) end(err error) {
 func (u *unfinished) get(ctx context.Context, r remote.Remote, endpoint *gitcmd.Endpoint, report func(string)) error {
 	if !u.has(repoPart) {
 		again := u.has(begunPart)
-		if err := u.w.root.WriteFile(path.Join(u.rel, begunPart), nil, 0o600); err != nil {
+		if err := u.root.WriteFile(path.Join(u.rel, begunPart), nil, 0o600); err != nil {
 			return fault.Wrap(err, fault.Internal, "beginning a clone")
 		}
 		var err error
@@ -101,7 +101,7 @@ func (u *unfinished) get(ctx context.Context, r remote.Remote, endpoint *gitcmd.
 		if !u.has(path.Join(repoPart, ".git", "shallow")) {
 			return nil
 		}
-		_, err := u.w.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{
+		_, err := u.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{
 			Args: []string{
 				"fetch", "--progress", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-maintenance", more,
 				"--", r.CloneURL(), "+refs/heads/*:refs/remotes/origin/*",
@@ -119,7 +119,7 @@ func (u *unfinished) get(ctx context.Context, r remote.Remote, endpoint *gitcmd.
 // part when it is complete.
 func (u *unfinished) clone(ctx context.Context, r remote.Remote, endpoint *gitcmd.Endpoint, report func(string), depth ...string) error {
 	fresh := path.Join(u.rel, freshPart)
-	if err := u.w.root.RemoveAll(fresh); err != nil {
+	if err := u.root.RemoveAll(fresh); err != nil {
 		return fault.Wrap(err, fault.Internal, "removing the beginning of a clone")
 	}
 	args := append([]string{
@@ -127,16 +127,16 @@ func (u *unfinished) clone(ctx context.Context, r remote.Remote, endpoint *gitcm
 		"--config=core.symlinks=false", "--config=core.hooksPath=/dev/null", "--config=submodule.recurse=false",
 	}, depth...)
 	args = append(args, "--", r.CloneURL(), u.sub(freshPart))
-	if _, err := u.w.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{Args: args, Dir: u.sub("")})); err != nil {
+	if _, err := u.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{Args: args, Dir: u.sub("")})); err != nil {
 		return err
 	}
-	return fault.Wrap(u.w.root.Rename(fresh, path.Join(u.rel, repoPart)), fault.Internal, "keeping a part of a clone")
+	return fault.Wrap(u.root.Rename(fresh, path.Join(u.rel, repoPart)), fault.Internal, "keeping a part of a clone")
 }
 
 // call completes a call of git that uses the network.
 func (u *unfinished) call(endpoint *gitcmd.Endpoint, report func(string), c gitcmd.Call) gitcmd.Call {
-	c.Remote, c.Progress, c.Timeout, c.Holds = endpoint, report, u.w.cfg.CloneTimeout, u.lock
-	c.Size = &gitcmd.SizeLimit{Dir: u.sub(""), Max: u.w.cfg.MaxBytes}
+	c.Remote, c.Progress, c.Timeout, c.Holds = endpoint, report, u.cfg.CloneTimeout, u.lock
+	c.Size = &gitcmd.SizeLimit{Dir: u.sub(""), Max: u.cfg.MaxBytes}
 	return c
 }
 
@@ -144,7 +144,7 @@ func (u *unfinished) call(endpoint *gitcmd.Endpoint, report func(string), c gitc
 // being written. Nobody else is at work there: the lock says so.
 func (u *unfinished) tidy() error {
 	repo := path.Join(u.rel, repoPart)
-	entries, err := fs.ReadDir(u.w.root.FS(), repo)
+	entries, err := fs.ReadDir(u.root.FS(), repo)
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "listing a part of a clone")
 	}
@@ -155,7 +155,7 @@ func (u *unfinished) tidy() error {
 		}
 	}
 	objects := path.Join(repo, ".git", "objects") + "/" // elsewhere, "tmp_" may begin the name of a branch
-	err = fs.WalkDir(u.w.root.FS(), path.Join(repo, ".git"), func(name string, _ fs.DirEntry, err error) error {
+	err = fs.WalkDir(u.root.FS(), path.Join(repo, ".git"), func(name string, _ fs.DirEntry, err error) error {
 		base := path.Base(name)
 		if err == nil && (strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_") && strings.HasPrefix(name, objects)) {
 			stale = append(stale, name)
@@ -163,20 +163,20 @@ func (u *unfinished) tidy() error {
 		return err
 	})
 	for _, name := range stale {
-		err = errors.Join(err, u.w.root.RemoveAll(name))
+		err = errors.Join(err, u.root.RemoveAll(name))
 	}
 	return fault.Wrap(err, fault.Internal, "tidying a part of a clone")
 }
 
 // clearUnfinished removes a clone that nobody has gone on with for long.
-func (w *Workspace) clearUnfinished(name string, modified time.Time) {
+func (f *folder) clearUnfinished(name string, modified time.Time) {
 	if time.Since(modified) < unfinishedFor {
 		return
 	}
-	lock, err := tryLockFile(filepath.Join(w.locks.dir, strings.TrimPrefix(name, unfinishedPrefix)))
+	lock, err := tryLockFile(filepath.Join(f.locks.dir, strings.TrimPrefix(name, unfinishedPrefix)))
 	if err != nil {
 		return // somebody is at work on it
 	}
 	defer lock.Close() //nolint:errcheck // it only gives the lock back
-	_ = w.root.RemoveAll(path.Join(tmpDir, name))
+	_ = f.root.RemoveAll(path.Join(tmpDir, name))
 }

@@ -2,7 +2,6 @@ package codebase
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
@@ -118,18 +117,18 @@ func ValidBranch(name string) error {
 }
 
 // tip finds the commit to start from, fetches it, and sets what t is for.
-func (w *Workspace) tip(ctx context.Context, t *Tree, s Start) (string, error) {
+func (m *maker) tip(ctx context.Context, t *Tree, s Start) (string, error) {
 	t.set(s.origins())
 	if t.place.local || t.place.repo.Plain {
 		if s.Base != "" || s.foreign() {
 			return "", fault.Newf(fault.Unsupported, "%s has no origin, so only what is checked out there can be used.", t.Repo.Name)
 		}
-		return w.fresh(ctx, t)
+		return m.fresh(ctx, t)
 	}
 	if s == (Start{}) {
-		return w.fresh(ctx, t)
+		return m.fresh(ctx, t)
 	}
-	commit, err := w.fetchStart(ctx, t, s)
+	commit, err := m.fetchStart(ctx, t, s)
 	if err == nil {
 		t.from.Head = commit
 		return commit, nil
@@ -137,7 +136,7 @@ func (w *Workspace) tip(ctx context.Context, t *Tree, s Start) (string, error) {
 	if s.foreign() || s.Base != "" || ctx.Err() != nil || !offline(err) {
 		return "", err
 	}
-	return w.fresh(ctx, t) // which says that there could be no fetch
+	return m.fresh(ctx, t) // which says that there could be no fetch
 }
 
 func offline(err error) bool {
@@ -147,14 +146,14 @@ func offline(err error) bool {
 // fetchStart fetches what a worktree starts from and the base branch, and returns
 // the commit to work on. Both are kept by refs of the worktree, "start" and
 // "into", so that nothing another conversation fetches takes them away.
-func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, error) {
+func (m *maker) fetchStart(ctx context.Context, t *Tree, s Start) (string, error) {
 	p := t.place
-	unlock, err := w.locks.lock(ctx, "fetch "+p.rel)
+	unlock, err := m.locks.lock(ctx, "fetch "+p.rel)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	there, err := w.refsAtOrigin(ctx, p, branchRef(s.Branch), branchRef(s.Base), s.Fetch)
+	there, err := m.refsAtOrigin(ctx, p, branchRef(s.Branch), branchRef(s.Base), s.Fetch)
 	if err != nil {
 		return "", err
 	}
@@ -178,7 +177,7 @@ func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, e
 	if headTip != "" {
 		specs = append(specs, "+"+ref+":"+t.ref("start"))
 	}
-	if err := w.fetch(ctx, p, specs...); err != nil {
+	if err := m.fetches.fetch(ctx, p, specs...); err != nil {
 		return "", err
 	}
 	from := t.ref("into")
@@ -186,7 +185,7 @@ func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, e
 		from = t.ref("start")
 	}
 	// The branch may have moved since it was asked for.
-	head, err := w.resolve(ctx, p, from+"^{commit}")
+	head, err := m.resolve(ctx, p, from+"^{commit}")
 	if err != nil {
 		return "", err
 	}
@@ -194,122 +193,36 @@ func (w *Workspace) fetchStart(ctx context.Context, t *Tree, s Start) (string, e
 		return "", fault.Newf(fault.Invalid, "%s is not a commit.", strings.TrimPrefix(ref, "refs/heads/"))
 	}
 	if s.Head != "" && s.Head != head {
-		if !w.contains(ctx, p, head, s.Head) {
+		if !m.contains(ctx, p, head, s.Head) {
 			return "", fault.Newf(fault.Conflict, "%s no longer contains the commit %.10s: it was replaced by a force push.", strings.TrimPrefix(ref, "refs/heads/"), s.Head)
 		}
 		head = s.Head
 	}
-	return head, w.checkSize(ctx, p, head)
+	return head, m.checkSize(ctx, p, head)
 }
 
 // contains reports whether a commit is part of the history of another.
-func (w *Workspace) contains(ctx context.Context, p place, tip, commit string) bool {
-	_, err := w.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
+func (m *maker) contains(ctx context.Context, p place, tip, commit string) bool {
+	_, err := m.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
 	return err == nil
-}
-
-func branchRef(branch string) string {
-	if branch == "" {
-		return ""
-	}
-	return "refs/heads/" + branch
-}
-
-// advertised is what an origin says that it has.
-type advertised struct {
-	branch string // the default branch
-	refs   map[string]string
-}
-
-// refsAtOrigin asks the origin for its default branch and for refs, of which
-// empty ones are ignored.
-func (w *Workspace) refsAtOrigin(ctx context.Context, p place, refs ...string) (advertised, error) {
-	r, err := w.origin(ctx, p)
-	if err != nil {
-		return advertised{}, err
-	}
-	endpoint, err := w.endpoint(ctx, r)
-	if err != nil {
-		return advertised{}, err
-	}
-	args := []string{"ls-remote", "--symref", "--", r.CloneURL(), "HEAD"}
-	for _, ref := range refs {
-		if ref != "" {
-			args = append(args, ref)
-		}
-	}
-	out, err := w.run(ctx, p, gitcmd.Call{Args: args, Remote: endpoint, Timeout: w.cfg.FetchTimeout})
-	if err != nil {
-		return advertised{}, fmt.Errorf("asking %s for its branches: %w", r.URL(), err)
-	}
-	a := advertised{refs: map[string]string{}}
-	var tip string
-	a.branch, tip = parseHead(out)
-	for line := range strings.Lines(out) {
-		value, name, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
-		if objectForm.MatchString(value) {
-			a.refs[name] = value
-		}
-	}
-	if a.branch != "" {
-		a.refs[branchRef(a.branch)] = tip
-	}
-	return a, nil
-}
-
-// remember keeps what t was started with in a ref, which a sweep leaves.
-func (w *Workspace) remember(ctx context.Context, t Tree) error {
-	if t.from == (origins{}) {
-		return nil
-	}
-	data, err := json.Marshal(t.from)
-	if err != nil {
-		return fault.Wrap(err, fault.Internal, "encoding a worktree's start")
-	}
-	blob, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
-	if err == nil {
-		_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
-	}
-	if err != nil {
-		return fmt.Errorf("noting a worktree's start: %w", err)
-	}
-	return nil
-}
-
-// recall reads what remember kept.
-func (w *Workspace) recall(ctx context.Context, t *Tree) error {
-	blob, err := w.resolve(ctx, t.place, t.ref("origins"))
-	if err != nil || blob == "" {
-		return err
-	}
-	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
-	if err != nil {
-		return fmt.Errorf("reading a worktree's start: %w", err)
-	}
-	var o origins
-	if err := json.Unmarshal([]byte(out), &o); err != nil {
-		return fault.Wrap(err, fault.Internal, "reading a worktree's start")
-	}
-	t.set(o)
-	return nil
 }
 
 // catchUp brings a worktree of somebody else's branch to the commit that start
 // names, if nothing in it would be lost by that. Where the branch is may be known
 // better by now: it may turn out not to be a fork's. A start that names no commit
 // knows less than the worktree does. The caller holds its lock.
-func (w *Workspace) catchUp(ctx context.Context, t *Tree, s Start) error {
+func (m *maker) catchUp(ctx context.Context, t *Tree, s Start) error {
 	if s.Head != "" && s.origins() != t.from {
-		if err := w.move(ctx, t, s); err != nil {
+		if err := m.move(ctx, t, s); err != nil {
 			return err
 		}
 	}
-	return w.protect(ctx, *t)
+	return m.guard.protect(ctx, *t)
 }
 
 // move moves a worktree to a newer commit of its branch, or notes why not.
-func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
-	target, err := w.fetchStart(ctx, t, s)
+func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
+	target, err := m.fetchStart(ctx, t, s)
 	if err != nil {
 		if !offline(err) {
 			return err
@@ -317,25 +230,25 @@ func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
 		t.Note = "Could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so the files here are older than the last push."
 		return nil
 	}
-	head, err := w.Head(ctx, *t)
+	head, err := m.Head(ctx, *t)
 	if err != nil {
 		return err
 	}
 	switch {
 	case head == target:
 		t.Base = target
-	case head != t.Base && w.contains(ctx, t.place, head, target):
+	case head != t.Base && m.contains(ctx, t.place, head, target):
 		// Commits of our own on top of it, which are not pushed yet.
 	default:
-		clean, err := w.clean(ctx, *t)
+		clean, err := m.clean(ctx, *t)
 		if err != nil {
 			return err
 		}
-		if !clean || head != t.Base && !w.contains(ctx, t.place, target, head) {
+		if !clean || head != t.Base && !m.contains(ctx, t.place, target, head) {
 			t.Note = fmt.Sprintf("The branch is at %.10s now, but the files here have local changes, so they were left unchanged.", target)
 			return nil
 		}
-		if err := w.jump(ctx, *t, head, target); err != nil {
+		if err := m.jump(ctx, *t, head, target); err != nil {
 			return err
 		}
 		t.Base = target
@@ -343,44 +256,44 @@ func (w *Workspace) move(ctx context.Context, t *Tree, s Start) error {
 	o := s.origins()
 	o.Head = target
 	t.set(o)
-	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
+	if _, err := m.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
 		return fmt.Errorf("noting the base: %w", err)
 	}
-	if err := w.remember(ctx, *t); err != nil {
+	if err := m.remember(ctx, *t); err != nil {
 		return err
 	}
-	return w.writeMeta(*t)
+	return m.writeMeta(*t)
 }
 
 // clean reports whether a worktree is as its HEAD, and HEAD its own branch.
-func (w *Workspace) clean(ctx context.Context, t Tree) (bool, error) {
-	branch, err := w.Branch(ctx, t)
+func (m *maker) clean(ctx context.Context, t Tree) (bool, error) {
+	branch, err := m.Branch(ctx, t)
 	if err != nil || branch != t.Branch {
 		return false, err
 	}
-	s, err := w.snapshotOf(ctx, t)
+	s, err := m.snapshots.of(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	tree, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
+	tree, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
 	return err == nil && tree == s.tree && len(s.unsaved) == 0, err
 }
 
 // jump moves branch and files of a clean worktree.
-func (w *Workspace) jump(ctx context.Context, t Tree, from, to string) error {
-	if err := w.unprotect(ctx, t); err != nil {
+func (m *maker) jump(ctx context.Context, t Tree, from, to string) error {
+	if err := m.guard.unprotect(ctx, t); err != nil {
 		return err
 	}
-	_, err := w.runIn(ctx, t, gitcmd.Call{
+	_, err := m.runIn(ctx, t, gitcmd.Call{
 		Args:   []string{"read-tree", "--reset", "-u", "--no-recurse-submodules", to},
-		Config: parallel(), Timeout: w.cfg.CloneTimeout,
+		Config: parallel(), Timeout: m.cfg.CloneTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("writing the files: %w", err)
 	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
+	if _, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
 		return fmt.Errorf("moving the branch: %w", err)
 	}
-	w.log.InfoContext(ctx, "moved a worktree to what was pushed", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "commit", path.Base(to))
+	m.log.InfoContext(ctx, "moved a worktree to what was pushed", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "commit", path.Base(to))
 	return nil
 }

@@ -13,6 +13,13 @@ import (
 	"remote-agent/internal/fault"
 )
 
+// care looks after what is stored: it puts worktrees away, packs repositories, and
+// bundles what nobody else has.
+type care struct {
+	*worktrees
+	states *states
+}
+
 // keepCheckpoints is how many checkpoints of a worktree outlast a sweep.
 const keepCheckpoints = 50
 
@@ -31,16 +38,16 @@ type Swept struct {
 // holds what a checkpoint cannot save stays. Files that git ignores are lost. The
 // caller makes sure that no turn is running in a conversation that it does not
 // keep. One that fails does not stop the others; their errors are joined.
-func (w *Workspace) Sweep(ctx context.Context, keep func(conversation string) bool) (Swept, error) {
-	w.clearTemporary(ctx)
+func (c *care) Sweep(ctx context.Context, keep func(conversation string) bool) (Swept, error) {
+	c.clearTemporary(ctx)
 	var s Swept
 	var errs []error
-	rels, err := w.withTrees()
+	rels, err := c.withTrees()
 	if err != nil {
 		return s, err
 	}
 	for _, rel := range rels {
-		metas, err := w.metas(rel)
+		metas, err := c.metas(rel)
 		errs = append(errs, err)
 		for _, m := range metas {
 			if ctx.Err() != nil {
@@ -49,7 +56,7 @@ func (w *Workspace) Sweep(ctx context.Context, keep func(conversation string) bo
 			if keep(m.Conversation) {
 				continue
 			}
-			freed, removed, err := w.sweepOne(ctx, m)
+			freed, removed, err := c.sweepOne(ctx, m)
 			errs = append(errs, err)
 			switch {
 			case removed:
@@ -68,21 +75,21 @@ func (w *Workspace) Sweep(ctx context.Context, keep func(conversation string) bo
 // cannot be saved stays. WorktreeAt brings it back. Releasing what is not there
 // does nothing. The caller makes sure that no turn is running in the
 // conversation.
-func (w *Workspace) Release(ctx context.Context, repo Repo, conversation string) (bool, error) {
-	p, err := w.place(ctx, repo)
+func (c *care) Release(ctx context.Context, repo Repo, conversation string) (bool, error) {
+	p, err := c.place(ctx, repo)
 	if err != nil {
 		return false, err
 	}
-	m, found, err := w.readMeta(p.rel, Short(conversation))
+	m, found, err := c.readMeta(p.rel, Short(conversation))
 	if err != nil || !found || m.Conversation != conversation {
 		return err == nil, err
 	}
-	_, removed, err := w.sweepOne(ctx, m)
+	_, removed, err := c.sweepOne(ctx, m)
 	return removed, err
 }
 
 // withTrees returns the places of the codebases that have worktrees.
-func (w *Workspace) withTrees() ([]string, error) {
+func (c *care) withTrees() ([]string, error) {
 	var out []string
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -90,7 +97,7 @@ func (w *Workspace) withTrees() ([]string, error) {
 			out = append(out, rel)
 			return nil
 		}
-		entries, err := fs.ReadDir(w.root.FS(), path.Join(worktreesDir, rel))
+		entries, err := fs.ReadDir(c.root.FS(), path.Join(worktreesDir, rel))
 		if err != nil {
 			return fault.Wrap(err, fault.Internal, "listing worktrees")
 		}
@@ -110,51 +117,51 @@ func (w *Workspace) withTrees() ([]string, error) {
 	return out, walk("", 2)
 }
 
-func (w *Workspace) sweepOne(ctx context.Context, m meta) (freed int64, removed bool, err error) {
-	p, err := w.place(ctx, Repo{Name: path.Base(m.Dir), Dir: m.Dir})
+func (c *care) sweepOne(ctx context.Context, m meta) (freed int64, removed bool, err error) {
+	p, err := c.place(ctx, Repo{Name: path.Base(m.Dir), Dir: m.Dir})
 	if err != nil {
 		return 0, false, err
 	}
 	if p.rel != m.rel {
 		return 0, false, fault.Newf(fault.Internal, "the notes of worktree %s are not its own", m.short)
 	}
-	t := w.treeOf(p, m.Conversation, m.short)
+	t := c.treeOf(p, m.Conversation, m.short)
 	t.Base = m.Base
 	t.set(m.origins)
-	unlock, err := w.lockTree(ctx, t)
+	unlock, err := c.lockTree(ctx, t)
 	if err != nil {
 		return 0, false, err
 	}
 	defer unlock()
-	saved, err := w.save(ctx, t, "saved", "the worktree when it was removed")
+	saved, err := c.states.save(ctx, t, "saved", "the worktree when it was removed")
 	if err != nil {
 		return 0, false, err
 	}
 	if len(saved.Unsaved) > 0 {
-		w.log.InfoContext(ctx, "a worktree stays because not all of it can be saved",
+		c.log.InfoContext(ctx, "a worktree stays because not all of it can be saved",
 			"codebase", p.repo.Name, "conversation_id", m.Conversation, "unsaved", len(saved.Unsaved))
 		return 0, false, nil
 	}
 	freed = gitcmd.DirSize(t.Dir, 0)
-	if err := w.removeTree(ctx, t); err != nil {
+	if err := c.removeTree(ctx, t); err != nil {
 		return 0, false, err
 	}
-	w.log.InfoContext(ctx, "removed a worktree", "codebase", p.repo.Name, "conversation_id", m.Conversation, "freed_bytes", freed)
-	return freed, true, w.pruneCheckpoints(ctx, t, time.Now())
+	c.log.InfoContext(ctx, "removed a worktree", "codebase", p.repo.Name, "conversation_id", m.Conversation, "freed_bytes", freed)
+	return freed, true, c.pruneCheckpoints(ctx, t, time.Now())
 }
 
 // removeTree removes a worktree whose state is saved. The notes go first: what is
 // left without them counts as half made.
-func (w *Workspace) removeTree(ctx context.Context, t Tree) error {
-	unlock, err := w.locks.lock(ctx, "repo "+t.place.rel)
+func (c *care) removeTree(ctx context.Context, t Tree) error {
+	unlock, err := c.locks.lock(ctx, "repo "+t.place.rel)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := w.root.Remove(t.rel() + ".json"); err != nil {
+	if err := c.root.Remove(t.rel() + ".json"); err != nil {
 		return fault.Wrap(err, fault.Internal, "removing a worktree's notes")
 	}
-	if err := w.discard(t.rel()); err != nil {
+	if err := c.discard(t.rel()); err != nil {
 		return err
 	}
 	return removeAdmin(t.place, t.short)
@@ -162,8 +169,8 @@ func (w *Workspace) removeTree(ctx context.Context, t Tree) error {
 
 // pruneCheckpoints drops the checkpoints of a worktree that were made before a time,
 // but for its newest ones.
-func (w *Workspace) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) error {
-	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
+func (c *care) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) error {
+	out, err := c.run(ctx, t.place, gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
 	if err != nil || out == "" {
 		return err
 	}
@@ -180,6 +187,6 @@ func (w *Workspace) pruneCheckpoints(ctx context.Context, t Tree, before time.Ti
 			script.WriteString("delete " + ref + "\n")
 		}
 	}
-	_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
+	_, err = c.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
 	return err
 }

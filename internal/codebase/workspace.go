@@ -23,7 +23,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"remote-agent/internal/codebase/gitcmd"
@@ -72,19 +71,17 @@ type Config struct {
 }
 
 // Workspace is safe for concurrent use, also by several processes on one Root.
-// Close it when done.
+// Close it when done. Its parts have one purpose each; what they export is its own.
 type Workspace struct {
-	cfg   Config
-	root  *os.Root
-	hosts remote.Hosts
-	git   *gitcmd.Git
-	locks *locks
-	log   *slog.Logger
-
-	fetches fetches
-	running sync.WaitGroup // goroutines of fetches
-	stopped context.Context
-	stop    context.CancelFunc
+	*folder
+	*clones
+	*fetches
+	*worktrees
+	*maker
+	*states
+	*commits
+	*pushes
+	*care
 }
 
 // Repo is a codebase. It is plain data: Open makes one from what was stored.
@@ -131,14 +128,27 @@ func New(ctx context.Context, cfg Config) (*Workspace, error) {
 	if err != nil {
 		return nil, errors.Join(err, git.Close(), root.Close())
 	}
-	w := &Workspace{
-		cfg: cfg, root: root, hosts: hosts, git: git, log: cfg.Log,
-		locks:   newLocks(filepath.Join(cfg.Root, locksDir)),
-		fetches: fetches{byRepo: map[string]*fetchState{}},
+	f := &folder{cfg: cfg, root: root, hosts: hosts, git: git, log: cfg.Log, locks: newLocks(filepath.Join(cfg.Root, locksDir))}
+	f.clearTemporary(ctx)
+	return assemble(ctx, f), nil
+}
+
+// assemble makes the parts of a workspace and gives each what it works with.
+func assemble(ctx context.Context, f *folder) *Workspace {
+	s := &snapshots{folder: f}
+	w := &worktrees{folder: f}
+	g := &guard{worktrees: w}
+	fetched := &fetches{folder: f, snapshots: s, byRepo: map[string]*fetchState{}}
+	fetched.stopped, fetched.stop = context.WithCancel(context.WithoutCancel(ctx))
+	saved := &states{worktrees: w, snapshots: s, guard: g}
+	return &Workspace{
+		folder: f, worktrees: w, fetches: fetched, states: saved,
+		clones:  &clones{folder: f, worktrees: w},
+		maker:   &maker{worktrees: w, fetches: fetched, snapshots: s, guard: g},
+		commits: &commits{worktrees: w, snapshots: s, guard: g},
+		pushes:  &pushes{worktrees: w},
+		care:    &care{worktrees: w, states: saved},
 	}
-	w.stopped, w.stop = context.WithCancel(context.WithoutCancel(ctx))
-	w.clearTemporary(ctx)
-	return w, nil
 }
 
 func withDefaults(cfg Config) Config {
@@ -198,12 +208,6 @@ func (w *Workspace) Close() error {
 	return errors.Join(w.git.Close(), w.root.Close())
 }
 
-// Root returns the workspace's directory.
-func (w *Workspace) Root() string { return w.cfg.Root }
-
-// Parse reads an address as Clone does; see remote.Hosts.Parse.
-func (w *Workspace) Parse(input string) (remote.Remote, error) { return w.hosts.Parse(input) }
-
 // Detect returns the assistant type that a repository is made for: "codex" if it
 // has a folder .codex, "claude" if it has .claude, otherwise nothing. It reads
 // what is checked out at repo.Dir.
@@ -220,5 +224,3 @@ func (w *Workspace) Detect(repo Repo) string {
 	}
 	return ""
 }
-
-func (w *Workspace) abs(rel string) string { return filepath.Join(w.cfg.Root, filepath.FromSlash(rel)) }

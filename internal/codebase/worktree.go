@@ -1,6 +1,7 @@
 package codebase
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -47,6 +48,9 @@ type Tree struct {
 	from  origins
 }
 
+// worktrees knows the worktrees that there are, and runs git in them.
+type worktrees struct{ *folder }
+
 // meta is stored beside a worktree once it is complete.
 type meta struct {
 	Conversation string `json:"conversation"`
@@ -90,76 +94,17 @@ func Short(conversation string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Worktree returns the worktree of a conversation. On first need it is made from
-// the default branch, freshly fetched; if fetching fails, from what was fetched
-// last, and Note says so. If it was swept it comes back as it was saved. An
-// existing one is returned without running git. It is idempotent and safe to call
-// at once for any number of conversations: they wait for each other only while
-// git notes a new worktree, which takes milliseconds, and share their fetches.
-func (w *Workspace) Worktree(ctx context.Context, repo Repo, conversation string) (Tree, error) {
-	return w.WorktreeAt(ctx, repo, conversation, Start{})
-}
-
 // treeOf returns the worktree that a conversation has or will have.
-func (w *Workspace) treeOf(p place, conversation, short string) Tree {
+func (w *worktrees) treeOf(p place, conversation, short string) Tree {
 	return Tree{
 		Repo: p.repo, Conversation: conversation, Branch: "bot/" + short, place: p, short: short,
 		Dir: w.abs(path.Join(worktreesDir, p.rel, short)),
 	}
 }
 
-// WorktreeAt is Worktree for a conversation about a branch or a pull request:
-// start says where the worktree begins and where it is pushed to. It matters when
-// the worktree is made, also after it was swept. Of one that exists only a new
-// Start.Head counts: the worktree moves there if nothing in it would be lost, and
-// otherwise Note says that it did not.
-//
-// Besides the errors of Worktree: Invalid for names that git or this package does
-// not take, NotFound if the origin has no such branch or ref, Conflict if Head is
-// no longer part of it, Unsupported for a codebase without an origin.
-func (w *Workspace) WorktreeAt(ctx context.Context, repo Repo, conversation string, start Start) (Tree, error) {
-	if conversation == "" {
-		return Tree{}, fault.New(fault.Invalid, "A worktree belongs to a conversation.")
-	}
-	if err := start.check(); err != nil {
-		return Tree{}, err
-	}
-	p, err := w.place(ctx, repo)
-	if err != nil {
-		return Tree{}, err
-	}
-	short := Short(conversation)
-	t := w.treeOf(p, conversation, short)
-	unlock, err := w.lockTree(ctx, t)
-	if err != nil {
-		return Tree{}, err
-	}
-	defer unlock()
-	m, found, err := w.readMeta(p.rel, short)
-	if err != nil {
-		return Tree{}, err
-	}
-	if found && (m.Conversation != conversation || m.Dir != repo.Dir) {
-		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short ID; start a new one.")
-	}
-	if found && w.intact(t) {
-		if err := w.relink(ctx, t); err != nil {
-			return Tree{}, err
-		}
-		t.Base = m.Base
-		t.set(m.origins)
-		return t, w.catchUp(ctx, &t, start)
-	}
-	if found {
-		// Somebody deleted the directory by hand. What a ref holds comes back.
-		w.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
-	}
-	return w.make(ctx, t, start)
-}
-
 // Existing returns the worktree that a conversation has at this moment; ok is false if
 // it has none, or none that is whole. It makes and changes nothing.
-func (w *Workspace) Existing(ctx context.Context, repo Repo, conversation string) (t Tree, ok bool, err error) {
+func (w *worktrees) Existing(ctx context.Context, repo Repo, conversation string) (t Tree, ok bool, err error) {
 	p, err := w.place(ctx, repo)
 	if err != nil {
 		return Tree{}, false, err
@@ -174,12 +119,12 @@ func (w *Workspace) Existing(ctx context.Context, repo Repo, conversation string
 	return t, true, nil
 }
 
-func (w *Workspace) lockTree(ctx context.Context, t Tree) (func(), error) {
+func (w *worktrees) lockTree(ctx context.Context, t Tree) (func(), error) {
 	return w.locks.lock(ctx, "tree "+t.place.rel+" "+t.short)
 }
 
 // intact reports whether the directory and git's notes about it are there.
-func (w *Workspace) intact(t Tree) bool {
+func (w *worktrees) intact(t Tree) bool {
 	info, err := w.root.Lstat(t.rel())
 	if err != nil || !info.IsDir() {
 		return false
@@ -208,7 +153,7 @@ func (t Tree) GitData() string {
 // relink puts the file .git of a worktree back if somebody changed it. This
 // package does not read it, but whoever runs git there by hand would run what it
 // names.
-func (w *Workspace) relink(ctx context.Context, t Tree) error {
+func (w *worktrees) relink(ctx context.Context, t Tree) error {
 	root, err := os.OpenRoot(t.Dir)
 	if err != nil {
 		return fault.Wrap(err, fault.NotFound, "opening the worktree")
@@ -241,148 +186,13 @@ func removeAdmin(p place, short string) error {
 
 func (t Tree) ref(name string) string { return "refs/bot/" + t.short + "/" + name }
 
-// run runs git in the worktree.
-func (w *Workspace) runIn(ctx context.Context, t Tree, c gitcmd.Call) (string, error) {
+// runIn runs git in the worktree.
+func (w *worktrees) runIn(ctx context.Context, t Tree, c gitcmd.Call) (string, error) {
 	c.GitDir, c.WorkTree = t.gitDir(), t.Dir
 	return w.run(ctx, t.place, c)
 }
 
-// make makes the worktree of t, whose lock the caller holds. What a process that
-// died left half made was never given to anybody, and goes.
-func (w *Workspace) make(ctx context.Context, t Tree, start Start) (Tree, error) {
-	saved, err := w.resolve(ctx, t.place, t.ref("saved")+"^{commit}")
-	if err != nil {
-		return Tree{}, err
-	}
-	branch, err := w.resolve(ctx, t.place, "refs/heads/"+t.Branch+"^{commit}")
-	if err != nil {
-		return Tree{}, err
-	}
-	t.Base, err = w.resolve(ctx, t.place, t.ref("base")+"^{commit}")
-	if err != nil {
-		return Tree{}, err
-	}
-	if branch == "" || t.Base == "" {
-		if err := w.start(ctx, &t, start); err != nil {
-			return Tree{}, err
-		}
-		t.Created = true
-	} else {
-		t.Reopened = true
-		if err := w.recall(ctx, &t); err != nil {
-			return Tree{}, err
-		}
-	}
-	if err := w.note(ctx, t); err != nil {
-		return Tree{}, err
-	}
-	if err := w.fill(ctx, t, saved); err != nil {
-		return Tree{}, err
-	}
-	if err := w.protect(ctx, t); err != nil {
-		return Tree{}, err
-	}
-	if err := w.writeMeta(t); err != nil {
-		return Tree{}, err
-	}
-	if t.Reopened {
-		return t, w.catchUp(ctx, &t, start)
-	}
-	return t, nil
-}
-
-// start finds the commit to start from and makes the branch there.
-func (w *Workspace) start(ctx context.Context, t *Tree, start Start) error {
-	commit, err := w.tip(ctx, t, start)
-	if err != nil {
-		return err
-	}
-	existing, err := w.resolve(ctx, t.place, "refs/heads/"+t.Branch+"^{commit}")
-	if err != nil {
-		return err
-	}
-	script := "create refs/heads/" + t.Branch + " " + commit + "\n"
-	if existing != "" { // a branch of this name with commits of its own is continued
-		script, commit = "", existing
-	}
-	script += "update " + t.ref("base") + " " + commit + "\n"
-	// First: whoever finds the branch takes the worktree for begun, and recalls this.
-	if err := w.remember(ctx, *t); err != nil {
-		return err
-	}
-	if _, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
-		return fmt.Errorf("making the branch %s: %w", t.Branch, err)
-	}
-	t.Base = commit
-	return nil
-}
-
-// fresh returns the tip of the default branch, freshly fetched, or as it was
-// fetched last with a note about that.
-func (w *Workspace) fresh(ctx context.Context, t *Tree) (string, error) {
-	fetchErr := w.fetchFresh(ctx, t.place)
-	if ctx.Err() != nil {
-		return "", fetchErr
-	}
-	name, commit, err := w.base(ctx, t.place)
-	if err != nil {
-		return "", errors.Join(err, fetchErr)
-	}
-	if fetchErr != nil {
-		w.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "err", fetchErr)
-		t.Note = fmt.Sprintf("Could not fetch (%s), so this starts from %s as last fetched: %.10s of %s.",
-			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, w.age(ctx, t.place, commit))
-	}
-	return commit, nil
-}
-
-// note lets git note the worktree, without writing files. This alone is serialized
-// for a codebase.
-func (w *Workspace) note(ctx context.Context, t Tree) error {
-	unlock, err := w.locks.lock(ctx, "repo "+t.place.rel)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := w.discard(t.rel()); err != nil {
-		return err
-	}
-	if err := removeAdmin(t.place, t.short); err != nil {
-		return err
-	}
-	if err := w.root.MkdirAll(path.Dir(t.rel()), 0o700); err != nil {
-		return fault.Wrap(err, fault.Internal, "making the folder of the worktrees")
-	}
-	_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch}})
-	if err != nil {
-		return fmt.Errorf("adding the worktree: %w", err)
-	}
-	return nil
-}
-
-// fill writes the files: those of the branch, or of a saved state.
-func (w *Workspace) fill(ctx context.Context, t Tree, saved string) error {
-	from := saved
-	if from == "" {
-		from = "HEAD"
-	}
-	if err := w.checkout(ctx, t.place, t.gitDir(), t.Dir, from); err != nil {
-		return err
-	}
-	if saved == "" {
-		return nil
-	}
-	// What differs from the branch has to show as changes, as before.
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
-		return fmt.Errorf("making the index: %w", err)
-	}
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
-		return fmt.Errorf("making the index: %w", err)
-	}
-	return nil
-}
-
-func (w *Workspace) writeMeta(t Tree) error {
+func (w *worktrees) writeMeta(t Tree) error {
 	data, err := json.Marshal(meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base, origins: t.from})
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "encoding a worktree's notes")
@@ -393,7 +203,7 @@ func (w *Workspace) writeMeta(t Tree) error {
 	return fault.Wrap(w.root.Rename(t.rel()+".new", t.rel()+".json"), fault.Internal, "writing a worktree's notes")
 }
 
-func (w *Workspace) readMeta(rel, short string) (meta, bool, error) {
+func (w *worktrees) readMeta(rel, short string) (meta, bool, error) {
 	data, err := w.root.ReadFile(path.Join(worktreesDir, rel, short+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return meta{}, false, nil
@@ -409,7 +219,7 @@ func (w *Workspace) readMeta(rel, short string) (meta, bool, error) {
 }
 
 // metas returns the notes of all worktrees of one codebase.
-func (w *Workspace) metas(rel string) ([]meta, error) {
+func (w *worktrees) metas(rel string) ([]meta, error) {
 	entries, err := fs.ReadDir(w.root.FS(), path.Join(worktreesDir, rel))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -436,7 +246,7 @@ func (w *Workspace) metas(rel string) ([]meta, error) {
 
 // Branch returns the branch that is checked out in a worktree, or nothing if none
 // is.
-func (w *Workspace) Branch(ctx context.Context, t Tree) (string, error) {
+func (w *worktrees) Branch(ctx context.Context, t Tree) (string, error) {
 	out, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}})
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
@@ -445,7 +255,7 @@ func (w *Workspace) Branch(ctx context.Context, t Tree) (string, error) {
 }
 
 // Head returns the commit that a worktree is at.
-func (w *Workspace) Head(ctx context.Context, t Tree) (string, error) {
+func (w *worktrees) Head(ctx context.Context, t Tree) (string, error) {
 	return w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
 }
 
@@ -458,7 +268,7 @@ type Kept struct {
 
 // Trees returns the worktrees of a codebase on this machine, the newest first. It does
 // not run git in them.
-func (w *Workspace) Trees(ctx context.Context, repo Repo) ([]Kept, error) {
+func (w *worktrees) Trees(ctx context.Context, repo Repo) ([]Kept, error) {
 	p, err := w.place(ctx, repo)
 	if err != nil {
 		return nil, err
@@ -482,4 +292,59 @@ func (w *Workspace) Trees(ctx context.Context, repo Repo) ([]Kept, error) {
 		return cmp.Or(b.Made.Compare(a.Made), strings.Compare(a.Conversation, b.Conversation))
 	})
 	return list, nil
+}
+
+// write checks out paths of a commit through a temporary index.
+func (w *worktrees) write(ctx context.Context, t Tree, commit string, paths *bytes.Buffer) error {
+	tmp, err := w.temporary()
+	if err != nil {
+		return err
+	}
+	defer tmp.end()
+	index := tmp.sub("index")
+	if _, err := w.runIn(ctx, t, gitcmd.Call{Index: index, Args: []string{"read-tree", commit}}); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	_, err = w.runIn(ctx, t, gitcmd.Call{Index: index, Stdin: paths, Args: []string{"checkout-index", "--force", "-z", "--stdin"}})
+	if err != nil {
+		return fmt.Errorf("writing the files of the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// remember keeps what t was started with in a ref, which a sweep leaves.
+func (w *worktrees) remember(ctx context.Context, t Tree) error {
+	if t.from == (origins{}) {
+		return nil
+	}
+	data, err := json.Marshal(t.from)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "encoding a worktree's start")
+	}
+	blob, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
+	if err == nil {
+		_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
+	}
+	if err != nil {
+		return fmt.Errorf("noting a worktree's start: %w", err)
+	}
+	return nil
+}
+
+// recall reads what remember kept.
+func (w *worktrees) recall(ctx context.Context, t *Tree) error {
+	blob, err := w.resolve(ctx, t.place, t.ref("origins"))
+	if err != nil || blob == "" {
+		return err
+	}
+	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
+	if err != nil {
+		return fmt.Errorf("reading a worktree's start: %w", err)
+	}
+	var o origins
+	if err := json.Unmarshal([]byte(out), &o); err != nil {
+		return fault.Wrap(err, fault.Internal, "reading a worktree's start")
+	}
+	t.set(o)
+	return nil
 }
