@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -65,7 +66,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 		rows, err = tx.Profiles().List(ctx, c.args.text("group"))
 		return err
 	})
-	slices.SortFunc(rows, func(p, q profile.Profile) int {
+	order.By(rows, func(p, q profile.Profile) int {
 		return slices.Compare([]string{p.Group, p.Name}, []string{q.Group, q.Name})
 	})
 	rows = slices.DeleteFunc(rows, func(p profile.Profile) bool {

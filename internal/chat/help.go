@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/order"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -57,7 +58,7 @@ func folded(caps platform.Capabilities, title, text string) string {
 // shortHelp names the commands that people need first, in at most ten lines.
 func shortHelp(offered []command.Command, prefix string) string {
 	ranked := slices.DeleteFunc(slices.Clone(offered), func(c command.Command) bool { return c.Rank == 0 })
-	slices.SortStableFunc(ranked, func(a, b command.Command) int { return cmp.Compare(a.Rank, b.Rank) })
+	order.By(ranked, func(a, b command.Command) int { return cmp.Compare(a.Rank, b.Rank) })
 	var b strings.Builder
 	b.WriteString("Just write what you want, such as *Why would a Go map panic on write?*\n")
 	for _, c := range ranked[:min(inShort, len(ranked))] {

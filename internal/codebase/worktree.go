@@ -13,12 +13,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
 
@@ -288,7 +288,7 @@ func (w *worktrees) Trees(ctx context.Context, repo Repo) ([]Kept, error) {
 		}
 		list = append(list, Kept{Conversation: m.Conversation, Branch: "bot/" + m.short, Made: info.ModTime()})
 	}
-	slices.SortFunc(list, func(a, b Kept) int {
+	order.By(list, func(a, b Kept) int {
 		return cmp.Or(b.Made.Compare(a.Made), strings.Compare(a.Conversation, b.Conversation))
 	})
 	return list, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -71,7 +72,7 @@ func (p *plan) known(all tables, column, table, id string) string {
 
 func (p *plan) decideCodebases(all tables) {
 	list := slices.Clone(all.codebases)
-	slices.SortFunc(list, func(a, b codebaseRow) int { // the oldest keeps name and place
+	order.By(list, func(a, b codebaseRow) int { // the oldest keeps name and place
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
 	})
 	byURL, names := make(map[string]sessions.Codebase), make(map[string]bool)
@@ -299,7 +300,7 @@ func (p *plan) sorted() []codebaseRow {
 	for _, c := range p.from {
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b codebaseRow) int { return strings.Compare(a.ID, b.ID) })
+	order.By(list, func(a, b codebaseRow) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
 

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
 	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/order"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -54,7 +55,7 @@ func (p *profilePages) profiles(r *request) (view, error) {
 		return view{}, err
 	}
 	place := func(a profile.Profile) string { return a.Group + "/" + a.Name }
-	slices.SortFunc(list, func(a, b profile.Profile) int { return strings.Compare(place(a), place(b)) })
+	order.By(list, func(a, b profile.Profile) int { return strings.Compare(place(a), place(b)) })
 	list = slices.DeleteFunc(list, func(a profile.Profile) bool { return after != "" && place(a) <= after })
 	more := len(list) > profilesPage
 	list = list[:min(len(list), profilesPage)]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/html"
+	"remote-agent/internal/order"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -106,7 +107,7 @@ func waterfall(spans []store.Span, run sessions.Run, now time.Time) (bars []bar)
 		}
 		bars = append(bars, b)
 	}
-	slices.SortStableFunc(bars, func(a, b bar) int { return a.begin.Compare(b.begin) })
+	order.By(bars, func(a, b bar) int { return a.begin.Compare(b.begin) })
 	return bars
 }
 

@@ -3,10 +3,10 @@ package people
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/order"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -53,7 +53,7 @@ func (s *Service) List(ctx context.Context) ([]Person, error) {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Person) int { return strings.Compare(a.Account.String(), b.Account.String()) })
+	order.By(list, func(a, b Person) int { return strings.Compare(a.Account.String(), b.Account.String()) })
 	return list, nil
 }
 

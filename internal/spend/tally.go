@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"remote-agent/internal/order"
 )
 
 // Tally makes sums from days: of each thing that they are grouped by, and of all. A turn
@@ -191,7 +193,7 @@ func (t *Tally) Groups(limit int) []Group {
 			list = append(list, Group{Key: readName([]byte(name)), Sum: g.Sum})
 		}
 	}
-	slices.SortFunc(list, func(a, b Group) int {
+	order.By(list, func(a, b Group) int {
 		if t.by == ByDay {
 			return cmp.Compare(b.Key, a.Key)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 	"remote-agent/internal/sessions"
 )
 
@@ -124,7 +125,7 @@ func (t *Registry) List(ctx context.Context) ([]sessions.Codebase, error) {
 		list = append(list, c)
 		return err
 	}, `SELECT `+codebaseColumns+` FROM remote_agent_codebases`)
-	slices.SortFunc(list, func(a, b sessions.Codebase) int {
+	order.By(list, func(a, b sessions.Codebase) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return list, wrap(err, "read codebases")

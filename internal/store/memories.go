@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
+	"remote-agent/internal/order"
 )
 
 // memoryTable is one of the two tables of memories, whose columns have seed 004's
@@ -388,7 +388,7 @@ func (t *Memories) List(ctx context.Context, account string, before int64, limit
 		}
 		all = append(all, list...)
 	}
-	slices.SortFunc(all, func(a, b memory.Memory) int { return int(b.Number - a.Number) })
+	order.By(all, func(a, b memory.Memory) int { return int(b.Number - a.Number) })
 	return all[:min(limit, len(all))], nil
 }
 

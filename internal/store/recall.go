@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/memory"
+	"remote-agent/internal/order"
 )
 
 const (
@@ -171,7 +172,7 @@ func (t *Memories) recallNear(ctx context.Context, q memory.Query) ([]memory.Mat
 			all = append(all, memory.Match(c))
 		}
 	}
-	slices.SortStableFunc(all, bySimilarity)
+	order.By(all, bySimilarity)
 	return all, nil
 }
 
@@ -199,7 +200,7 @@ func (t *Memories) recallWords(ctx context.Context, q memory.Query) ([]memory.Ma
 			all = append(all, memory.Match{Memory: m, Similarity: coverage(terms, memory.Terms(m.Text))})
 		}
 	}
-	slices.SortStableFunc(all, bySimilarity)
+	order.By(all, bySimilarity)
 	return all, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 )
 
 // Types of b-tree pages (sqlite.org/fileformat2.html, section 1.6).
@@ -151,7 +152,7 @@ func schemaRoot(f io.ReaderAt, size int, fileSize int64) ([]byte, error) {
 	if len(leaves) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(leaves, func(a, b leaf) int { return int(a.last) - int(b.last) }) //nolint:gosec // a few hundred
+	order.By(leaves, func(a, b leaf) int { return int(a.last) - int(b.last) }) //nolint:gosec // a few hundred
 	root := make([]byte, size)
 	content := size
 	for i, l := range leaves[:len(leaves)-1] {

@@ -10,6 +10,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/order"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 )
@@ -86,7 +87,7 @@ func (t *Pages) Spans(ctx context.Context, sessionID string, from, until time.Ti
 			return nil, wrap(err, "list what took time")
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Span) int {
+	order.By(list, func(a, b Span) int {
 		return cmp.Or(a.began().Compare(b.began()), strings.Compare(string(a.Kind), string(b.Kind)))
 	})
 	return list, nil

@@ -22,6 +22,7 @@ import (
 
 	"remote-agent/internal/codebase/confine"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
 
@@ -177,7 +178,7 @@ func (w *walk) file(p string) {
 }
 
 func (w *walk) result() ([]File, []string) {
-	slices.SortFunc(w.files, func(a, b File) int {
+	order.By(w.files, func(a, b File) int {
 		return cmp.Or(strings.Compare(Fold(a.Name), Fold(b.Name)), strings.Compare(a.Path, b.Path))
 	})
 	w.files = slices.CompactFunc(w.files, func(a, b File) bool { return a.Path == b.Path })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
 
@@ -116,7 +117,7 @@ func (v IssueView) FromBotComments() []Comment {
 	if v.Pull != nil {
 		all = append(all, v.Pull.ReviewComments...)
 	}
-	slices.SortFunc(all, func(a, b Comment) int { return int(a.ID - b.ID) })
+	order.By(all, func(a, b Comment) int { return int(a.ID - b.ID) })
 	return slices.DeleteFunc(all, func(c Comment) bool { return !c.FromBot })
 }
 

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
+
+	"remote-agent/internal/order"
 )
 
 // logAge is how long deliveries can be sent again.
@@ -42,7 +43,7 @@ func (s *Server) entries(h *hook) []entry {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(b.a.ID, a.a.ID) }) // ids count up
+	order.By(out, func(a, b entry) int { return cmp.Compare(b.a.ID, a.a.ID) }) // ids count up
 	return out
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"remote-agent/internal/order"
 )
 
 // trigger is what a trigger_id stands for.
@@ -328,7 +330,7 @@ func (w *Workspace) Views(user string) []ViewState {
 			out = append(out, v.ViewState)
 		}
 	}
-	slices.SortFunc(out, func(a, b ViewState) int { return strings.Compare(a.ID, b.ID) })
+	order.By(out, func(a, b ViewState) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"remote-agent/internal/order"
 )
 
 // chat is the state of one chat, guarded by the server. Messages are never
@@ -200,7 +202,7 @@ func (c *chat) snapshot() View {
 	for _, d := range c.drafts {
 		v.Drafts = append(v.Drafts, d)
 	}
-	slices.SortFunc(v.Drafts, func(a, b Draft) int { return a.At.Compare(b.At) })
+	order.By(v.Drafts, func(a, b Draft) int { return a.At.Compare(b.At) })
 	c.view = v
 	return *v
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"remote-agent/internal/order"
 )
 
 const (
@@ -124,7 +126,7 @@ func checkEntities(text string, entities []Entity) ([]Entity, string) {
 			kept = append(kept, e)
 		}
 	}
-	slices.SortStableFunc(kept, func(a, b Entity) int {
+	order.By(kept, func(a, b Entity) int {
 		if a.Offset != b.Offset {
 			return a.Offset - b.Offset
 		}

@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/order"
 	"remote-agent/internal/sessions"
 )
 
@@ -70,7 +71,7 @@ func (a *Access) owners(ctx context.Context, tx port.Tx) (owners []sessions.Iden
 			}
 		}
 	}
-	slices.SortFunc(owners, func(a, b sessions.Identity) int {
+	order.By(owners, func(a, b sessions.Identity) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.UserID, b.UserID))
 	})
 	return owners, nil

@@ -2,7 +2,6 @@ package github
 
 import (
 	"html"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 
+	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
 
@@ -200,7 +200,7 @@ func apply(source string, edits []edit) string {
 }
 
 func sortEdits(edits []edit) {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	order.By(edits, func(a, b edit) int { return a.from - b.from })
 }
 
 // normal returns a text with one kind of line end and without what is not

@@ -15,6 +15,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	"remote-agent/internal/markup"
+	"remote-agent/internal/order"
 )
 
 // Limits of what is sent (Bot API, "Formatting options").
@@ -385,7 +386,7 @@ func (p *painter) finish() rendered {
 	r := rendered{text: s[start:end]}
 	units := newCounter(r.text)
 	slices.Reverse(p.spans) // of two with the same range the outer was finished later
-	slices.SortStableFunc(p.spans, func(a, b span) int {
+	order.By(p.spans, func(a, b span) int {
 		if a.start != b.start {
 			return a.start - b.start
 		}
