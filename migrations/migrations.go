@@ -32,6 +32,13 @@ const (
 //go:embed *.sql
 var embedded embed.FS
 
+// Latest returns the number of the newest migration.
+func Latest() (number int64) {
+	entries, _ := embedded.ReadDir(".") // in the order of their names
+	_, _ = fmt.Sscanf(entries[len(entries)-1].Name(), "%d_", &number)
+	return number
+}
+
 // Files returns the migrations of a dialect as a flat file system, for goose.
 func Files(dialect Dialect) (fs.FS, error) {
 	entries, err := embedded.ReadDir(".")

@@ -40,6 +40,9 @@ func TestBothDialectsHaveTheSameContiguousVersions(t *testing.T) {
 			t.Errorf("file %d is %s, want %s...", i+1, name, want)
 		}
 	}
+	if latest := migrations.Latest(); latest != int64(len(sqlite)) {
+		t.Errorf("the latest is %d, and there are %d", latest, len(sqlite))
+	}
 }
 
 func TestFilesAreForwardOnlyAndInOneTransaction(t *testing.T) {

@@ -5,12 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path"
 	"strconv"
-	"strings"
 
 	"modernc.org/sqlite"
 
@@ -19,19 +17,7 @@ import (
 )
 
 // LatestSchema returns the version of the schema that this binary makes.
-func LatestSchema() int64 {
-	files, err := migrations.Files(migrations.SQLite)
-	if err != nil {
-		return 0
-	}
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil || len(names) == 0 {
-		return 0
-	}
-	number, _, _ := strings.Cut(path.Base(names[len(names)-1]), "_")
-	version, _ := strconv.ParseInt(number, 10, 64)
-	return version
-}
+func LatestSchema() int64 { return migrations.Latest() }
 
 const schemaVersionSQL = `SELECT COALESCE(max(version_id), 0) FROM goose_db_version WHERE is_applied`
 
