@@ -47,19 +47,13 @@ func Files(dialect Dialect) (fs.FS, error) {
 	}
 	files := make(textFS, len(entries))
 	for _, entry := range entries {
-		text, err := embedded.ReadFile(entry.Name())
-		if err != nil {
-			return nil, fmt.Errorf("read migration: %w", err)
-		}
 		name, split := strings.CutSuffix(entry.Name(), "."+string(dialect)+".sql")
 		switch {
 		case split:
-			files[name+".sql"] = text
+			files[name+".sql"] = source{file: entry.Name()}
 		case strings.Count(entry.Name(), ".") > 1: // another dialect's half
-		case dialect == SQLite:
-			files[entry.Name()] = toSQLite(text)
 		default:
-			files[entry.Name()] = text
+			files[entry.Name()] = source{file: entry.Name(), translated: dialect == SQLite}
 		}
 	}
 	return files, nil
@@ -99,14 +93,27 @@ var rewrites = sync.OnceValue(func() []rewrite {
 const randomUUID = `lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || ` +
 	`substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))`
 
-// textFS is a flat, read-only file system in memory.
-type textFS map[string][]byte
+// textFS is a flat, read-only file system of embedded files. They are translated when
+// they are opened: a database that has all migrations needs none.
+type textFS map[string]source
+
+type source struct {
+	file       string
+	translated bool
+}
 
 // Open implements fs.FS.
 func (t textFS) Open(name string) (fs.File, error) {
-	text, ok := t[name]
+	from, ok := t[name]
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	text, err := embedded.ReadFile(from.file)
+	if err != nil {
+		return nil, err
+	}
+	if from.translated {
+		text = toSQLite(text)
 	}
 	return &textFile{Reader: bytes.NewReader(text), name: name, size: int64(len(text))}, nil
 }
