@@ -34,6 +34,7 @@ type helper struct {
 	cmd     *exec.Cmd
 	have    features
 	marker  string // in the environment of the tree; empty with a PID namespace
+	group   int    // the program's; zero before it runs
 	reports <-chan report
 	outlets *outlets // nil for none
 
@@ -53,6 +54,7 @@ func (r *Runner) launch(ctx context.Context, s Spec, dir string) (tree, error) {
 	select {
 	case first = <-h.reports: // the zero one if the helper is gone
 		if first.Started {
+			h.group = first.Group
 			if err = h.outlets.serve(s.Outlets); err == nil {
 				return h, nil
 			}
@@ -214,7 +216,13 @@ func (h *helper) kill() {
 		_ = h.cmd.Process.Kill() // the kernel ends the rest
 		return
 	}
-	// The helper knows its tree and ends it. Should it hang, it is ended itself.
+	// The helper knows its tree and ends it. It may be slow where the program has taken
+	// all there is, so the program's own group ends at once; its number is not another's
+	// as long as the helper has not waited for the leader. Should the helper hang, it is
+	// ended itself.
+	if leader, ok := readProcess(h.group); ok && leader.parent == h.cmd.Process.Pid {
+		_ = unix.Kill(-h.group, unix.SIGKILL)
+	}
 	h.kills = time.AfterFunc(killWait+killSpare, func() { _ = h.cmd.Process.Kill() })
 }
 
@@ -236,7 +244,7 @@ func (h *helper) wait() (Result, error) {
 		last = r
 	}
 	if h.marker != "" && !last.Done {
-		sweep(h.marker)
+		sweep(h.marker, h.group)
 	}
 	switch {
 	case last.Done:
@@ -258,26 +266,30 @@ func copyError(err error) error {
 }
 
 // sweep ends processes that carry a marker in their environment: those of a tree
-// whose helper died before it could end them. One that is just becoming another
+// whose helper died before it could end them. It begins with the program's group, for a
+// program that multiplies does so faster than it can be looked through, and ends the
+// group of whatever it finds before it looks on. One that is just becoming another
 // program shows no environment for a moment, so it looks three times for nothing.
-func sweep(marker string) {
+func sweep(marker string, group int) {
+	if _, there := readProcess(group); group > 0 && (!there || carries(group, marker)) {
+		_ = unix.Kill(-group, unix.SIGKILL)
+	}
 	deadline := time.Now().Add(sweepWait)
 	for nothing := 0; nothing < 3 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		var left []process
+		nothing++
 		for _, p := range processes() {
-			if p.dead || p.pid == os.Getpid() {
-				continue
+			if !p.dead && p.pid != os.Getpid() && carries(p.pid, marker) {
+				nothing = 0
+				end([]process{p})
 			}
-			env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-			if err == nil && hasVariable(env, marker) {
-				left = append(left, p)
-			}
-		}
-		if nothing++; len(left) > 0 {
-			nothing = 0
-			end(left)
 		}
 	}
+}
+
+// carries reports whether a process has a marker in its environment.
+func carries(pid int, marker string) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && hasVariable(env, marker)
 }
 
 func hasVariable(environ []byte, variable string) bool {

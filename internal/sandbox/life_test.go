@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -386,6 +387,46 @@ func TestDaemonDies(t *testing.T) {
 	}
 }
 
+// TestHelperHangs stops the supervisor, as a program does that leaves no processor time to
+// anybody: its program ends all the same, and before the supervisor is given up.
+func TestHelperHangs(t *testing.T) {
+	t.Parallel()
+	for _, w := range []weaker{noPIDs, likeDocker, nothing} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			mark := canary(t)
+			s := script("echo $PPID; sleep 300 & sleep 300")
+			s.Env, s.Grace = []string{mark}, time.Millisecond
+			p, err := newRunner(t, w, sandbox.Config{}).Command(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := p.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close() //nolint:errcheck // only read
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var helper int
+			if _, err := fmt.Fscan(out, &helper); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(helper, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			p.Stop()
+			waitFor(t, "the program to end", func() bool { return len(living(mark)) == 0 })
+			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", helper)); err != nil || !strings.Contains(string(stat), ") T ") {
+				t.Errorf("the program ended with its supervisor, not before: %q, %v", stat, err)
+			}
+			_ = syscall.Kill(helper, syscall.SIGCONT)
+			<-p.Done()
+		})
+	}
+}
+
 // TestHelperDies kills the supervisor itself, which on weak systems the program
 // can do.
 func TestHelperDies(t *testing.T) {
@@ -470,6 +511,18 @@ func TestSupervisorHasItsThreads(t *testing.T) {
 	var threads int
 	if _, err := fmt.Sscanf(out, "Threads: %d", &threads); err != nil || threads < sandbox.ThreadsReady {
 		t.Errorf("%d threads (%q), want %d or more", threads, out, sandbox.ThreadsReady)
+	}
+}
+
+// TestProgramsHaveTheUsualPriority: only the supervisor goes before others.
+func TestProgramsHaveTheUsualPriority(t *testing.T) {
+	t.Parallel()
+	for _, w := range allLevels {
+		_, out := run(t, newRunner(t, w, sandbox.Config{}), script("exec cat /proc/self/stat"))
+		f := strings.Fields(out) // the name has no spaces; proc_pid_stat(5)
+		if len(f) < 41 || f[18] != "0" || f[40] != "0" {
+			t.Errorf("%s: nice value and policy in %q, want 0 and 0", w.name, out)
+		}
 	}
 }
 

@@ -70,6 +70,7 @@ type features struct {
 // report is one line that the helper writes.
 type report struct {
 	Started bool `json:",omitempty"`
+	Group   int  `json:",omitempty"` // the program's, with Started
 
 	Done   bool          `json:",omitempty"`
 	Code   int           `json:",omitempty"`

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -25,8 +26,9 @@ type usage struct {
 	threads int
 }
 
-// watch ends the tree when it uses too much.
-func (s *supervisor) watch() {
+// watch ends the tree when it uses too much. Others is how many processes and threads the
+// system had before the tree.
+func (s *supervisor) watch(others int) {
 	limit := usage{s.order.Limits.Memory, s.order.Limits.Processes}
 	if s.hardNumber() {
 		limit.threads = 0
@@ -37,13 +39,15 @@ func (s *supervisor) watch() {
 	own, page := os.Getpid(), int64(os.Getpagesize())
 	var now, before usage
 	for {
-		time.Sleep(untilNextLook(limit, now, before))
+		s.pause(untilNextLook(limit, now, before), limit.threads, others)
 		before, now = now, usage{}
+		others = allTasks()
 		tree := descendants(own)
 		for _, p := range tree {
 			now.bytes += p.pages * page
 			now.threads += p.threads
 		}
+		others -= now.threads
 		if limit.threads > 0 && now.threads > limit.threads {
 			s.enforce(EndedProcesses)
 		}
@@ -52,6 +56,39 @@ func (s *supervisor) watch() {
 			s.enforce(EndedMemory)
 		}
 	}
+}
+
+// pause waits for d, but with a limit of threads only until the system has more of them
+// than the limit and others, the number of those besides the tree: a program that
+// multiplies has thousands in a quarter of a second, and then a look at each takes longer
+// than it has. Nearly all of them lose their parents and are given to this process, so
+// that its children tell that they are of the tree.
+func (s *supervisor) pause(d time.Duration, limit, others int) {
+	if limit <= 0 {
+		time.Sleep(d)
+		return
+	}
+	for ; d > 0; d -= watchSoonest {
+		time.Sleep(min(d, watchSoonest))
+		if allTasks() <= others+limit {
+			continue
+		}
+		if children() > limit {
+			s.enforce(EndedProcesses)
+		}
+		return
+	}
+}
+
+// children is how many children this process has that lost their parents, or zero where
+// the kernel does not list them.
+func children() int {
+	own := strconv.Itoa(os.Getpid())
+	list, err := os.ReadFile("/proc/" + own + "/task/" + own + "/children") //nolint:gosec // our own
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(list, []byte{' '})
 }
 
 // untilNextLook is short enough that not much more than the limit can be used
