@@ -271,7 +271,7 @@ func copyError(err error) error {
 // group of whatever it finds before it looks on. One that is just becoming another
 // program shows no environment for a moment, so it looks three times for nothing.
 func sweep(marker string, group int) {
-	if _, there := readProcess(group); group > 0 && (!there || carries(group, marker)) {
+	if _, there := readProcess(group); group > 1 && (!there || carries(group, marker)) {
 		_ = unix.Kill(-group, unix.SIGKILL)
 	}
 	deadline := time.Now().Add(sweepWait)

@@ -416,10 +416,19 @@ func TestHelperHangs(t *testing.T) {
 			if err := syscall.Kill(helper, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
+			stopped := func() bool {
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", helper))
+				return err == nil && strings.Contains(string(stat), ") T ")
+			}
+			waitFor(t, "the supervisor to stop", stopped)
 			p.Stop()
-			waitFor(t, "the program to end", func() bool { return len(living(mark)) == 0 })
-			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", helper)); err != nil || !strings.Contains(string(stat), ") T ") {
-				t.Errorf("the program ended with its supervisor, not before: %q, %v", stat, err)
+			still := true // at the beginning of each look: soon it is ended itself
+			waitFor(t, "the program to end", func() bool {
+				still = stopped()
+				return len(living(mark)) == 0
+			})
+			if !still {
+				t.Error("the program ended with its supervisor, not before")
 			}
 			_ = syscall.Kill(helper, syscall.SIGCONT)
 			<-p.Done()
