@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,6 +56,38 @@ func TestEventsThatComeAgain(t *testing.T) {
 		w.Chat.Again(mention)
 		w.Pass(2 * time.Second)
 		w.Chat.Want("re: hello", "re: twice told")
+	})
+}
+
+// slowWrites makes each transaction that writes take a second, so that events come meanwhile.
+type slowWrites struct{ writes }
+
+func (s slowWrites) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	time.Sleep(time.Second)
+	return s.writes.InTx(ctx, fn)
+}
+
+// TestEventsThatComeTwiceAtOnce are stored once: the second is known when the first is
+// stored, and asks nothing of the database.
+func TestEventsThatComeTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var n atomic.Int64
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = slowWrites{writes{c.Storage, &n}} }
+		w.Start()
+		said := messages.Inbound{
+			Account: "bot", Event: "both", Kind: messages.KindEdit, Private: true, Message: "m0", Sender: messages.Sender{ID: ot.Ann, Name: "Ann"},
+			Conversation: messages.ConversationKey{Platform: ot.PlatformName, ID: ot.Room},
+		}
+		before := n.Load()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { w.Chat.Again(said) })
+		}
+		both.Wait()
+		if asked := n.Load() - before; asked != 1 {
+			t.Errorf("an event that comes twice at once is stored in %d transactions", asked)
+		}
 	})
 }
 

@@ -59,7 +59,7 @@ func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool,
 	}
 	if e.ConversationID == "" { // it has no number, so that there is no row to wait for
 		e.Seq = 0
-		n, err := t.tx().exec(ctx, insertEntrySQL, store.args...)
+		n, err := t.tx().exec(ctx, insertUnnumberedSQL, store.args[:unnumberedArgs]...)
 		return n == 1, wrap(err, "store inbound event")
 	}
 	if fresh, err = t.tx().one(ctx, store.dest, store.query, store.args...); err != nil {
@@ -102,16 +102,30 @@ func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Ad
 	return true, got, nil
 }
 
-const insertEntrySQL = `
+// insertEntry is the statement that stores an entry with those expressions as its seq and
+// checkpoint_seq.
+func insertEntry(seq, checkpoint string) string {
+	return `
 	INSERT INTO inbound_events (
-		id, platform_type, account, event_id, conversation_id, seq, lane, state, attempts, next_ms,
-		session_id, message_id, error, data, raw, accepted_ms, sender, checkpoint_seq)
-	VALUES (
-		$1, $2, $3, $4, $5,
-		COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0),
-		$6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-		CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END)
+		id, platform_type, account, event_id, conversation_id, lane, state, attempts, next_ms,
+		session_id, message_id, error, data, raw, accepted_ms, sender, seq, checkpoint_seq)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, ` + seq + `, ` + checkpoint + `)
 	ON CONFLICT (platform_type, account, event_id) DO NOTHING`
+}
+
+var (
+	insertEntrySQL = insertEntry(
+		`COALESCE((SELECT inbox_seq + 1 FROM remote_agent_conversations WHERE id = $5), 0)`,
+		`CASE WHEN $17 THEN (SELECT last_seq + 1 FROM remote_agent_sessions WHERE id = $10) END`,
+	) + ` RETURNING seq, COALESCE(checkpoint_seq, 0)`
+
+	// insertUnnumberedSQL stores an entry of no conversation. A statement of its own, without
+	// subqueries, because PostgreSQL would plan the other one anew for each of them.
+	insertUnnumberedSQL = insertEntry("0", "NULL")
+)
+
+// unnumberedArgs is how many of the arguments insertUnnumberedSQL takes.
+const unnumberedArgs = 16
 
 // storeEntry is the statement that stores an entry, whose empty fields get their
 // defaults. It has a row, which sets the entry's Seq, if there is none of that event. Of an
@@ -138,7 +152,7 @@ func (t *Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s st
 	if err := event.encode(e.In); err != nil {
 		return s, err
 	}
-	return step{dest: []any{&e.Seq, message}, query: insertEntrySQL + ` RETURNING seq, COALESCE(checkpoint_seq, 0)`, args: []any{
+	return step{dest: []any{&e.Seq, message}, query: insertEntrySQL, args: []any{
 		e.ID, string(event.platform), event.account, string(event.event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
 		orNull(e.SessionID), string(event.message), orNull(t.tx().said(e.Error)), event.data, packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,

@@ -50,26 +50,38 @@ type accepted struct {
 func (i *Inbox) Accept(ctx context.Context, events ...messages.Inbound) error {
 	begin := time.Now()
 	defer i.Rush.Enter(len(events))()
-	events, plan := i.seen.tell(events)
-	events, err := i.withAlbums(ctx, events)
-	if err == nil {
-		events, err = i.screen(ctx, events)
-	}
-	if err == nil && len(events) > 0 {
-		var stored []accepted
-		stored, err = i.together.join(ctx, events, i.acceptThem)
-		plan = append(plan, stored...)
-	}
+	plan, err := i.acceptNew(ctx, events)
 	if err != nil || len(plan) == 0 {
 		return err
 	}
-	i.seen.stored(events)
 	for _, a := range plan {
 		i.afterAccept(ctx, a)
 		i.countAccepted(a)
 	}
 	i.Metrics.Acknowledged(string(plan[0].entry.In.Conversation.Platform), time.Since(begin))
 	return nil
+}
+
+// acceptNew stores those of events that are new and returns what became of all.
+func (i *Inbox) acceptNew(ctx context.Context, events []messages.Inbound) ([]accepted, error) {
+	leave, err := i.seen.enter(ctx, events)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	events, plan := i.seen.tell(events)
+	if events, err = i.withAlbums(ctx, events); err != nil {
+		return nil, err
+	}
+	if events, err = i.screen(ctx, events); err != nil || len(events) == 0 {
+		return plan, err
+	}
+	stored, err := i.together.join(ctx, events, i.acceptThem)
+	if err != nil {
+		return nil, err
+	}
+	i.seen.stored(events)
+	return append(plan, stored...), nil
 }
 
 // giveBack undoes in this process what a transaction that came to nothing took.

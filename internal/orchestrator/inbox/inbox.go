@@ -55,7 +55,7 @@ type Inbox struct {
 	Config
 	strangers map[messages.Platform]*strangers
 	together  together
-	seen      seen
+	seen      *seen
 	due       sync.Mutex // held while standing tasks are looked for
 	pairing   sync.Mutex // held while it is found out whether owners can be asked about a stranger
 	nobody    moment     // when none could be, last
