@@ -16,11 +16,13 @@ type answer struct {
 	text     strings.Builder
 	calls    []toolCallDelta
 	size     int // bytes of text and arguments
+	prompt   int // tokens
 }
 
 func voice(req Request, r Response, out *modelapi.Out) modelapi.Voice {
 	out.Stream = req.Stream
-	return &answer{id: "chatcmpl-" + strconv.Itoa(req.N), req: req, response: r, out: out}
+	// The prompt is measured before the answer begins: at its end, a client would wait for that.
+	return &answer{id: "chatcmpl-" + strconv.Itoa(req.N), req: req, response: r, out: out, prompt: req.tokens()}
 }
 
 // The forms of the API.
@@ -137,7 +139,7 @@ func (a *answer) finishReason() string {
 }
 
 func (a *answer) usage() *usage {
-	prompt, completion := a.req.tokens(), a.size/4+1
+	prompt, completion := a.prompt, a.size/4+1
 	if u := a.response.Usage; u != nil {
 		prompt, completion = u[0], u[1]
 	}
