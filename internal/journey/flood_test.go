@@ -156,7 +156,7 @@ func TestFinding4StrangersOnGitHubAreAskedAboutSeldom(t *testing.T) {
 		asked := gina.OpenIssue("A question", "@remote-agent what is it?").Number
 		h.sees(asked, "The answer.")
 		open := gina.OpenIssue("Open to all", "Say what you think.").Number
-		before := h.CallCount(github.GetPermission)
+		before := h.Count(github.GetPermission)
 		for i := range 400 {
 			h.Person(fmt.Sprintf("stranger%d", i)).In(ghRepo).Comment(open, "@remote-agent do it")
 		}
@@ -166,7 +166,7 @@ func TestFinding4StrangersOnGitHubAreAskedAboutSeldom(t *testing.T) {
 		w.ai.Script(func(openai.Request) openai.Response { return openai.Text("The second answer.") })
 		gina.Comment(asked, "@remote-agent and now?")
 		h.sees(asked, "The second answer.")
-		if n := h.CallCount(github.GetPermission) - before; n > 150 {
+		if n := h.Count(github.GetPermission) - before; n > 150 {
 			t.Errorf("GitHub was asked %d times who may write", n)
 		}
 		if got := h.Issue(ghRepo, open).FromBotComments(); len(got) > 20 {

@@ -27,7 +27,3 @@ func (c Call) Text(name string) string {
 	_ = json.Unmarshal(c.Body[name], &text)
 	return text
 }
-
-// CallCount returns how often an operation was called, also those calls that are
-// not kept.
-func (s *Server) CallCount(operation string) int { return s.Count(operation) }

@@ -191,7 +191,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("applied: %v", got)
 			}
 			w.call("GET", "/repos/acme/web/issues/1", nil).is(200, "")
-			if calls := w.Calls(github.CreateComment); len(calls) != 1 || calls[0].Text("body") != "body" || w.CallCount(github.CreateComment) != 1 {
+			if calls := w.Calls(github.CreateComment); len(calls) != 1 || calls[0].Text("body") != "body" || w.Count(github.CreateComment) != 1 {
 				t.Errorf("calls %v", calls)
 			}
 		})

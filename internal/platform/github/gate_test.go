@@ -73,7 +73,7 @@ func TestAYesIsRememberedForSecondsOnly(t *testing.T) {
 			t.Fatal("a reader")
 		}
 	}
-	if n := w.server.CallCount(emulator.GetPermission); n != 4 {
+	if n := w.server.Count(emulator.GetPermission); n != 4 {
 		t.Errorf("%d calls, want one for the yes and each for the no", n)
 	}
 	// Without a memory each is asked for, and what was taken away is gone at once.
@@ -152,7 +152,7 @@ func TestConcurrentCallsShareOneToken(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := w.server.CallCount(emulator.CreateInstallationToken); n != 1 {
+	if n := w.server.Count(emulator.CreateInstallationToken); n != 1 {
 		t.Errorf("%d tokens were made", n)
 	}
 }

@@ -149,7 +149,7 @@ func TestTokensAreReplaced(t *testing.T) {
 	if err := send("d-2"); err != nil {
 		t.Errorf("after the token's end: %v", err)
 	}
-	if made := w.server.CallCount(emulator.CreateInstallationToken); made != 2 || len(w.server.Issue(repo, n).FromBotComments()) != 2 {
+	if made := w.server.Count(emulator.CreateInstallationToken); made != 2 || len(w.server.Issue(repo, n).FromBotComments()) != 2 {
 		t.Errorf("%d tokens, %v", made, w.server.Issue(repo, n).Texts())
 	}
 	// One that ends soon is replaced before it does.

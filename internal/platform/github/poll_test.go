@@ -136,7 +136,7 @@ func TestOldWordsDoNotComeBack(t *testing.T) {
 	n := w.person("ann").OpenIssue("x", "@remote-agent from before").Number
 	old := w.person("ann").Comment(n, "@remote-agent also from before").Comment
 	w.run(t)
-	await(t, func() bool { return w.server.CallCount(emulator.ListCommentsForRepo) > 2 })
+	await(t, func() bool { return w.server.Count(emulator.ListCommentsForRepo) > 2 })
 	c.later(90 * time.Minute)
 	w.person("ann").EditComment(old, "@remote-agent edited now")
 	w.person("ann").Comment(n, "@remote-agent new")
@@ -248,20 +248,20 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 	}
 	// The next look finds nothing to do.
 	await(t, func() bool { return w.server.Delivery(sent.Deliveries[0]).Acked })
-	before := w.server.CallCount(emulator.RedeliverDelivery)
+	before := w.server.Count(emulator.RedeliverDelivery)
 	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), WebhookSecret: secret, Cursor: store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(second.CloseIdle)
-	lists := w.server.CallCount(emulator.ListDeliveries)
+	lists := w.server.Count(emulator.ListDeliveries)
 	w.Adapter = second
 	stop := w.run(t)
 	await(t, func() bool {
-		return w.server.CallCount(emulator.ListDeliveries) > lists && w.server.CallCount(emulator.ListCommentsForRepo) > 1
+		return w.server.Count(emulator.ListDeliveries) > lists && w.server.Count(emulator.ListCommentsForRepo) > 1
 	})
 	stop()
-	if n := w.server.CallCount(emulator.RedeliverDelivery); n != before {
+	if n := w.server.Count(emulator.RedeliverDelivery); n != before {
 		t.Errorf("asked %d times more", n-before)
 	}
 }

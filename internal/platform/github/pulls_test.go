@@ -255,7 +255,7 @@ func everything(t *testing.T, w *world) {
 	}
 	_, err = w.Token(t.Context(), "acme/web")
 	must(err)
-	await(t, func() bool { return w.server.CallCount(emulator.ListReviewCommentsForRepo) > 1 })
+	await(t, func() bool { return w.server.Count(emulator.ListReviewCommentsForRepo) > 1 })
 	stop()
 }
 
