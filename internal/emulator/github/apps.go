@@ -5,53 +5,47 @@ import (
 	"slices"
 )
 
-func (s *Server) getApp(*request) (*reply, *apiError) { return ok(s.renderApp()) }
-
-func (s *Server) listInstallations(r *request) (*reply, *apiError) {
-	return paged(r, s.installations, func(i *installation) any { return s.renderInstallation(i) })
+// appCalls are the operations with which an App finds where it is installed and gets
+// its tokens.
+type appCalls struct {
+	show   renderer
+	tokens *credentials
 }
 
-func (s *Server) installationIn(r *request) *installation {
-	for _, i := range s.installations {
-		if i.id == r.id("installation") {
+func (c appCalls) get(*request) (*reply, *apiError) { return ok(c.show.app()) }
+
+func (c appCalls) installations(r *request) (*reply, *apiError) {
+	return paged(r, c.show.world.installations, c.show.installation)
+}
+
+// find returns the installation that the path names, by its id, its account or one
+// of its repositories, or nil.
+func (c appCalls) find(r *request) *installation {
+	for _, i := range c.show.world.installations {
+		switch {
+		case i.id == r.id("installation"), slices.Contains(i.repos, r.repo), sameName(i.account.login, r.vars["login"]):
 			return i
 		}
 	}
 	return nil
 }
 
-func (s *Server) getInstallation(r *request) (*reply, *apiError) {
-	return s.answerInstallation(s.installationIn(r))
-}
-
-func (s *Server) getRepoInstallation(r *request) (*reply, *apiError) {
-	return s.answerInstallation(s.findInstallation(r.repo))
-}
-
-func (s *Server) getAccountInstallation(r *request) (*reply, *apiError) {
-	for _, i := range s.installations {
-		if sameName(i.account.login, r.vars["login"]) {
-			return s.answerInstallation(i)
-		}
-	}
-	return nil, notFound()
-}
-
-func (s *Server) answerInstallation(i *installation) (*reply, *apiError) {
+func (c appCalls) installation(r *request) (*reply, *apiError) {
+	i := c.find(r)
 	if i == nil {
 		return nil, notFound()
 	}
-	return ok(s.renderInstallation(i))
+	return ok(c.show.installation(i))
 }
 
-func (s *Server) createToken(r *request) (*reply, *apiError) {
+func (c appCalls) createToken(r *request) (*reply, *apiError) {
 	names, byName := r.in.list("repositories")
 	ids, byID := read[[]int64](r.in, "repository_ids", "an array of integers")
 	permissions, some := read[map[string]string](r.in, "permissions", "an object")
 	if refused := r.in.refused(); refused != nil {
 		return nil, refused
 	}
-	i := s.installationIn(r)
+	i := c.find(r)
 	switch {
 	case i == nil:
 		return nil, notFound()
@@ -60,7 +54,7 @@ func (s *Server) createToken(r *request) (*reply, *apiError) {
 	case some && !narrowed(permissions, i.permissions):
 		return nil, refuse(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 	}
-	t := &token{installation: i, expires: s.opts.Now().Add(s.opts.TokenLifetime)}
+	t := &token{installation: i}
 	if some {
 		t.permissions = permissions
 	}
@@ -72,44 +66,28 @@ func (s *Server) createToken(r *request) (*reply, *apiError) {
 	if (byName || byID) && len(t.repos) != len(names)+len(ids) {
 		return nil, refuse(http.StatusUnprocessableEntity, "There is at least one repository that does not exist or is not accessible to the parent installation.")
 	}
-	long := !s.opts.OldTokens
-	switch r.http.Header.Get("X-Github-Stateless-S2s-Token") {
-	case "enabled":
-		long = true
-	case "disabled":
-		long = false
-	}
-	t.text = s.newInstallationToken(long, i, t.expires)
-	s.tokens[t.text] = t
+	c.tokens.issue(t, r.http.Header.Get("X-Github-Stateless-S2s-Token"))
 	out := obj{"token": t.text, "expires_at": stamp(t.expires), "permissions": t.effective(), "repository_selection": "selected"}
 	if t.repos != nil {
-		out["repositories"] = s.renderRepos(t.repos)
+		out["repositories"] = rendered(t.repos, c.show.repo)
 	}
 	return created(out)
 }
 
-func (s *Server) renderRepos(list []*repo) []any {
-	out := []any{}
-	for _, r := range list {
-		out = append(out, s.renderRepo(r))
-	}
-	return out
-}
-
-func (s *Server) revokeToken(r *request) (*reply, *apiError) {
+func (c appCalls) revokeToken(r *request) (*reply, *apiError) {
 	r.who.token.revoked = true
 	return noContent()
 }
 
-func (s *Server) listInstallationRepos(r *request) (*reply, *apiError) {
+func (c appCalls) repos(r *request) (*reply, *apiError) {
 	var seen []*repo
 	for _, candidate := range r.who.installation.repos {
-		if s.sees(r.who, candidate) {
+		if r.who.sees(candidate) {
 			seen = append(seen, candidate)
 		}
 	}
 	part, header := page(r, seen)
 	return &reply{header: header, body: obj{
-		"total_count": len(seen), "repository_selection": "selected", "repositories": s.renderRepos(part),
+		"total_count": len(seen), "repository_selection": "selected", "repositories": rendered(part, c.show.repo),
 	}}, nil
 }

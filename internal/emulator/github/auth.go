@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"maps"
@@ -48,8 +47,6 @@ func (p *principal) name() string {
 	}
 }
 
-func (p *principal) viaApp() bool { return p.kind == asInstallation }
-
 // token is an access token.
 type token struct {
 	text         string
@@ -62,47 +59,51 @@ type token struct {
 	revoked      bool
 }
 
+// credentials are what calls are signed in with: the App's key, and tokens.
+type credentials struct {
+	world *world
+	key   func() *rsa.PrivateKey
+
+	tokens map[string]*token // the world's lock guards it
+}
+
 // PersonalToken returns a new classic personal access token of a user, with
 // scopes; none is "repo".
-func (s *Server) PersonalToken(login string, scopes ...string) string {
-	s.mu.Lock()
-	defer s.unlock()
+func (c *credentials) PersonalToken(login string, scopes ...string) string {
+	defer c.world.writing()()
 	if len(scopes) == 0 {
 		scopes = []string{"repo"}
 	}
-	t := &token{text: "ghp_" + letters(36), user: s.know(login), scopes: scopes}
-	s.tokens[t.text] = t
+	t := &token{text: "ghp_" + letters(36), user: c.world.know(login), scopes: scopes}
+	c.tokens[t.text] = t
 	return t.text
 }
 
 // RevokeToken makes a token worthless.
-func (s *Server) RevokeToken(text string) {
-	s.mu.Lock()
-	defer s.unlock()
-	if t := s.tokens[text]; t != nil {
+func (c *credentials) RevokeToken(text string) {
+	defer c.world.writing()()
+	if t := c.tokens[text]; t != nil {
 		t.revoked = true
 	}
 }
 
 // ExpireTokens ends all installation tokens, as time does.
-func (s *Server) ExpireTokens() {
-	s.mu.Lock()
-	defer s.unlock()
-	for _, t := range s.tokens {
+func (c *credentials) ExpireTokens() {
+	defer c.world.writing()()
+	for _, t := range c.tokens {
 		if t.installation != nil {
-			t.expires = s.opts.Now().Add(-time.Second)
+			t.expires = c.world.now().Add(-time.Second)
 		}
 	}
 }
 
 // Allows reports whether a token is good for fetching from a repository, or for
 // pushing to it. A test gives it to the git server that it runs beside.
-func (s *Server) Allows(tokenText, repoName string, push bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	who, refused := s.bearer(tokenText)
-	r := s.findRepo(strings.TrimSuffix(repoName, ".git"))
-	if refused != nil || r == nil || who.kind == asApp || !s.sees(who, r) {
+func (c *credentials) Allows(tokenText, repoName string, push bool) bool {
+	defer c.world.reading()()
+	who, refused := c.bearer(tokenText)
+	r := c.world.findRepo(strings.TrimSuffix(repoName, ".git"))
+	if refused != nil || r == nil || who.kind == asApp || !who.sees(r) {
 		return false
 	}
 	level := Read
@@ -112,7 +113,7 @@ func (s *Server) Allows(tokenText, repoName string, push bool) bool {
 	if who.kind == personal {
 		return r.role(who.user).atLeast(level)
 	}
-	return s.granted(who, "contents", string(level))
+	return who.granted("contents", string(level))
 }
 
 func letters(n int) string {
@@ -125,45 +126,49 @@ func letters(n int) string {
 	return string(raw)
 }
 
-// newInstallationToken returns the text of a token, in the old format or the
-// long one that has a JWT inside.
-func (s *Server) newInstallationToken(long bool, i *installation, expires time.Time) string {
-	if !long {
-		return "ghs_" + letters(36)
+// issue gives a token of an installation its text, in the old format or the long one
+// that has a JWT inside. format is what the caller asked for.
+func (c *credentials) issue(t *token, format string) {
+	opts := &c.world.opts
+	t.expires = c.world.now().Add(opts.TokenLifetime)
+	if format == "disabled" || format != "enabled" && opts.OldTokens {
+		t.text = "ghs_" + letters(36)
+	} else {
+		part := base64.RawURLEncoding.EncodeToString
+		header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
+		claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": t.expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(t.installation.id)}))
+		signature := make([]byte, 192)
+		_, _ = rand.Read(signature)
+		t.text = "ghs_" + itoa64(opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
 	}
-	part := base64.RawURLEncoding.EncodeToString
-	header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
-	claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(i.id)}))
-	signature := make([]byte, 192)
-	_, _ = rand.Read(signature)
-	return "ghs_" + itoa64(s.opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
+	c.tokens[t.text] = t
 }
 
 // authenticate finds out who calls. The lock must be held.
-func (s *Server) authenticate(r *http.Request) (*principal, *apiError) {
+func (c *credentials) authenticate(r *http.Request) (*principal, *apiError) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 || values[0] == "" {
 		return nil, refuse(http.StatusUnauthorized, "Requires authentication")
 	}
 	if _, password, ok := r.BasicAuth(); ok {
-		return s.bearer(password)
+		return c.bearer(password)
 	}
 	scheme, credential, _ := strings.Cut(values[0], " ")
 	if !sameName(scheme, "bearer") && !sameName(scheme, "token") {
 		return nil, badCredentials()
 	}
-	return s.bearer(strings.TrimSpace(credential))
+	return c.bearer(strings.TrimSpace(credential))
 }
 
-func (s *Server) bearer(credential string) (*principal, *apiError) {
+func (c *credentials) bearer(credential string) (*principal, *apiError) {
 	if strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "gh") {
-		if refused := s.checkJWT(credential); refused != nil {
+		if refused := c.checkJWT(credential); refused != nil {
 			return nil, refused
 		}
 		return &principal{kind: asApp}, nil
 	}
-	t := s.tokens[credential]
-	if t == nil || t.revoked || !t.expires.IsZero() && !s.opts.Now().Before(t.expires) {
+	t := c.tokens[credential]
+	if t == nil || t.revoked || !t.expires.IsZero() && !c.world.now().Before(t.expires) {
 		return nil, badCredentials()
 	}
 	if t.installation == nil {
@@ -172,14 +177,14 @@ func (s *Server) bearer(credential string) (*principal, *apiError) {
 	if t.installation.suspended {
 		return nil, refuse(http.StatusForbidden, "This installation has been suspended")
 	}
-	if !slices.Contains(s.installations, t.installation) {
+	if !slices.Contains(c.world.installations, t.installation) {
 		return nil, badCredentials()
 	}
-	return &principal{kind: asInstallation, user: s.appBot, installation: t.installation, token: t}, nil
+	return &principal{kind: asInstallation, user: c.world.appBot, installation: t.installation, token: t}, nil
 }
 
 // checkJWT checks the signature and the claims of a JSON web token.
-func (s *Server) checkJWT(text string) *apiError {
+func (c *credentials) checkJWT(text string) *apiError {
 	unreadable := refuse(http.StatusUnauthorized, "A JSON web token could not be decoded")
 	parts := strings.Split(text, ".")
 	var raw [3][]byte
@@ -199,10 +204,10 @@ func (s *Server) checkJWT(text string) *apiError {
 		return unreadable
 	}
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	if rsa.VerifyPKCS1v15(&s.key().PublicKey, crypto.SHA256, sum[:], raw[2]) != nil {
+	if rsa.VerifyPKCS1v15(&c.key().PublicKey, crypto.SHA256, sum[:], raw[2]) != nil {
 		return unreadable
 	}
-	now := s.opts.Now()
+	now := c.world.now()
 	exp, err := strconv.ParseInt(string(claims.Exp), 10, 64)
 	switch {
 	case err != nil || !time.Unix(exp, 0).After(now):
@@ -221,7 +226,7 @@ func (s *Server) checkJWT(text string) *apiError {
 	switch issuer {
 	case "":
 		return refuse(http.StatusUnauthorized, "Missing 'issuer' claim ('iss') in assertion")
-	case itoa64(s.opts.App.ID), s.opts.App.ClientID:
+	case itoa64(c.world.opts.App.ID), c.world.opts.App.ClientID:
 		return nil
 	}
 	return refuse(http.StatusUnauthorized, "'Issuer' claim ('iss') must be an Integer")
@@ -240,15 +245,15 @@ func makeKey(given *rsa.PrivateKey) *rsa.PrivateKey {
 
 // PrivateKey returns the App's private key as GitHub hands it out: PKCS #1 in
 // PEM.
-func (s *Server) PrivateKey() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(s.key())})
+func (c *credentials) PrivateKey() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(c.key())})
 }
 
 // JWT returns a token with which the App identifies itself, for tests that call
 // the API themselves.
-func (s *Server) JWT() string {
-	now := s.opts.Now()
-	return SignJWT(s.key(), obj{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": itoa64(s.opts.App.ID)})
+func (c *credentials) JWT() string {
+	now := c.world.now()
+	return SignJWT(c.key(), obj{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": itoa64(c.world.opts.App.ID)})
 }
 
 // SignJWT returns a JSON web token with any claims, signed with RS256.
@@ -264,48 +269,41 @@ func SignJWT(key *rsa.PrivateKey, claims map[string]any) string {
 }
 
 // sees reports whether a caller gets to know that a repository exists.
-func (s *Server) sees(who *principal, r *repo) bool {
-	switch who.kind {
+func (p *principal) sees(r *repo) bool {
+	switch p.kind {
 	case asInstallation:
-		return slices.Contains(who.installation.repos, r) && (who.token.repos == nil || slices.Contains(who.token.repos, r))
+		return slices.Contains(p.installation.repos, r) && (p.token.repos == nil || slices.Contains(p.token.repos, r))
 	case personal:
-		if r.private && !slices.Contains(who.token.scopes, "repo") {
+		if r.private && !slices.Contains(p.token.scopes, "repo") {
 			return false
 		}
-		return r.role(who.user).atLeast(Read)
+		return r.role(p.user).atLeast(Read)
 	default:
 		return false
 	}
 }
 
 // granted reports whether an installation's token has a permission.
-func (s *Server) granted(who *principal, name, level string) bool {
-	has := who.installation.permissions[name]
-	if who.token.permissions != nil {
+func (p *principal) granted(name, level string) bool {
+	has := levelRank(p.installation.permissions[name])
+	if p.token.permissions != nil {
 		// Both bound it: the installation's may have become fewer.
-		has = lesser(has, who.token.permissions[name])
+		has = min(has, levelRank(p.token.permissions[name]))
 	}
-	return levelRank(has) >= levelRank(level)
+	return has >= levelRank(level)
 }
 
 func levelRank(level string) int { return slices.Index([]string{"", "read", "write", "admin"}, level) }
 
-func lesser(a, b string) string {
-	if levelRank(a) < levelRank(b) {
-		return a
-	}
-	return b
-}
-
-// may checks what an operation needs. The lock must be held.
-func (s *Server) may(r *request) *apiError {
+// may refuses an operation to those who lack what it needs.
+func (r *request) may() *apiError {
 	for _, p := range r.route.perms {
 		if p.pull && (r.issue == nil || r.issue.pull == nil) {
 			continue
 		}
 		switch r.who.kind {
 		case asInstallation:
-			if s.granted(r.who, p.name, p.level) {
+			if r.who.granted(p.name, p.level) {
 				return nil
 			}
 		case personal:
@@ -342,9 +340,4 @@ func (t *token) effective() map[string]string {
 		return maps.Clone(t.permissions)
 	}
 	return maps.Clone(t.installation.permissions)
-}
-
-func hexSum(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
 }

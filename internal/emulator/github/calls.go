@@ -18,7 +18,6 @@ type Call struct {
 
 	Status int    // of the answer, if it had arrived; zero if nothing was done
 	Error  string // GitHub's message; empty if the call was carried out
-	Faulty bool   // a fault was injected
 }
 
 // Text returns an argument of the body that is a string.

@@ -36,16 +36,25 @@ type Manifest struct {
 	} `json:"hook_attributes"`
 }
 
-// serveManifest serves the two ends of making an app: the page that a browser posts the
+// creations make the App anew, from a manifest.
+type creations struct {
+	hooks  *webhooks
+	tokens *credentials
+
+	agreed map[string]*creation // by code; the world's lock guards it
+}
+
+// serve serves the two ends of making an app: the page that a browser posts the
 // manifest to, where the person agrees at once, and the exchange of the code that the
 // browser is sent back with.
-func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) bool {
+func (c *creations) serve(w http.ResponseWriter, r *http.Request) bool {
 	path := strings.TrimPrefix(r.URL.Path, "/api/v3")
 	if code, ok := strings.CutPrefix(path, "/app-manifests/"); ok && r.Method == http.MethodPost {
-		s.convert(w, strings.TrimSuffix(code, "/conversions"))
+		c.convert(w, strings.TrimSuffix(code, "/conversions"))
 		return true
 	}
-	owner := s.opts.App.Owner
+	world := c.hooks.world
+	owner := world.opts.App.Owner
 	if rest, ok := strings.CutPrefix(path, "/organizations/"); ok {
 		owner, path, _ = strings.Cut(rest, "/")
 		path = "/" + path
@@ -63,9 +72,9 @@ func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	code := letters(40)
-	s.mu.Lock()
-	s.creations[code] = &creation{manifest: m, owner: owner, at: s.opts.Now()}
-	s.mu.Unlock()
+	done := world.writing()
+	c.agreed[code] = &creation{manifest: m, owner: owner, at: world.now()}
+	done()
 	query := back.Query()
 	query.Set("code", code)
 	if state := r.URL.Query().Get("state"); state != "" {
@@ -78,30 +87,30 @@ func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) bool {
 
 // convert hands the app out, once. It is the App of this server from then on, by the name
 // that it was given.
-func (s *Server) convert(w http.ResponseWriter, code string) {
-	s.mu.Lock()
-	defer s.unlock()
+func (c *creations) convert(w http.ResponseWriter, code string) {
+	world, show := c.hooks.world, c.hooks.show
+	defer world.writing()()
 	answer := func(status int, body any) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(status)
 		_, _ = w.Write(platformapi.MustJSON(body))
 	}
-	made := s.creations[code]
-	if made == nil || s.opts.Now().Sub(made.at) > creationLife {
+	made := c.agreed[code]
+	if made == nil || world.now().Sub(made.at) > creationLife {
 		answer(http.StatusNotFound, obj{"message": "Not Found", "documentation_url": "https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest", "status": "404"})
 		return
 	}
-	delete(s.creations, code)
+	delete(c.agreed, code)
 	secret := any(nil)
 	if made.manifest.Hook.URL != "" {
 		text := letters(40)
 		secret = text
-		s.appHook.set(Hook{URL: made.manifest.Hook.URL, Secret: text})
+		c.hooks.app.set(Hook{URL: made.manifest.Hook.URL, Secret: text})
 	}
-	s.opts.App.Permissions = maps.Clone(made.manifest.Permissions)
-	app := s.renderApp()
+	world.opts.App.Permissions = maps.Clone(made.manifest.Permissions)
+	app := show.app()
 	maps.Copy(app, obj{
-		"owner": s.renderUser(s.know(made.owner)), "client_secret": letters(40), "webhook_secret": secret, "pem": string(s.PrivateKey()),
+		"owner": show.user(world.know(made.owner)), "client_secret": letters(40), "webhook_secret": secret, "pem": string(c.tokens.PrivateKey()),
 	})
 	answer(http.StatusCreated, app)
 }

@@ -27,44 +27,57 @@ type Hook struct {
 	Secret string // default DefaultSecret
 	Form   bool   // as application/x-www-form-urlencoded, else as JSON
 
-	// Unsigned leaves the signature out.
-	Unsigned bool
-
 	// Events are those of a repository's hook; nil is all. Those of the App are
 	// in App.Events.
 	Events []string
 }
 
 type hook struct {
-	id             int64
-	app            bool
-	repo           *repo
-	url            string
-	secret         string
-	form, unsigned bool
-	events         []string
+	id     int64
+	app    bool
+	url    string
+	secret string
+	form   bool
+	events []string
 }
 
 func (h *hook) set(options Hook) {
-	h.url, h.secret, h.form, h.unsigned, h.events = options.URL, options.Secret, options.Form, options.Unsigned, options.Events
-	h.secret = cmp.Or(h.secret, DefaultSecret)
+	h.url, h.secret, h.form, h.events = options.URL, cmp.Or(options.Secret, DefaultSecret), options.Form, options.Events
+}
+
+// webhooks send to the hooks what is told to them, and keep a log of that.
+type webhooks struct {
+	core  *core
+	world *world
+	show  renderer
+
+	// The world's lock guards all that follows.
+	app        *hook // of the App
+	deliveries platformapi.Deliveries[delivery]
+	network    Network
+	dice       *mathrand.Rand
+}
+
+func newWebhooks(w *world) *webhooks {
+	return &webhooks{
+		core: w.core, world: w, show: renderer{w}, app: &hook{id: w.id(), app: true},
+		dice: mathrand.New(mathrand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
+	}
 }
 
 // SetHook says where the App's deliveries go from now on.
-func (s *Server) SetHook(h Hook) {
-	s.mu.Lock()
-	defer s.unlock()
-	s.appHook.set(h)
+func (h *webhooks) SetHook(to Hook) {
+	defer h.world.writing()()
+	h.app.set(to)
 }
 
 // AddRepoHook gives a repository a hook of its own, as a bot without an App
 // uses, and returns its id.
-func (s *Server) AddRepoHook(repoName string, h Hook) int64 {
-	s.mu.Lock()
-	defer s.unlock()
-	r := s.mustRepo(repoName)
-	added := &hook{id: s.id(), repo: r}
-	added.set(h)
+func (h *webhooks) AddRepoHook(repoName string, to Hook) int64 {
+	defer h.world.writing()()
+	r := h.world.mustRepo(repoName)
+	added := &hook{id: h.world.id()}
+	added.set(to)
 	r.hooks = append(r.hooks, added)
 	return added.id
 }
@@ -82,11 +95,10 @@ type Network struct {
 
 // SetNetwork sets what happens to first deliveries from now on. Those that
 // somebody asked for again arrive.
-func (s *Server) SetNetwork(n Network) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.network = n
-	s.dice = mathrand.New(mathrand.NewPCG(n.Seed, n.Seed)) //nolint:gosec // deterministic on purpose
+func (h *webhooks) SetNetwork(n Network) {
+	defer h.world.writing()()
+	h.network = n
+	h.dice = mathrand.New(mathrand.NewPCG(n.Seed, n.Seed)) //nolint:gosec // deterministic on purpose
 }
 
 // Delivery is an event that GitHub sends to a hook.
@@ -108,7 +120,6 @@ type Delivery struct {
 type Attempt struct {
 	ID         int64
 	At         time.Time
-	Took       time.Duration
 	Redelivery bool
 	Status     string // "OK" or what went wrong
 	StatusCode int
@@ -140,115 +151,106 @@ func newGUID() string {
 }
 
 // enlist makes a delivery, which is sent when the lock is given back.
-func (s *Server) enlist(h *hook, event, action string, r *repo, body obj) string {
-	return s.enlistRaw(h, event, action, "", r, platformapi.MustJSON(body))
+func (h *webhooks) enlist(to *hook, event, action string, r *repo, body obj) string {
+	return h.enlistRaw(to, event, action, "", r, platformapi.MustJSON(body))
 }
 
-func (s *Server) enlistRaw(h *hook, event, action, guid string, r *repo, body []byte) string {
+func (h *webhooks) enlistRaw(to *hook, event, action, guid string, r *repo, body []byte) string {
 	guid = cmp.Or(guid, newGUID())
-	d := &delivery{hook: h, repo: r, Delivery: Delivery{GUID: guid, Hook: h.id, Event: event, Action: action, Payload: body}}
+	d := &delivery{hook: to, repo: r, Delivery: Delivery{GUID: guid, Hook: to.id, Event: event, Action: action, Payload: body}}
 	if r != nil {
 		d.Repo = r.fullName()
 	}
-	s.deliveries.Add(guid, d)
-	n := s.network
-	d.Vanished = s.dice.Float64() < n.Vanish
-	d.dropped = !d.Vanished && s.dice.Float64() < n.Drop
-	d.twice = s.dice.Float64() < n.Double
-	if s.dice.Float64() < n.Late {
-		d.late = time.Duration(s.dice.Float64() * float64(n.LateBy))
+	h.deliveries.Add(guid, d)
+	n := h.network
+	d.Vanished = h.dice.Float64() < n.Vanish
+	d.dropped = !d.Vanished && h.dice.Float64() < n.Drop
+	d.twice = h.dice.Float64() < n.Double
+	if h.dice.Float64() < n.Late {
+		d.late = time.Duration(h.dice.Float64() * float64(n.LateBy))
 	}
-	if h.url != "" && !d.Vanished {
+	if to.url != "" && !d.Vanished {
 		d.inFlight++
-		s.outgoing = append(s.outgoing, d)
+		h.world.due = append(h.world.due, func() { h.send(d) })
 	}
 	return guid
 }
 
-// sendAll sends deliveries one after the other, but late ones on their own.
-func (s *Server) sendAll(list []*delivery) {
-	for _, d := range list {
-		if d.late > 0 {
-			s.Go(func() {
-				if emulator.Sleep(s.Context(), d.late) == nil {
-					s.first(d)
-				}
-			})
-			continue
-		}
-		s.first(d)
+// send sends a delivery, a late one after those that came up after it.
+func (h *webhooks) send(d *delivery) {
+	if d.late == 0 {
+		h.first(d)
+		return
 	}
+	h.core.Go(func() {
+		if emulator.Sleep(h.core.Context(), d.late) == nil {
+			h.first(d)
+		}
+	})
 }
 
 // first makes the first attempt of a delivery.
-func (s *Server) first(d *delivery) {
-	a := Attempt{At: s.opts.Now()}
+func (h *webhooks) first(d *delivery) {
+	a := Attempt{At: h.world.now()}
 	if d.dropped {
 		a.Status, a.StatusCode = "failed to connect to host", http.StatusBadGateway
-		s.record(d, a)
+		h.record(d, a)
 		return
 	}
-	a = s.post(s.Context(), d, "", a)
-	if d.twice && s.Context().Err() == nil {
-		s.post(s.Context(), d, "", Attempt{At: s.opts.Now()})
+	a = h.post(h.core.Context(), d, "", a)
+	if d.twice && h.core.Context().Err() == nil {
+		h.post(h.core.Context(), d, "", Attempt{At: h.world.now()})
 	}
-	s.record(d, a)
+	h.record(d, a)
 }
 
-func (s *Server) record(d *delivery, a Attempt) {
-	if s.Context().Err() != nil {
+func (h *webhooks) record(d *delivery, a Attempt) {
+	if h.core.Context().Err() != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.unlock()
-	a.ID = s.id()
+	defer h.world.writing()()
+	a.ID = h.world.id()
 	d.inFlight--
 	d.Attempts = append(d.Attempts, a)
 	d.Acked = d.Acked || a.StatusCode >= 200 && a.StatusCode <= 299
-	s.deliveries.Forget(s.opts.KeepCalls, func(d *delivery) (string, bool) { return d.GUID, d.Acked && d.inFlight == 0 })
+	h.deliveries.Forget(h.world.opts.KeepCalls, func(d *delivery) (string, bool) { return d.GUID, d.Acked && d.inFlight == 0 })
 }
 
 // wire returns what is sent for a delivery, and where.
-func (s *Server) wire(d *delivery, to string) (where string, header http.Header, body []byte) {
-	s.mu.Lock()
-	h := *d.hook
-	s.mu.Unlock()
+func (h *webhooks) wire(d *delivery, to string) (where string, header http.Header, body []byte) {
+	done := h.world.reading()
+	at := *d.hook
+	done()
 	body = d.Payload
 	kind := "application/json"
-	if h.form {
+	if at.form {
 		body, kind = []byte(url.Values{"payload": {string(body)}}.Encode()), "application/x-www-form-urlencoded"
 	}
-	secret := cmp.Or(h.secret, DefaultSecret)
-	if h.unsigned {
-		secret = ""
-	}
-	header = Headers(secret, d.Event, d.GUID, body)
+	header = Headers(cmp.Or(at.secret, DefaultSecret), d.Event, d.GUID, body)
 	header.Set("Content-Type", kind)
 	header.Set("Accept", "*/*")
-	header.Set("X-GitHub-Hook-ID", itoa64(h.id))
+	header.Set("X-GitHub-Hook-ID", itoa64(at.id))
 	target, id := "repository", int64(0)
 	switch {
-	case h.app:
-		target, id = "integration", s.opts.App.ID
+	case at.app:
+		target, id = "integration", h.world.opts.App.ID
 	case d.repo != nil:
 		id = d.repo.id
 	}
 	header.Set("X-GitHub-Hook-Installation-Target-Type", target)
 	header.Set("X-GitHub-Hook-Installation-Target-ID", itoa64(id))
-	return cmp.Or(to, h.url), header, body
+	return cmp.Or(to, at.url), header, body
 }
 
 // post sends a delivery once and notes how that went.
-func (s *Server) post(ctx context.Context, d *delivery, to string, a Attempt) Attempt {
-	defer s.Turn(ctx)()
-	ctx, cancel := context.WithTimeout(ctx, s.opts.AckTimeout)
+func (h *webhooks) post(ctx context.Context, d *delivery, to string, a Attempt) Attempt {
+	defer h.core.Turn(ctx)()
+	ctx, cancel := context.WithTimeout(ctx, h.world.opts.AckTimeout)
 	defer cancel()
-	start := time.Now()
-	defer func() { a.Took = time.Since(start) }()
 	a.Status, a.StatusCode = "failed to connect to host", http.StatusBadGateway
-	to, header, body := s.wire(d, to)
+	to, header, body := h.wire(d, to)
 	a.header = header
-	resp, answer, err := s.Submit(ctx, to, a.header, body) //nolint:bodyclose // Submit closes it
+	resp, answer, err := h.core.Submit(ctx, to, a.header, body) //nolint:bodyclose // Submit closes it
 	a.Answer = answer
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -264,37 +266,32 @@ func (s *Server) post(ctx context.Context, d *delivery, to string, a Attempt) At
 
 // Send sends a delivery to a URL, or with an empty one to its hook, waits for
 // the answer and notes it in the log.
-func (s *Server) Send(ctx context.Context, guid, to string) (Attempt, error) {
-	s.mu.Lock()
-	d := s.deliveries.Get(guid)
+func (h *webhooks) Send(ctx context.Context, guid, to string) (Attempt, error) {
+	done := h.world.reading()
+	d, again := h.deliveries.Get(guid), false
 	if d != nil {
 		d.inFlight++
+		again = len(d.Attempts) > 0
 	}
-	s.mu.Unlock()
+	done()
 	if d == nil {
 		return Attempt{}, fmt.Errorf("there is no delivery %s", guid)
 	}
-	a := s.post(ctx, d, to, Attempt{At: s.opts.Now(), Redelivery: len(d.copyOf(s).Attempts) > 0})
-	s.record(d, a)
+	a := h.post(ctx, d, to, Attempt{At: h.world.now(), Redelivery: again})
+	h.record(d, a)
 	return a, nil
-}
-
-func (d *delivery) copyOf(s *Server) Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return d.copy()
 }
 
 // Request returns the request of a delivery, for a test that hands it to a
 // handler itself.
-func (s *Server) Request(ctx context.Context, guid, to string) (*http.Request, error) {
-	s.mu.Lock()
-	d := s.deliveries.Get(guid)
-	s.mu.Unlock()
+func (h *webhooks) Request(ctx context.Context, guid, to string) (*http.Request, error) {
+	done := h.world.reading()
+	d := h.deliveries.Get(guid)
+	done()
 	if d == nil {
 		return nil, fmt.Errorf("there is no delivery %s", guid)
 	}
-	to, header, body := s.wire(d, to)
+	to, header, body := h.wire(d, to)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -305,37 +302,34 @@ func (s *Server) Request(ctx context.Context, guid, to string) (*http.Request, e
 
 // Redeliver sends a delivery again, with the same GUID, as a person does with
 // the button. It reports whether there is such a delivery.
-func (s *Server) Redeliver(guid string) bool {
-	s.mu.Lock()
-	defer s.unlock()
-	d := s.deliveries.Get(guid)
+func (h *webhooks) Redeliver(guid string) bool {
+	defer h.world.writing()()
+	d := h.deliveries.Get(guid)
 	if d != nil {
-		s.again(d)
+		h.again(d)
 	}
 	return d != nil
 }
 
 // again sends a delivery once more. The lock must be held.
-func (s *Server) again(d *delivery) {
+func (h *webhooks) again(d *delivery) {
 	if d.hook.url == "" {
 		return
 	}
 	d.inFlight++
-	s.Go(func() { s.record(d, s.post(s.Context(), d, "", Attempt{At: s.opts.Now(), Redelivery: true})) })
+	h.core.Go(func() { h.record(d, h.post(h.core.Context(), d, "", Attempt{At: h.world.now(), Redelivery: true})) })
 }
 
 // Deliveries returns all deliveries in the order in which they came up.
-func (s *Server) Deliveries() []Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return platformapi.Views(&s.deliveries, (*delivery).copy)
+func (h *webhooks) Deliveries() []Delivery {
+	defer h.world.reading()()
+	return platformapi.Views(&h.deliveries, (*delivery).copy)
 }
 
 // Delivery returns a delivery by its GUID, or the zero Delivery.
-func (s *Server) Delivery(guid string) Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.deliveries.Get(guid); d != nil {
+func (h *webhooks) Delivery(guid string) Delivery {
+	defer h.world.reading()()
+	if d := h.deliveries.Get(guid); d != nil {
 		return d.copy()
 	}
 	return Delivery{}
@@ -343,10 +337,9 @@ func (s *Server) Delivery(guid string) Delivery {
 
 // Lost returns the GUIDs of the deliveries that the bot never acknowledged and
 // that are not on their way.
-func (s *Server) Lost() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.deliveries.Which(func(d *delivery) string {
+func (h *webhooks) Lost() []string {
+	defer h.world.reading()()
+	return h.deliveries.Which(func(d *delivery) string {
 		if d.Acked || d.inFlight > 0 {
 			return ""
 		}
@@ -356,17 +349,31 @@ func (s *Server) Lost() []string {
 
 // WaitSettled returns nil as soon as no delivery of what a person did is on its
 // way, and the cause of ctx if that ends first.
-func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
-	return s.WaitFor(ctx, func() bool {
-		return !slices.ContainsFunc(sent.Deliveries, func(guid string) bool { return s.Delivery(guid).InFlight })
+func (h *webhooks) WaitSettled(ctx context.Context, sent Sent) error {
+	return h.core.WaitFor(ctx, func() bool {
+		return !slices.ContainsFunc(sent.Deliveries, func(guid string) bool { return h.Delivery(guid).InFlight })
 	})
 }
 
 // WaitIdle returns nil as soon as nothing is on its way to the bot.
-func (s *Server) WaitIdle(ctx context.Context) error {
-	return s.WaitFor(ctx, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return !slices.ContainsFunc(s.deliveries.List, func(d *delivery) bool { return d.inFlight > 0 })
+func (h *webhooks) WaitIdle(ctx context.Context) error {
+	return h.core.WaitFor(ctx, func() bool {
+		defer h.world.reading()()
+		return !slices.ContainsFunc(h.deliveries.List, func(d *delivery) bool { return d.inFlight > 0 })
 	})
+}
+
+// Ping sends what GitHub sends when the hook of the App is made.
+func (h *webhooks) Ping() Sent {
+	defer h.world.writing()()
+	return Sent{Deliveries: []string{h.enlist(h.app, "ping", "", nil, obj{
+		"zen": "Keep it logically awesome.", "hook_id": h.app.id, "hook": h.show.hook(h.app),
+	})}}
+}
+
+// DeliverRaw sends any body as an event, correctly signed, and returns its GUID.
+// An empty guid gets a new one.
+func (h *webhooks) DeliverRaw(event, guid string, body []byte) string {
+	defer h.world.writing()()
+	return h.enlistRaw(h.app, event, "", guid, nil, body)
 }

@@ -2,6 +2,8 @@ package github
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -81,19 +83,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 		Do: func() (*platformapi.Reply, *apiError) {
 			carriedOut = true
 			answer, refused, limit := do(&call)
-			s.headers(w, limit)
+			limit.write(w.Header())
 			if refused != nil {
 				return nil, refused
 			}
 			call.Status = cmp.Or(answer.status, http.StatusOK)
 			if answer.tag(w, r) {
 				call.Status = http.StatusNotModified
-				s.uncount(call.As)
+				s.pace.uncount(call.As)
 			}
 			return &platformapi.Reply{Status: call.Status, Type: answer.contentType, Body: answer.raw}, nil
 		},
-		Log: func(refused *apiError, faulty, dropped bool) {
-			call.Faulty = faulty
+		Log: func(refused *apiError, _, dropped bool) {
 			switch {
 			case dropped:
 				call.Error = "dropped"
@@ -101,7 +102,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 				call.Status, call.Error = refused.status, refused.message
 			}
 			if refused != nil && !carriedOut {
-				s.noteLimit(refused)
+				s.pace.obey(refused)
 			}
 			s.Log(call)
 		},
@@ -109,26 +110,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 	})
 }
 
-// noteLimit remembers until when an injected limit keeps the bot from calling.
-func (s *Server) noteLimit(e *apiError) {
-	wait, err := strconv.Atoi(e.header["Retry-After"])
-	if err != nil {
+// write sets the headers of the primary limit, if the call was counted.
+func (r rate) write(h http.Header) {
+	if r.limit == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pace.until = s.opts.Now().Add(time.Duration(wait) * time.Second)
-}
-
-func (s *Server) headers(w http.ResponseWriter, limit rate) {
-	if limit.limit == 0 {
-		return
-	}
-	h := w.Header()
-	h.Set("X-RateLimit-Limit", strconv.Itoa(limit.limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(limit.limit-limit.used))
-	h.Set("X-RateLimit-Used", strconv.Itoa(limit.used))
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(limit.reset.Unix(), 10))
+	h.Set("X-RateLimit-Limit", strconv.Itoa(r.limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(r.limit-r.used))
+	h.Set("X-RateLimit-Used", strconv.Itoa(r.used))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(r.reset.Unix(), 10))
 	h.Set("X-RateLimit-Resource", "core")
 }
 
@@ -144,7 +134,7 @@ func (a *reply) tag(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || a.status != 0 {
 		return false
 	}
-	tag := `W/"` + hexSum(a.raw) + `"`
+	tag := fmt.Sprintf("W/\"%x\"", sha256.Sum256(a.raw))
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
 	return strings.TrimPrefix(r.Header.Get("If-None-Match"), "W/") == tag[2:]

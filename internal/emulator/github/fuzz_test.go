@@ -46,10 +46,9 @@ func FuzzRequests(f *testing.F) {
 }
 
 func (s *Server) installationToken(account string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := &token{text: "ghs_x", installation: s.installationOf(s.know(account))}
-	s.tokens[t.text] = t
+	defer s.world.writing()()
+	t := &token{text: "ghs_x", installation: s.world.installationOf(s.world.know(account))}
+	s.credentials.tokens[t.text] = t
 	return t.text
 }
 

@@ -23,12 +23,14 @@ type Git struct {
 	Ref func(repo, branch string) (sha string, ok bool)
 }
 
+// attached reports whether the branches are somewhere else.
+func (g Git) attached() bool { return g.Ref != nil || g.Dir != "" }
+
 // AttachGit says where the branches of a repository really are. Without it they
 // are those of Repo.Branches and SetBranch.
 func (s *Server) AttachGit(repoName string, g Git) {
-	s.mu.Lock()
-	defer s.unlock()
-	s.mustRepo(repoName).git = g
+	defer s.world.writing()()
+	s.world.mustRepo(repoName).git = g
 }
 
 // find returns the commit of a branch.
@@ -57,7 +59,7 @@ func runGit(dir string, args ...string) (string, error) {
 }
 
 // publish makes the head of a pull request fetchable, as GitHub does.
-func (s *Server) publish(i *issue) {
+func (i *issue) publish() {
 	head, base := i.pull.head, i.pull.base
 	if head.repo == nil || head.repo.git.Dir == "" || base.repo.git.Dir == "" {
 		return
@@ -77,8 +79,8 @@ type File struct {
 	Patch     string // its hunks; empty for what is not text, or too large
 }
 
-// diffOf returns the diff of a pull request as git writes it.
-func (s *Server) diffOf(i *issue) string {
+// diff returns the diff of a pull request as git writes it.
+func (i *issue) diff() string {
 	p := i.pull
 	if p.diff != "" {
 		return p.diff
@@ -90,7 +92,7 @@ func (s *Server) diffOf(i *issue) string {
 		}
 		return b.String()
 	}
-	out, err := s.gitDiff(i, "--patch", "--no-color", "--no-ext-diff", "-M")
+	out, err := i.gitDiff("--patch", "--no-color", "--no-ext-diff", "-M")
 	if err != nil {
 		return ""
 	}
@@ -98,10 +100,10 @@ func (s *Server) diffOf(i *issue) string {
 }
 
 // gitDiff compares the head with where it left the base.
-func (s *Server) gitDiff(i *issue, options ...string) (string, error) {
+func (i *issue) gitDiff(options ...string) (string, error) {
 	p := i.pull
-	s.refresh(p)
-	s.publish(i)
+	p.refresh()
+	i.publish()
 	if p.base.repo.git.Dir == "" {
 		return "", os.ErrNotExist
 	}
@@ -109,22 +111,22 @@ func (s *Server) gitDiff(i *issue, options ...string) (string, error) {
 	return runGit(p.base.repo.git.Dir, args...)
 }
 
-// filesOf returns the files that a pull request changes.
-func (s *Server) filesOf(i *issue) []File {
+// files returns the files that a pull request changes.
+func (i *issue) files() []File {
 	if len(i.pull.files) > 0 || i.pull.base.repo.git.Dir == "" {
 		return i.pull.files
 	}
-	names, err := s.gitDiff(i, "--name-status", "-z", "-M")
+	names, err := i.gitDiff("--name-status", "-z", "-M")
 	if err != nil {
 		return nil
 	}
-	numbers, err := s.gitDiff(i, "--numstat", "-z", "-M")
+	numbers, err := i.gitDiff("--numstat", "-z", "-M")
 	if err != nil {
 		return nil
 	}
 	files := parseNames(names)
 	counts := parseNumbers(numbers)
-	patches := splitDiff(s.diffOf(i))
+	patches := splitDiff(i.diff())
 	for n := range files {
 		c := counts[files[n].Path]
 		files[n].Additions, files[n].Deletions = c[0], c[1]

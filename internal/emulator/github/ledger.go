@@ -72,22 +72,11 @@ func reactionsOf(list []Reaction, login string) []string {
 	return out
 }
 
-// ReviewView is a review as people see it.
-type ReviewView struct {
-	ID      int64
-	Author  User
-	FromBot bool
-	State   string
-	Body    string
-	Commit  string
-}
-
 // PullView is what a pull request has besides an issue.
 type PullView struct {
 	Head, Base     string // "owner:branch"
 	HeadSHA        string
 	Draft, Merged  bool
-	Reviews        []ReviewView
 	ReviewComments []Comment // oldest first
 	Files          []File
 }
@@ -110,13 +99,17 @@ type IssueView struct {
 	Pull      *PullView // nil for an issue
 }
 
+func (v IssueView) all() []Comment {
+	if v.Pull == nil {
+		return slices.Clone(v.Comments)
+	}
+	return slices.Concat(v.Comments, v.Pull.ReviewComments)
+}
+
 // FromBotComments returns the visible comments of the bot, in the conversation
 // and on lines, oldest first.
 func (v IssueView) FromBotComments() []Comment {
-	all := slices.Clone(v.Comments)
-	if v.Pull != nil {
-		all = append(all, v.Pull.ReviewComments...)
-	}
+	all := v.all()
 	order.By(all, func(a, b Comment) int { return int(a.ID - b.ID) })
 	return slices.DeleteFunc(all, func(c Comment) bool { return !c.FromBot })
 }
@@ -133,11 +126,7 @@ func (v IssueView) Texts() []string {
 // Comment returns a visible comment by its id, also one of a line, or the zero
 // Comment.
 func (v IssueView) Comment(id int64) Comment {
-	all := v.Comments
-	if v.Pull != nil {
-		all = slices.Concat(all, v.Pull.ReviewComments)
-	}
-	for _, c := range all {
+	for _, c := range v.all() {
 		if c.ID == id {
 			return c
 		}
@@ -156,9 +145,9 @@ func viewReactions(list []*reaction) []Reaction {
 	return out
 }
 
-func (s *Server) viewComment(c *comment) Comment {
+func (w *world) viewComment(c *comment) Comment {
 	v := Comment{
-		ID: c.id, Repo: c.issue.repo.fullName(), Number: c.issue.number, Author: c.author.public(), FromBot: s.isBot(c.author), ViaApp: c.viaApp,
+		ID: c.id, Repo: c.issue.repo.fullName(), Number: c.issue.number, Author: c.author.public(), FromBot: w.isBot(c.author), ViaApp: c.viaApp,
 		Body: c.body, History: slices.Clone(c.history), Reactions: viewReactions(c.reactions), CreatedAt: c.created, UpdatedAt: c.updated,
 		Deleted: c.deleted, Path: c.path, Line: c.line, DiffHunk: c.hunk, InReplyTo: c.replyTo,
 	}
@@ -168,10 +157,10 @@ func (s *Server) viewComment(c *comment) Comment {
 	return v
 }
 
-func (s *Server) viewComments(list []*comment) []Comment {
+func (w *world) viewComments(list []*comment) []Comment {
 	var out []Comment
 	for _, c := range list {
-		out = append(out, s.viewComment(c))
+		out = append(out, w.viewComment(c))
 	}
 	return out
 }
@@ -179,45 +168,41 @@ func (s *Server) viewComments(list []*comment) []Comment {
 // Issue returns what people see now of an issue or pull request; the zero
 // IssueView if there is none.
 func (s *Server) Issue(repoName string, number int) IssueView {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.findRepo(repoName)
-	if r == nil || r.issue(int64(number)) == nil {
-		return IssueView{}
+	w := s.world
+	defer w.reading()()
+	if r := w.findRepo(repoName); r != nil {
+		if i := r.issue(int64(number)); i != nil {
+			return w.viewIssue(i)
+		}
 	}
-	return s.viewIssue(r.issue(int64(number)))
+	return IssueView{}
 }
 
-func (s *Server) viewIssue(i *issue) IssueView {
+func (w *world) viewIssue(i *issue) IssueView {
 	v := IssueView{
 		Repo: i.repo.fullName(), Number: i.number, Title: i.title, Body: i.body, History: slices.Clone(i.history), Author: i.author.public(),
-		FromBot: s.isBot(i.author), State: i.state(), Locked: i.locked, Labels: slices.Clone(i.labels), Reactions: viewReactions(i.reactions),
-		Comments: s.viewComments(i.comments), Deleted: s.viewComments(i.gone),
+		FromBot: w.isBot(i.author), State: i.state(), Locked: i.locked, Labels: slices.Clone(i.labels), Reactions: viewReactions(i.reactions),
+		Comments: w.viewComments(i.comments), Deleted: w.viewComments(i.gone),
 	}
 	if i.pull == nil {
 		return v
 	}
-	s.refresh(i.pull)
+	i.pull.refresh()
 	v.Pull = &PullView{
 		Head: i.pull.head.label(), Base: i.pull.base.label(), HeadSHA: i.pull.head.sha, Draft: i.pull.draft, Merged: i.pull.merged,
-		ReviewComments: s.viewComments(i.pull.comments), Files: s.filesOf(i),
-	}
-	for _, r := range i.pull.reviews {
-		v.Pull.Reviews = append(v.Pull.Reviews, ReviewView{
-			ID: r.id, Author: r.author.public(), FromBot: s.isBot(r.author), State: r.state, Body: r.body, Commit: r.commit,
-		})
+		ReviewComments: w.viewComments(i.pull.comments), Files: i.files(),
 	}
 	return v
 }
 
 // Issues returns all issues and pull requests of a repository, oldest first.
 func (s *Server) Issues(repoName string) []IssueView {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	w := s.world
+	defer w.reading()()
 	var out []IssueView
-	if r := s.findRepo(repoName); r != nil {
+	if r := w.findRepo(repoName); r != nil {
 		for _, i := range r.issues {
-			out = append(out, s.viewIssue(i))
+			out = append(out, w.viewIssue(i))
 		}
 	}
 	return out

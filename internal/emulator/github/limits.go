@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -45,14 +46,19 @@ type Violation struct {
 
 // Violations returns what the bot should not have done, in order.
 func (s *Server) Violations() []Violation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.problems)
+	defer s.world.reading()()
+	return slices.Clone(s.pace.problems)
 }
 
-type pacing struct {
-	byWho map[string]*paceState
-	until time.Time // calls before it ignore a Retry-After
+// pace counts calls and refuses those above a limit.
+type pace struct {
+	world  *world
+	limits Limits
+
+	// The world's lock guards all that follows.
+	byWho    map[string]*paceState
+	until    time.Time // calls before it ignore a Retry-After
+	problems []Violation
 }
 
 // paceState is what one caller did.
@@ -74,83 +80,99 @@ type rate struct {
 	reset       time.Time
 }
 
-// paceCall counts a call and refuses it above a limit. The lock must be held.
-func (s *Server) paceCall(r *request, call *Call) (rate, *apiError) {
-	now := s.opts.Now()
-	p := s.pace.byWho[call.As]
-	if p == nil {
-		p = &paceState{}
-		s.pace.byWho[call.As] = p
+// count counts a call and refuses it above a limit. The lock must be held.
+func (p *pace) count(r *request, call *Call) (rate, *apiError) {
+	now := p.world.now()
+	of := p.byWho[call.As]
+	if of == nil {
+		of = &paceState{}
+		p.byWho[call.As] = of
 	}
-	if !now.Before(p.windowEnds) {
-		p.windowEnds, p.used = now.Add(time.Hour), 0
+	if !now.Before(of.windowEnds) {
+		of.windowEnds, of.used = now.Add(time.Hour), 0
 	}
-	limit := rate{limit: s.limits.PerHour, used: p.used, reset: p.windowEnds}
+	limit := rate{limit: p.limits.PerHour, used: of.used, reset: of.windowEnds}
 	if limit.limit < 0 {
 		limit.limit = 1 << 30
 	}
-	if now.Before(s.pace.until) {
-		s.problems = append(s.problems, Violation{Operation: call.Operation, Text: "called before the time of Retry-After was over", At: now})
+	if now.Before(p.until) {
+		p.problems = append(p.problems, Violation{Operation: call.Operation, Text: "called before the time of Retry-After was over", At: now})
 	}
 	if call.Operation == "rate-limit/get" {
 		return limit, nil
 	}
-	if p.used >= limit.limit {
+	if of.used >= limit.limit {
 		return limit, primaryLimit(call.As)
 	}
-	p.used++
-	limit.used = p.used
-	if s.tooFast(p, r, now) {
+	of.used++
+	limit.used = of.used
+	if p.tooFast(of, r, now) {
 		wait := time.Minute
-		if s.limits.NoRetryAfter {
+		if p.limits.NoRetryAfter {
 			wait = 0
 		} else {
-			s.pace.until = now.Add(wait)
+			p.until = now.Add(wait)
 		}
-		return limit, secondaryLimit(s.limits.Status, wait)
+		return limit, secondaryLimit(p.limits.Status, wait)
 	}
 	return limit, nil
 }
 
 // uncount takes back what an answer of 304 did not cost.
-func (s *Server) uncount(as string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.pace.byWho[as]; p != nil && p.used > 0 {
-		p.used--
+func (p *pace) uncount(as string) {
+	defer p.world.writing()()
+	if of := p.byWho[as]; of != nil && of.used > 0 {
+		of.used--
 	}
+}
+
+// obey remembers until when an injected limit keeps the bot from calling.
+func (p *pace) obey(e *apiError) {
+	wait, err := strconv.Atoi(e.header["Retry-After"])
+	if err != nil {
+		return
+	}
+	defer p.world.writing()()
+	p.until = p.world.now().Add(time.Duration(wait) * time.Second)
+}
+
+// get is the operation that shows the primary limit.
+func (p *pace) get(r *request) (*reply, *apiError) {
+	of := p.byWho[r.who.name()]
+	core := obj{"limit": p.limits.PerHour, "used": of.used, "remaining": p.limits.PerHour - of.used, "reset": of.windowEnds.Unix()}
+	return ok(obj{"resources": obj{"core": core}, "rate": core})
 }
 
 // tooFast counts a call for the secondary limits and reports whether it is above
 // one of them.
-func (s *Server) tooFast(p *paceState, r *request, now time.Time) bool {
+func (p *pace) tooFast(of *paceState, r *request, now time.Time) bool {
 	points := 1
 	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
 		points = 5
 	}
-	p.points = slices.DeleteFunc(p.points, func(e pointsAt) bool { return now.Sub(e.at) >= time.Minute })
+	of.points = slices.DeleteFunc(of.points, func(e pointsAt) bool { return now.Sub(e.at) >= time.Minute })
 	sum := points
-	for _, e := range p.points {
+	for _, e := range of.points {
 		sum += e.points
 	}
-	if s.limits.PointsPerMinute >= 0 && sum > s.limits.PointsPerMinute {
+	if p.limits.PointsPerMinute >= 0 && sum > p.limits.PointsPerMinute {
 		return true
 	}
-	p.points = append(p.points, pointsAt{now, points})
+	of.points = append(of.points, pointsAt{now, points})
 	if r.route == nil || !r.route.content {
 		return false
 	}
-	p.content = slices.DeleteFunc(p.content, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	of.content = slices.DeleteFunc(of.content, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
 	minute := 0
-	for _, at := range p.content {
+	for _, at := range of.content {
 		if now.Sub(at) < time.Minute {
 			minute++
 		}
 	}
-	if s.limits.ContentPerMinute >= 0 && minute >= s.limits.ContentPerMinute ||
-		s.limits.ContentPerHour >= 0 && len(p.content) >= s.limits.ContentPerHour {
+	if p.limits.ContentPerMinute >= 0 && minute >= p.limits.ContentPerMinute ||
+		p.limits.ContentPerHour >= 0 && len(of.content) >= p.limits.ContentPerHour {
 		return true
 	}
-	p.content = append(p.content, now)
+	of.content = append(of.content, now)
 	return false
 }

@@ -20,10 +20,13 @@ type entry struct {
 	a Attempt
 }
 
+// hookCalls are the operations on hooks and on the log of what was sent to them.
+type hookCalls struct{ hooks *webhooks }
+
 // hookOf returns the hook that a call is about, or nil.
-func (s *Server) hookOf(r *request) *hook {
+func (c hookCalls) hookOf(r *request) *hook {
 	if r.repo == nil {
-		return s.appHook
+		return c.hooks.app
 	}
 	for _, h := range r.repo.hooks {
 		if h.id == r.id("hook") {
@@ -33,12 +36,12 @@ func (s *Server) hookOf(r *request) *hook {
 	return nil
 }
 
-// entries returns the log of a hook, newest first.
-func (s *Server) entries(h *hook) []entry {
+// log returns the attempts of a hook's deliveries, newest first.
+func (h *webhooks) log(of *hook) []entry {
 	var out []entry
-	for _, d := range s.deliveries.List {
+	for _, d := range h.deliveries.List {
 		for _, a := range d.Attempts {
-			if d.hook == h && s.opts.Now().Sub(a.At) < logAge {
+			if d.hook == of && h.world.now().Sub(a.At) < logAge {
 				out = append(out, entry{d, a})
 			}
 		}
@@ -47,33 +50,9 @@ func (s *Server) entries(h *hook) []entry {
 	return out
 }
 
-func (s *Server) renderEntry(e entry, whole bool) obj {
-	out := obj{
-		"id": e.a.ID, "guid": e.d.GUID, "delivered_at": e.a.At.UTC().Format("2006-01-02T15:04:05.000Z"), "redelivery": e.a.Redelivery,
-		"duration": e.a.Took.Seconds(), "status": e.a.Status, "status_code": e.a.StatusCode, "event": e.d.Event, "action": nullable(e.d.Action),
-		"installation_id": nil, "repository_id": nil, "throttled_at": nil,
-	}
-	if e.d.repo != nil {
-		out["repository_id"] = e.d.repo.id
-		if i := s.findInstallation(e.d.repo); i != nil && e.d.hook.app {
-			out["installation_id"] = i.id
-		}
-	}
-	if whole {
-		headers := obj{}
-		for name, values := range e.a.header {
-			headers[name] = values[0]
-		}
-		out["url"] = e.d.hook.url
-		out["request"] = obj{"headers": headers, "payload": json.RawMessage(e.d.Payload)}
-		out["response"] = obj{"headers": obj{}, "payload": string(e.a.Answer)}
-	}
-	return out
-}
-
 // listDeliveries answers with the log, a page at a time by cursor.
-func (s *Server) listDeliveries(r *request) (*reply, *apiError) {
-	h := s.hookOf(r)
+func (c hookCalls) deliveries(r *request) (*reply, *apiError) {
+	h := c.hookOf(r)
 	if h == nil {
 		return nil, notFound()
 	}
@@ -89,9 +68,8 @@ func (s *Server) listDeliveries(r *request) (*reply, *apiError) {
 	}
 	out := []any{}
 	answer := &reply{header: map[string]string{}}
-	for _, e := range s.entries(h) {
-		switch {
-		case e.a.ID >= before, r.query.Get("redelivery") != "" && r.query.Get("redelivery") != strconv.FormatBool(e.a.Redelivery):
+	for _, e := range c.hooks.log(h) {
+		if e.a.ID >= before || r.query.Get("redelivery") != "" && r.query.Get("redelivery") != strconv.FormatBool(e.a.Redelivery) {
 			continue
 		}
 		if len(out) == per {
@@ -100,44 +78,75 @@ func (s *Server) listDeliveries(r *request) (*reply, *apiError) {
 			answer.header["Link"] = fmt.Sprintf("<http://%s%s?%s>; rel=\"next\"", r.http.Host, r.http.URL.EscapedPath(), query.Encode())
 			break
 		}
-		out = append(out, s.renderEntry(e, false))
+		out = append(out, c.hooks.show.entry(e, false))
 		before = e.a.ID
 	}
 	answer.body = out
 	return answer, nil
 }
 
-func (s *Server) entryOf(r *request) (entry, bool) {
-	h := s.hookOf(r)
-	if h == nil {
-		return entry{}, false
-	}
-	for _, e := range s.entries(h) {
-		if e.a.ID == r.id("delivery") {
-			return e, true
+// entryOf returns the line of the log that a call is about.
+func (c hookCalls) entryOf(r *request) (entry, *apiError) {
+	if h := c.hookOf(r); h != nil {
+		for _, e := range c.hooks.log(h) {
+			if e.a.ID == r.id("delivery") {
+				return e, nil
+			}
 		}
 	}
-	return entry{}, false
+	return entry{}, notFound()
 }
 
-func (s *Server) getDelivery(r *request) (*reply, *apiError) {
-	e, found := s.entryOf(r)
-	if !found {
-		return nil, notFound()
+func (c hookCalls) delivery(r *request) (*reply, *apiError) {
+	e, refused := c.entryOf(r)
+	if refused != nil {
+		return nil, refused
 	}
-	return ok(s.renderEntry(e, true))
+	return ok(c.hooks.show.entry(e, true))
 }
 
-func (s *Server) redeliver(r *request) (*reply, *apiError) {
-	e, found := s.entryOf(r)
-	if !found {
-		return nil, notFound()
+func (c hookCalls) redeliver(r *request) (*reply, *apiError) {
+	e, refused := c.entryOf(r)
+	if refused != nil {
+		return nil, refused
 	}
-	s.again(e.d)
+	c.hooks.again(e.d)
 	return &reply{status: http.StatusAccepted, body: obj{}}, nil
 }
 
-func (s *Server) renderHook(h *hook) obj {
+func (c hookCalls) config(*request) (*reply, *apiError) {
+	return ok(c.hooks.show.hook(c.hooks.app)["config"])
+}
+
+func (c hookCalls) list(r *request) (*reply, *apiError) {
+	return paged(r, r.repo.hooks, c.hooks.show.hook)
+}
+
+func (s renderer) entry(e entry, whole bool) obj {
+	out := obj{
+		"id": e.a.ID, "guid": e.d.GUID, "delivered_at": e.a.At.UTC().Format("2006-01-02T15:04:05.000Z"), "redelivery": e.a.Redelivery,
+		"duration": 0, "status": e.a.Status, "status_code": e.a.StatusCode, "event": e.d.Event, "action": nullable(e.d.Action),
+		"installation_id": nil, "repository_id": nil, "throttled_at": nil,
+	}
+	if e.d.repo != nil {
+		out["repository_id"] = e.d.repo.id
+		if i := s.world.findInstallation(e.d.repo); i != nil && e.d.hook.app {
+			out["installation_id"] = i.id
+		}
+	}
+	if whole {
+		headers := obj{}
+		for name, values := range e.a.header {
+			headers[name] = values[0]
+		}
+		out["url"] = e.d.hook.url
+		out["request"] = obj{"headers": headers, "payload": json.RawMessage(e.d.Payload)}
+		out["response"] = obj{"headers": obj{}, "payload": string(e.a.Answer)}
+	}
+	return out
+}
+
+func (s renderer) hook(h *hook) obj {
 	kind := "json"
 	if h.form {
 		kind = "form"
@@ -147,18 +156,10 @@ func (s *Server) renderHook(h *hook) obj {
 		"config": obj{"content_type": kind, "insecure_ssl": "0", "secret": "********", "url": h.url},
 	}
 	if h.app {
-		out["type"], out["app_id"], out["events"] = "App", s.opts.App.ID, s.appEvents()
+		out["type"], out["app_id"], out["events"] = "App", s.world.opts.App.ID, s.world.opts.App.events()
 	}
 	if h.events != nil {
 		out["events"] = h.events
 	}
 	return out
-}
-
-func (s *Server) getHookConfig(*request) (*reply, *apiError) {
-	return ok(s.renderHook(s.appHook)["config"])
-}
-
-func (s *Server) listHooks(r *request) (*reply, *apiError) {
-	return paged(r, r.repo.hooks, func(h *hook) any { return s.renderHook(h) })
 }

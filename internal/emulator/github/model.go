@@ -3,7 +3,6 @@ package github
 import (
 	"crypto/sha1" //nolint:gosec // what git uses
 	"encoding/hex"
-	"slices"
 	"strings"
 	"time"
 
@@ -113,44 +112,8 @@ func fakeSHA(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// add makes an issue. The lock must be held.
-func (s *Server) add(r *repo, author *user, viaApp bool, title, body string) *issue {
-	now := s.opts.Now()
-	i := &issue{
-		post: post{id: s.id(), author: author, viaApp: viaApp, body: body, created: now, updated: now},
-		repo: r, number: len(r.issues) + 1, title: title,
-	}
-	r.issues = append(r.issues, i)
-	return i
-}
-
-// addComment adds a comment to a conversation. The lock must be held.
-func (s *Server) addComment(i *issue, author *user, viaApp bool, body string) *comment {
-	now := s.opts.Now()
-	c := &comment{post: post{id: s.id(), author: author, viaApp: viaApp, body: body, created: now, updated: now}, issue: i}
-	i.comments = append(i.comments, c)
-	i.updated = now
-	s.comments[c.id] = c
-	return c
-}
-
-// removeComment deletes a comment. The lock must be held.
-func (s *Server) removeComment(c *comment) {
-	i := c.issue
-	is := func(other *comment) bool { return other == c }
-	if c.review != nil {
-		i.pull.comments = slices.DeleteFunc(i.pull.comments, is)
-	} else {
-		i.comments = slices.DeleteFunc(i.comments, is)
-	}
-	c.deleted = true
-	i.gone = append(i.gone, c)
-	delete(s.comments, c.id)
-}
-
-// refresh looks up what the branches of a pull request are at. The lock must be
-// held.
-func (s *Server) refresh(p *pull) {
+// refresh looks up what the branches of a pull request are at.
+func (p *pull) refresh() {
 	if p.merged {
 		return
 	}
@@ -170,18 +133,6 @@ func (at side) label() string {
 		return "unknown:" + at.ref
 	}
 	return at.repo.owner.login + ":" + at.ref
-}
-
-func (i *issue) reviewComment(id int64) *comment {
-	if i.pull == nil {
-		return nil
-	}
-	for _, c := range i.pull.comments {
-		if c.id == id {
-			return c
-		}
-	}
-	return nil
 }
 
 var task = pattern.Lazy(`(?m)^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t])`)

@@ -35,13 +35,12 @@ func (s *Server) Person(login string) Person {
 func (p Person) In(repoName string) Person { p.repo = repoName; return p }
 
 // do does something with the lock.
-func (p Person) do(act func(s *Server, r *repo, me *user, sent *Sent)) Sent {
-	s := p.s
-	s.mu.Lock()
-	defer s.unlock()
-	r := s.mustRepo(p.repo)
+func (p Person) do(act func(me actor, r *repo, sent *Sent)) Sent {
+	w := p.s.world
+	defer w.writing()()
+	r := w.mustRepo(p.repo)
 	sent := Sent{Repo: r.fullName()}
-	act(s, r, s.know(p.user), &sent)
+	act(p.s.actor(w.know(p.user), false), r, &sent)
 	return sent
 }
 
@@ -61,123 +60,107 @@ func (r *repo) mustPull(number int) *issue {
 	return i
 }
 
-func (s *Server) mustComment(id int64) *comment {
-	c := s.comments[id]
-	if c == nil {
-		panic(fmt.Sprintf("github emulator: there is no comment %d", id))
-	}
-	return c
-}
-
 // OpenIssue opens an issue with labels.
 func (p Person) OpenIssue(title, body string, labels ...string) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		i := s.add(r, me, false, title, body)
-		i.label(labels...)
-		s.change(ChangeOpened, i, nil, me)
-		sent.Number, sent.Deliveries = i.number, s.tellIssue(i, "opened", me, nil)
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		i, told := me.open(r, title, body, labels)
+		sent.Number, sent.Deliveries = i.number, told
 	})
 }
 
 // EditIssue changes title and text of an issue or pull request.
 func (p Person) EditIssue(number int, title, body string) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.retitle(i, title, body, me) })
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.retitle(i, title, body) })
 }
 
 // CloseIssue closes an issue, or a pull request without merging it.
 func (p Person) CloseIssue(number int) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setState(i, true, "completed", me) })
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.setState(i, true, "completed") })
 }
 
 // ReopenIssue opens it again.
 func (p Person) ReopenIssue(number int) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setState(i, false, "", me) })
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.setState(i, false, "") })
 }
 
 // Label puts a label on.
 func (p Person) Label(number int, name string) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setLabel(i, name, true, me) })
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name, true) })
 }
 
 // Unlabel takes a label off.
 func (p Person) Unlabel(number int, name string) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string { return s.setLabel(i, name, false, me) })
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name, false) })
 }
 
 // LockIssue lets only people with write access comment from now on.
 func (p Person) LockIssue(number int) Sent {
-	return p.onIssue(number, func(s *Server, i *issue, me *user) []string {
+	return p.onIssue(number, func(me actor, i *issue) []string {
 		i.locked = true
-		return s.tellIssue(i, "locked", me, nil)
+		return me.tellIssue(i, "locked", nil)
 	})
 }
 
-func (p Person) onIssue(number int, act func(*Server, *issue, *user) []string) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		sent.Number = number
-		sent.Deliveries = act(s, r.mustIssue(number), me)
+func (p Person) onIssue(number int, act func(actor, *issue) []string) Sent {
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		sent.Number, sent.Deliveries = number, act(me, r.mustIssue(number))
 	})
 }
 
 // Comment comments on an issue or pull request.
 func (p Person) Comment(number int, body string) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		i := r.mustIssue(number)
-		c := s.addComment(i, me, false, body)
-		s.change(ChangeCommented, i, c, me)
-		sent.Number, sent.Comment, sent.Deliveries = number, c.id, s.tellComment(c, "created", me, nil)
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		c, told := me.comment(r.mustIssue(number), body)
+		sent.Number, sent.Comment, sent.Deliveries = number, c.id, told
 	})
 }
 
 // EditComment changes a comment, also one of a line or of somebody else. One that
 // changes nothing tells nobody.
 func (p Person) EditComment(id int64, body string) Sent {
-	return p.onComment(id, func(s *Server, c *comment, me *user) []string { return s.editComment(c, body, me) })
+	return p.onComment(id, func(me actor, c *comment) []string { return me.edit(c, body) })
 }
 
 // DeleteComment deletes a comment, also one of a line or of somebody else.
 func (p Person) DeleteComment(id int64) Sent {
-	return p.onComment(id, func(s *Server, c *comment, me *user) []string { return s.dropComment(c, me) })
+	return p.onComment(id, actor.remove)
 }
 
 // TickTask ticks the nth task in a comment's lists, counted from 1, or takes the
 // tick away; that is an edit of the comment by the person.
 func (p Person) TickTask(id int64, n int) Sent {
-	return p.onComment(id, func(s *Server, c *comment, me *user) []string {
+	return p.onComment(id, func(me actor, c *comment) []string {
 		body, found := tick(c.body, n)
 		if !found {
 			panic(fmt.Sprintf("github emulator: comment %d has no task %d", id, n))
 		}
-		return s.editComment(c, body, me)
+		return me.edit(c, body)
 	})
 }
 
-func (p Person) onComment(id int64, act func(*Server, *comment, *user) []string) Sent {
-	return p.do(func(s *Server, _ *repo, me *user, sent *Sent) {
-		c := s.mustComment(id)
-		sent.Number, sent.Comment = c.issue.number, id
-		sent.Deliveries = act(s, c, me)
+func (p Person) onComment(id int64, act func(actor, *comment) []string) Sent {
+	return p.do(func(me actor, _ *repo, sent *Sent) {
+		c := me.world.mustComment(id)
+		sent.Number, sent.Comment, sent.Deliveries = c.issue.number, id, act(me, c)
 	})
 }
 
 // React puts a reaction on a comment, also one of a line. GitHub sends nothing
 // about reactions.
 func (p Person) React(id int64, content string) Sent {
-	return p.onComment(id, func(s *Server, c *comment, me *user) []string {
-		if _, isNew := s.react(&c.post, me, content); isNew {
-			s.change(ChangeReacted, c.issue, c, me)
-		}
+	return p.onComment(id, func(me actor, c *comment) []string {
+		me.react(c.issue, c, content)
 		return nil
 	})
 }
 
 // AddCollaborator gives somebody access to the repository.
 func (p Person) AddCollaborator(login string, permission Permission) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		u := s.know(login)
-		s.setPermission(r, u, permission)
-		sent.Deliveries = s.tell(r, "member", "added", me, obj{
-			"member": s.renderUser(u), "changes": obj{"role_name": obj{"to": string(permission)}},
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		u := me.world.know(login)
+		r.permit(u, permission)
+		sent.Deliveries = me.tell(r, "member", "added", obj{
+			"member": me.hooks.show.user(u), "changes": obj{"role_name": obj{"to": string(permission)}},
 		})
 	})
 }
@@ -198,71 +181,66 @@ type Pull struct {
 // OpenPull opens a pull request. A head that does not exist is made up, unless
 // AttachGit says which branches there are.
 func (p Person) OpenPull(pull Pull) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		pull.Base = cmp.Or(pull.Base, r.branch)
-		head, exists := s.headOf(r, pull.Head)
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		head, exists := me.world.headOf(r, pull.Head)
 		switch {
 		case head.repo == nil:
 			panic(fmt.Sprintf("github emulator: there is no fork for %q", pull.Head))
-		case !exists && (head.repo.git.Ref != nil || head.repo.git.Dir != ""):
+		case !exists && head.repo.git.attached():
 			panic(fmt.Sprintf("github emulator: there is no branch %q", pull.Head))
 		case !exists:
-			head.sha = fakeSHA(head.label() + itoa64(s.id()))
+			head.sha = fakeSHA(head.label() + itoa64(me.world.id()))
 			head.repo.branches[head.ref] = head.sha
 		}
-		base := side{repo: r, ref: pull.Base}
-		base.sha, _ = r.find(pull.Base)
-		i := s.open(r, me, false, pull.Title, pull.Body, head, base, pull.Draft)
-		i.pull.files, i.pull.diff = pull.Files, pull.Diff
-		sent.Number, sent.Deliveries = i.number, s.tellIssue(i, "opened", me, nil)
+		base := side{repo: r, ref: cmp.Or(pull.Base, r.branch)}
+		base.sha, _ = r.find(base.ref)
+		i, told := me.propose(head, base, pull)
+		sent.Number, sent.Deliveries = i.number, told
 	})
 }
 
 // MergePull merges a pull request and closes what it says it closes.
-func (p Person) MergePull(number int) Sent {
-	return p.onPull(number, func(s *Server, i *issue, me *user) []string { return s.merge(i, me) })
-}
+func (p Person) MergePull(number int) Sent { return p.onPull(number, actor.merge) }
 
 // ReadyForReview ends a draft.
 func (p Person) ReadyForReview(number int) Sent {
-	return p.onPull(number, func(s *Server, i *issue, me *user) []string {
+	return p.onPull(number, func(me actor, i *issue) []string {
 		i.pull.draft = false
-		return s.tellIssue(i, "ready_for_review", me, nil)
+		return me.tellIssue(i, "ready_for_review", nil)
 	})
 }
 
-func (p Person) onPull(number int, act func(*Server, *issue, *user) []string) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
-		sent.Number = number
-		sent.Deliveries = act(s, r.mustPull(number), me)
+func (p Person) onPull(number int, act func(actor, *issue) []string) Sent {
+	return p.do(func(me actor, r *repo, sent *Sent) {
+		sent.Number, sent.Deliveries = number, act(me, r.mustPull(number))
 	})
 }
 
 // Push pushes to a branch. Its new commit is the one that AttachGit leads to, or
 // is made up. Pull requests of the branch are synchronized.
 func (p Person) Push(branch string) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+	return p.do(func(me actor, r *repo, sent *Sent) {
 		before := r.branches[branch]
-		if r.git.Ref == nil && r.git.Dir == "" {
-			r.branches[branch] = fakeSHA(branch + itoa64(s.id()))
+		if !r.git.attached() {
+			r.branches[branch] = fakeSHA(branch + itoa64(me.world.id()))
 		} else if sha, exists := r.find(branch); exists {
 			r.branches[branch] = sha
 		}
-		sent.Deliveries = s.moved(r, branch, me, before)
+		sent.Deliveries = me.push(r, branch, before)
 	})
 }
 
 // Review submits a review: APPROVE, REQUEST_CHANGES or COMMENT, with comments of
 // lines.
 func (p Person) Review(number int, event, body string, lines ...LineComment) Sent {
-	return p.do(func(s *Server, r *repo, me *user, sent *Sent) {
+	return p.do(func(me actor, r *repo, sent *Sent) {
 		i := r.mustPull(number)
 		state, known := states[event]
 		if !known {
 			panic(fmt.Sprintf("github emulator: %q is no review", event))
 		}
-		v, ids := s.submit(i, me, false, state, body, lines)
-		sent.Number, sent.Review, sent.Deliveries = number, v.id, ids
+		v, told := me.review(i, state, body, lines)
+		sent.Number, sent.Review, sent.Deliveries = number, v.id, told
 		if len(lines) > 0 {
 			sent.Comment = i.pull.comments[len(i.pull.comments)-1].id
 		}
@@ -277,12 +255,12 @@ func (p Person) ReviewComment(number int, path string, line int, body string) Se
 
 // ReplyToReviewComment answers in the thread of a comment of a line.
 func (p Person) ReplyToReviewComment(id int64, body string) Sent {
-	return p.do(func(s *Server, _ *repo, me *user, sent *Sent) {
-		to := s.mustComment(id)
+	return p.do(func(me actor, _ *repo, sent *Sent) {
+		to := me.world.mustComment(id)
 		if to.review == nil {
 			panic(fmt.Sprintf("github emulator: comment %d is not of a line", id))
 		}
-		c, ids := s.replyTo(to, me, false, body)
-		sent.Number, sent.Comment, sent.Review, sent.Deliveries = to.issue.number, c.id, c.review.id, ids
+		c, told := me.reply(to, body)
+		sent.Number, sent.Comment, sent.Review, sent.Deliveries = to.issue.number, c.id, c.review.id, told
 	})
 }

@@ -5,21 +5,24 @@ import (
 	"slices"
 )
 
-// target returns what a call about reactions is about.
-func (r *request) target() *post {
-	if r.comment != nil {
-		return &r.comment.post
+// reactionCalls are the operations on reactions to issues and comments.
+type reactionCalls struct{ show renderer }
+
+// postOf returns what a reaction is about: the comment, or without one the issue.
+func postOf(i *issue, c *comment) *post {
+	if c != nil {
+		return &c.post
 	}
-	return &r.issue.post
+	return &i.post
 }
 
-func (s *Server) listReactions(r *request) (*reply, *apiError) {
+func (c reactionCalls) list(r *request) (*reply, *apiError) {
 	content := r.query.Get("content")
-	list := slices.DeleteFunc(slices.Clone(r.target().reactions), func(x *reaction) bool { return content != "" && x.content != content })
-	return paged(r, list, func(x *reaction) any { return s.renderReaction(x) })
+	all := slices.Clone(postOf(r.issue, r.comment).reactions)
+	return paged(r, slices.DeleteFunc(all, func(x *reaction) bool { return content != "" && x.content != content }), c.show.reaction)
 }
 
-func (s *Server) createReaction(r *request) (*reply, *apiError) {
+func (c reactionCalls) create(r *request) (*reply, *apiError) {
 	content := r.in.need("content")
 	if refused := r.in.refused(); refused != nil {
 		return nil, refused
@@ -27,29 +30,15 @@ func (s *Server) createReaction(r *request) (*reply, *apiError) {
 	if !slices.Contains(kinds, content) {
 		return nil, invalid("Reaction", "content", "invalid", "")
 	}
-	added, isNew := s.react(r.target(), r.who.user, content)
+	added, isNew := r.by.react(r.issue, r.comment, content)
 	if !isNew {
-		return ok(s.renderReaction(added))
+		return ok(c.show.reaction(added))
 	}
-	s.change(ChangeReacted, r.issue, r.comment, r.who.user)
-	return created(s.renderReaction(added))
+	return created(c.show.reaction(added))
 }
 
-// react adds a reaction unless the user gave it before. Nobody is told: there
-// are no events for reactions.
-func (s *Server) react(p *post, by *user, content string) (added *reaction, isNew bool) {
-	for _, x := range p.reactions {
-		if x.user == by && x.content == content {
-			return x, false
-		}
-	}
-	x := &reaction{id: s.id(), user: by, content: content, created: s.opts.Now()}
-	p.reactions = append(p.reactions, x)
-	return x, true
-}
-
-func (s *Server) deleteReaction(r *request) (*reply, *apiError) {
-	p := r.target()
+func (c reactionCalls) remove(r *request) (*reply, *apiError) {
+	p := postOf(r.issue, r.comment)
 	at := slices.IndexFunc(p.reactions, func(x *reaction) bool { return x.id == r.id("reaction") })
 	switch {
 	case at < 0:
@@ -58,6 +47,6 @@ func (s *Server) deleteReaction(r *request) (*reply, *apiError) {
 		return nil, refuse(http.StatusForbidden, "You may only delete your own reactions.")
 	}
 	p.reactions = slices.Delete(p.reactions, at, at+1)
-	s.change(ChangeReacted, r.issue, r.comment, r.who.user)
+	r.by.note(ChangeReacted, r.issue, r.comment)
 	return noContent()
 }

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type request struct {
 	query url.Values
 	in    *input
 	who   *principal
+	by    actor // who it acts as
 
 	repo    *repo
 	issue   *issue   // nil if there is none
@@ -132,11 +134,11 @@ func clip(s string) string {
 
 // serve answers one call.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.serveAttachment(w, r) || s.serveManifest(w, r) { //nolint:contextcheck // what it makes GitHub deliver outlives it
+	if s.attachments.serve(w, r) || s.creations.serve(w, r) { //nolint:contextcheck // what it makes GitHub deliver outlives it
 		return
 	}
-	found, vars := s.find(r)
-	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), At: s.opts.Now()}
+	found, vars := s.operations.find(r)
+	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), At: s.world.now()}
 	in, refused := readInput(r)
 	if in != nil {
 		call.Body = maps.Clone(in.fields)
@@ -145,8 +147,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		call.Operation = found.name
 	}
 	s.answer(w, r, call, func(call *Call) (*reply, *apiError, rate) { //nolint:contextcheck // what a call makes GitHub deliver outlives it
-		s.mu.Lock()
-		defer s.unlock()
+		defer s.world.writing()()
 		return s.run(call, &request{route: found, vars: vars, http: r, query: r.URL.Query(), in: in}, refused)
 	})
 }
@@ -160,16 +161,16 @@ func (s *Server) run(call *Call, r *request, unreadable *apiError) (*reply, *api
 	if refused != nil {
 		return nil, refused, rate{}
 	}
-	r.who, call.As = who, who.name()
-	limit, refused := s.paceCall(r, call)
+	r.who, r.by, call.As = who, s.actor(who.user, who.kind == asInstallation), who.name()
+	limit, refused := s.pace.count(r, call)
 	if refused != nil {
 		return nil, refused, limit
 	}
-	answer, refused := s.carryOut(r, unreadable)
+	answer, refused := r.carryOut(unreadable)
 	return answer, refused, limit
 }
 
-func (s *Server) carryOut(r *request, unreadable *apiError) (*reply, *apiError) {
+func (r *request) carryOut(unreadable *apiError) (*reply, *apiError) {
 	if r.route == nil {
 		return nil, notFound()
 	}
@@ -178,16 +179,10 @@ func (s *Server) carryOut(r *request, unreadable *apiError) (*reply, *apiError) 
 			return nil, refuse(http.StatusBadRequest, "Invalid API version: "+version)
 		}
 	}
-	if refused := r.rightKind(); refused != nil {
+	if refused := cmp.Or(r.rightKind(), r.locate(), unreadable); refused != nil {
 		return nil, refused
 	}
-	if refused := s.locate(r); refused != nil {
-		return nil, refused
-	}
-	if unreadable != nil {
-		return nil, unreadable
-	}
-	return r.route.run(s, r)
+	return r.route.run(r)
 }
 
 // rightKind checks that the operation takes the kind of credential.
@@ -205,10 +200,11 @@ func (r *request) rightKind() *apiError {
 
 // locate finds what the path names and checks what the caller may do there.
 // Nothing is told about a place that the caller does not see.
-func (s *Server) locate(r *request) *apiError {
+func (r *request) locate() *apiError {
+	w := r.by.world
 	if r.vars["owner"] != "" {
-		r.repo = s.findRepo(r.vars["owner"] + "/" + r.vars["repo"])
-		if r.repo == nil || r.who.kind != asApp && !s.sees(r.who, r.repo) {
+		r.repo = w.findRepo(r.vars["owner"] + "/" + r.vars["repo"])
+		if r.repo == nil || r.who.kind != asApp && !r.who.sees(r.repo) {
 			return notFound()
 		}
 	}
@@ -219,7 +215,7 @@ func (s *Server) locate(r *request) *apiError {
 		missing = r.issue == nil || ofPulls && r.issue.pull == nil
 	}
 	if r.vars["comment"] != "" {
-		r.comment = s.comments[r.id("comment")]
+		r.comment = w.comments[r.id("comment")]
 		switch {
 		case r.comment == nil || r.comment.issue.repo != r.repo || (r.comment.review != nil) != ofPulls,
 			r.issue != nil && r.comment.issue != r.issue:
@@ -228,7 +224,7 @@ func (s *Server) locate(r *request) *apiError {
 			r.issue = r.comment.issue
 		}
 	}
-	if refused := s.may(r); refused != nil {
+	if refused := r.may(); refused != nil {
 		return refused
 	}
 	if missing {
@@ -276,14 +272,10 @@ func page[T any](r *request, list []T) ([]T, map[string]string) {
 	return list[from:to], header
 }
 
-// paged answers a page of a list, each element as render shows it.
-func paged[T any](r *request, list []T, render func(T) any) (*reply, *apiError) {
+// paged answers a page of a list, each element as show shows it.
+func paged[T, V any](r *request, list []T, show func(T) V) (*reply, *apiError) {
 	part, header := page(r, list)
-	out := make([]any, 0, len(part))
-	for _, item := range part {
-		out = append(out, render(item))
-	}
-	return &reply{body: out, header: header}, nil
+	return &reply{body: rendered(part, show), header: header}, nil
 }
 
 // since reads the query's since. Times of the API have seconds.

@@ -2,6 +2,7 @@ package github
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,12 +21,6 @@ const (
 	CreateIssue               = "issues/create"
 	UpdateIssue               = "issues/update"
 	GetIssue                  = "issues/get"
-	ReactToIssue              = "reactions/create-for-issue"
-	ReactToComment            = "reactions/create-for-issue-comment"
-	ReactToReviewComment      = "reactions/create-for-pull-request-review-comment"
-	UnreactIssue              = "reactions/delete-for-issue"
-	UnreactComment            = "reactions/delete-for-issue-comment"
-	UnreactReviewComment      = "reactions/delete-for-pull-request-comment"
 	CreatePull                = "pulls/create"
 	UpdatePull                = "pulls/update"
 	GetPull                   = "pulls/get"
@@ -63,6 +58,9 @@ const (
 	installationOnly
 )
 
+// operation carries out a call. The lock must be held.
+type operation func(*request) (*reply, *apiError)
+
 // route is one operation of the API.
 type route struct {
 	name, method string
@@ -70,7 +68,7 @@ type route struct {
 	auth         who
 	perms        []permission // one of them; none if it checks itself
 	content      bool         // creates content, for the secondary limit
-	run          func(*Server, *request) (*reply, *apiError)
+	run          operation
 }
 
 func perm(name, level string, role Permission) []permission {
@@ -82,19 +80,24 @@ func orPull(level string, role Permission) []permission {
 	return []permission{{name: "issues", level: level, role: role}, {name: "pull_requests", level: level, role: role, pull: true}}
 }
 
-func routes() []*route {
-	var all []*route
-	for _, list := range [][]*route{appRoutes(), repoRoutes(), issueRoutes(), pullRoutes(), reactionRoutes()} {
-		all = append(all, list...)
-	}
-	return all
+// routes are all operations.
+type routes []*route
+
+func (s *Server) routes() routes {
+	show := renderer{s.world}
+	comments := commentCalls{show, &s.lag}
+	return slices.Concat(
+		appRoutes(appCalls{show, s.credentials}), hookRoutes(hookCalls{s.webhooks}), userRoutes(userCalls{show}, s.pace), repoRoutes(repoCalls{show}),
+		issueRoutes(issueCalls{show}), commentRoutes(comments), pullRoutes(pullCalls{show}), reviewRoutes(reviewCalls{show}, comments),
+		reactionRoutes(reactionCalls{show}),
+	)
 }
 
 // Needs returns the permissions, by name with their level, any of which lets an
 // installation carry out an operation.
 func Needs(operation string) map[string]string {
 	all := map[string]string{}
-	for _, r := range routes() {
+	for _, r := range new(Server).routes() {
 		for _, p := range r.perms {
 			if r.name == operation {
 				all[p.name] = p.level
@@ -104,7 +107,7 @@ func Needs(operation string) map[string]string {
 	return all
 }
 
-func on(line, name string, auth who, perms []permission, content bool, run func(*Server, *request) (*reply, *apiError)) *route {
+func on(line, name string, auth who, perms []permission, content bool, run operation) *route {
 	method, path, _ := strings.Cut(line, " ")
 	return &route{
 		name: name, method: method, segments: strings.Split(strings.Trim(path, "/"), "/"), auth: auth, perms: perms,
@@ -112,96 +115,117 @@ func on(line, name string, auth who, perms []permission, content bool, run func(
 	}
 }
 
-func appRoutes() []*route {
-	metadata := perm("metadata", "read", Read)
+func appRoutes(c appCalls) []*route {
+	return []*route{
+		on("GET /app", "apps/get-authenticated", appOnly, nil, false, c.get),
+		on("GET /app/installations", ListInstallations, appOnly, nil, false, c.installations),
+		on("GET /app/installations/{installation#}", "apps/get-installation", appOnly, nil, false, c.installation),
+		on("POST /app/installations/{installation#}/access_tokens", CreateInstallationToken, appOnly, nil, false, c.createToken),
+		on("GET /repos/{owner}/{repo}/installation", "apps/get-repo-installation", appOnly, nil, false, c.installation),
+		on("GET /orgs/{login}/installation", "apps/get-org-installation", appOnly, nil, false, c.installation),
+		on("GET /users/{login}/installation", "apps/get-user-installation", appOnly, nil, false, c.installation),
+		on("GET /installation/repositories", ListInstallationRepos, installationOnly, perm("metadata", "read", Read), false, c.repos),
+		on("DELETE /installation/token", "apps/revoke-installation-access-token", installationOnly, nil, false, c.revokeToken),
+	}
+}
+
+func hookRoutes(c hookCalls) []*route {
 	hooks := perm("repository_hooks", "read", Admin)
 	return []*route{
-		on("GET /app", "apps/get-authenticated", appOnly, nil, false, (*Server).getApp),
-		on("GET /app/installations", ListInstallations, appOnly, nil, false, (*Server).listInstallations),
-		on("GET /app/installations/{installation#}", "apps/get-installation", appOnly, nil, false, (*Server).getInstallation),
-		on("POST /app/installations/{installation#}/access_tokens", CreateInstallationToken, appOnly, nil, false, (*Server).createToken),
-		on("GET /repos/{owner}/{repo}/installation", "apps/get-repo-installation", appOnly, nil, false, (*Server).getRepoInstallation),
-		on("GET /orgs/{login}/installation", "apps/get-org-installation", appOnly, nil, false, (*Server).getAccountInstallation),
-		on("GET /users/{login}/installation", "apps/get-user-installation", appOnly, nil, false, (*Server).getAccountInstallation),
-		on("GET /app/hook/config", "apps/get-webhook-config-for-app", appOnly, nil, false, (*Server).getHookConfig),
-		on("GET /app/hook/deliveries", ListDeliveries, appOnly, nil, false, (*Server).listDeliveries),
-		on("GET /app/hook/deliveries/{delivery#}", "apps/get-webhook-delivery", appOnly, nil, false, (*Server).getDelivery),
-		on("POST /app/hook/deliveries/{delivery#}/attempts", RedeliverDelivery, appOnly, nil, false, (*Server).redeliver),
-		on("GET /installation/repositories", ListInstallationRepos, installationOnly, metadata, false, (*Server).listInstallationRepos),
-		on("DELETE /installation/token", "apps/revoke-installation-access-token", installationOnly, nil, false, (*Server).revokeToken),
-		on("GET /repos/{owner}/{repo}/hooks", "repos/list-webhooks", anyToken, hooks, false, (*Server).listHooks),
-		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries", ListRepoHookDeliveries, anyToken, hooks, false, (*Server).listDeliveries),
-		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}", "repos/get-webhook-delivery", anyToken, hooks, false, (*Server).getDelivery),
-		on("POST /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}/attempts", RedeliverRepoHookDelivery, anyToken, perm("repository_hooks", "write", Admin), false, (*Server).redeliver),
-		on("GET /rate_limit", "rate-limit/get", anyToken, nil, false, (*Server).rateLimit),
-		on("GET /user", "users/get-authenticated", anyToken, nil, false, (*Server).getSelf),
-		on("GET /user/repos", "repos/list-for-authenticated-user", anyToken, nil, false, (*Server).listOwnRepos),
-		on("GET /user/{user#}", "users/get-by-id", anyToken, nil, false, (*Server).getUser),
-		on("GET /users/{login}", "users/get-by-username", anyToken, nil, false, (*Server).getUser),
+		on("GET /app/hook/config", "apps/get-webhook-config-for-app", appOnly, nil, false, c.config),
+		on("GET /app/hook/deliveries", ListDeliveries, appOnly, nil, false, c.deliveries),
+		on("GET /app/hook/deliveries/{delivery#}", "apps/get-webhook-delivery", appOnly, nil, false, c.delivery),
+		on("POST /app/hook/deliveries/{delivery#}/attempts", RedeliverDelivery, appOnly, nil, false, c.redeliver),
+		on("GET /repos/{owner}/{repo}/hooks", "repos/list-webhooks", anyToken, hooks, false, c.list),
+		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries", ListRepoHookDeliveries, anyToken, hooks, false, c.deliveries),
+		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}", "repos/get-webhook-delivery", anyToken, hooks, false, c.delivery),
+		on("POST /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}/attempts", RedeliverRepoHookDelivery, anyToken, perm("repository_hooks", "write", Admin), false, c.redeliver),
 	}
 }
 
-func repoRoutes() []*route {
+func userRoutes(c userCalls, limits *pace) []*route {
+	return []*route{
+		on("GET /rate_limit", "rate-limit/get", anyToken, nil, false, limits.get),
+		on("GET /user", "users/get-authenticated", anyToken, nil, false, c.self),
+		on("GET /user/repos", "repos/list-for-authenticated-user", anyToken, nil, false, c.ownRepos),
+		on("GET /user/{user#}", "users/get-by-id", anyToken, nil, false, c.get),
+		on("GET /users/{login}", "users/get-by-username", anyToken, nil, false, c.get),
+	}
+}
+
+func repoRoutes(c repoCalls) []*route {
 	metadata, contents := perm("metadata", "read", Read), perm("contents", "read", Read)
 	return []*route{
-		on("GET /repos/{owner}/{repo}", GetRepo, anyToken, metadata, false, (*Server).getRepo),
-		on("GET /repos/{owner}/{repo}/branches", "repos/list-branches", anyToken, contents, false, (*Server).listBranches),
-		on("GET /repos/{owner}/{repo}/branches/{branch...}", "repos/get-branch", anyToken, contents, false, (*Server).getBranch),
-		on("GET /repos/{owner}/{repo}/git/ref/heads/{branch...}", "git/get-ref", anyToken, contents, false, (*Server).getRef),
-		on("GET /repos/{owner}/{repo}/labels", "issues/list-labels-for-repo", anyToken, orPull("read", Read), false, (*Server).listRepoLabels),
-		on("GET /repos/{owner}/{repo}/collaborators", "repos/list-collaborators", anyToken, perm("metadata", "read", Write), false, (*Server).listCollaborators),
-		on("GET /repos/{owner}/{repo}/collaborators/{login}", "repos/check-collaborator", anyToken, perm("metadata", "read", Write), false, (*Server).checkCollaborator),
-		on("GET /repos/{owner}/{repo}/collaborators/{login}/permission", GetPermission, anyToken, perm("metadata", "read", Write), false, (*Server).getPermission),
+		on("GET /repos/{owner}/{repo}", GetRepo, anyToken, metadata, false, c.get),
+		on("GET /repos/{owner}/{repo}/branches", "repos/list-branches", anyToken, contents, false, c.branches),
+		on("GET /repos/{owner}/{repo}/branches/{branch...}", "repos/get-branch", anyToken, contents, false, c.branch),
+		on("GET /repos/{owner}/{repo}/git/ref/heads/{branch...}", "git/get-ref", anyToken, contents, false, c.ref),
+		on("GET /repos/{owner}/{repo}/collaborators", "repos/list-collaborators", anyToken, perm("metadata", "read", Write), false, c.collaborators),
+		on("GET /repos/{owner}/{repo}/collaborators/{login}", "repos/check-collaborator", anyToken, perm("metadata", "read", Write), false, c.checkCollaborator),
+		on("GET /repos/{owner}/{repo}/collaborators/{login}/permission", GetPermission, anyToken, perm("metadata", "read", Write), false, c.permission),
 	}
 }
 
-func issueRoutes() []*route {
+func issueRoutes(c issueCalls) []*route {
+	read := orPull("read", Read)
+	return []*route{
+		on("GET /repos/{owner}/{repo}/labels", "issues/list-labels-for-repo", anyToken, read, false, c.labels),
+		on("GET /repos/{owner}/{repo}/issues", "issues/list-for-repo", anyToken, perm("issues", "read", Read), false, c.list),
+		on("POST /repos/{owner}/{repo}/issues", CreateIssue, anyToken, perm("issues", "write", Read), true, c.create),
+		on("GET /repos/{owner}/{repo}/issues/{number#}", GetIssue, anyToken, read, false, c.get),
+		on("PATCH /repos/{owner}/{repo}/issues/{number#}", UpdateIssue, anyToken, orPull("write", Triage), false, c.update),
+		on("GET /repos/{owner}/{repo}/issues/{number#}/labels", "issues/list-labels-on-issue", anyToken, read, false, c.labels),
+		on("POST /repos/{owner}/{repo}/issues/{number#}/labels", "issues/add-labels", anyToken, orPull("write", Triage), false, c.addLabels),
+		on("DELETE /repos/{owner}/{repo}/issues/{number#}/labels/{label...}", "issues/remove-label", anyToken, orPull("write", Triage), false, c.removeLabel),
+	}
+}
+
+func commentRoutes(c commentCalls) []*route {
 	read, write := orPull("read", Read), orPull("write", Read)
 	return []*route{
-		on("GET /repos/{owner}/{repo}/issues", "issues/list-for-repo", anyToken, perm("issues", "read", Read), false, (*Server).listIssues),
-		on("POST /repos/{owner}/{repo}/issues", CreateIssue, anyToken, perm("issues", "write", Read), true, (*Server).createIssue),
-		on("GET /repos/{owner}/{repo}/issues/comments", ListCommentsForRepo, anyToken, perm("issues", "read", Read), false, (*Server).listComments),
-		on("GET /repos/{owner}/{repo}/issues/comments/{comment#}", GetComment, anyToken, read, false, (*Server).getComment),
-		on("PATCH /repos/{owner}/{repo}/issues/comments/{comment#}", UpdateComment, anyToken, write, false, (*Server).updateComment),
-		on("DELETE /repos/{owner}/{repo}/issues/comments/{comment#}", DeleteComment, anyToken, write, false, (*Server).deleteComment),
-		on("GET /repos/{owner}/{repo}/issues/{number#}", GetIssue, anyToken, read, false, (*Server).getIssue),
-		on("PATCH /repos/{owner}/{repo}/issues/{number#}", UpdateIssue, anyToken, orPull("write", Triage), false, (*Server).updateIssue),
-		on("GET /repos/{owner}/{repo}/issues/{number#}/comments", ListComments, anyToken, read, false, (*Server).listComments),
-		on("POST /repos/{owner}/{repo}/issues/{number#}/comments", CreateComment, anyToken, write, true, (*Server).createComment),
-		on("GET /repos/{owner}/{repo}/issues/{number#}/labels", "issues/list-labels-on-issue", anyToken, read, false, (*Server).listLabels),
-		on("POST /repos/{owner}/{repo}/issues/{number#}/labels", "issues/add-labels", anyToken, orPull("write", Triage), false, (*Server).addLabels),
-		on("DELETE /repos/{owner}/{repo}/issues/{number#}/labels/{label...}", "issues/remove-label", anyToken, orPull("write", Triage), false, (*Server).removeLabel),
+		on("GET /repos/{owner}/{repo}/issues/comments", ListCommentsForRepo, anyToken, perm("issues", "read", Read), false, c.list),
+		on("GET /repos/{owner}/{repo}/issues/comments/{comment#}", GetComment, anyToken, read, false, c.get),
+		on("PATCH /repos/{owner}/{repo}/issues/comments/{comment#}", UpdateComment, anyToken, write, false, c.update),
+		on("DELETE /repos/{owner}/{repo}/issues/comments/{comment#}", DeleteComment, anyToken, write, false, c.remove),
+		on("GET /repos/{owner}/{repo}/issues/{number#}/comments", ListComments, anyToken, read, false, c.list),
+		on("POST /repos/{owner}/{repo}/issues/{number#}/comments", CreateComment, anyToken, write, true, c.create),
 	}
 }
 
-func pullRoutes() []*route {
+func pullRoutes(c pullCalls) []*route {
 	read, write := perm("pull_requests", "read", Read), perm("pull_requests", "write", Read)
 	return []*route{
-		on("GET /repos/{owner}/{repo}/pulls", ListPulls, anyToken, read, false, (*Server).listPulls),
-		on("POST /repos/{owner}/{repo}/pulls", CreatePull, anyToken, write, true, (*Server).createPull),
-		on("GET /repos/{owner}/{repo}/pulls/comments", ListReviewCommentsForRepo, anyToken, read, false, (*Server).listReviewComments),
-		on("GET /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/get-review-comment", anyToken, read, false, (*Server).getComment),
-		on("PATCH /repos/{owner}/{repo}/pulls/comments/{comment#}", UpdateReviewComment, anyToken, write, false, (*Server).updateComment),
-		on("DELETE /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/delete-review-comment", anyToken, write, false, (*Server).deleteComment),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}", GetPull, anyToken, read, false, (*Server).getPull),
-		on("PATCH /repos/{owner}/{repo}/pulls/{number#}", UpdatePull, anyToken, write, false, (*Server).updatePull),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/files", ListFiles, anyToken, read, false, (*Server).listFiles),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews", "pulls/list-reviews", anyToken, read, false, (*Server).listReviews),
-		on("POST /repos/{owner}/{repo}/pulls/{number#}/reviews", CreateReview, anyToken, write, true, (*Server).createReview),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}", "pulls/get-review", anyToken, read, false, (*Server).getReview),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}/comments", "pulls/list-comments-for-review", anyToken, read, false, (*Server).listReviewComments),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/comments", ListReviewComments, anyToken, read, false, (*Server).listReviewComments),
-		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments", CreateReviewComment, anyToken, write, true, (*Server).createReviewComment),
-		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments/{comment#}/replies", CreateReviewReply, anyToken, write, true, (*Server).createReply),
+		on("GET /repos/{owner}/{repo}/pulls", ListPulls, anyToken, read, false, c.list),
+		on("POST /repos/{owner}/{repo}/pulls", CreatePull, anyToken, write, true, c.create),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}", GetPull, anyToken, read, false, c.get),
+		on("PATCH /repos/{owner}/{repo}/pulls/{number#}", UpdatePull, anyToken, write, false, c.update),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/files", ListFiles, anyToken, read, false, c.files),
 	}
 }
 
-func reactionRoutes() []*route {
+func reviewRoutes(c reviewCalls, comments commentCalls) []*route {
+	read, write := perm("pull_requests", "read", Read), perm("pull_requests", "write", Read)
+	return []*route{
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews", "pulls/list-reviews", anyToken, read, false, c.list),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/reviews", CreateReview, anyToken, write, true, c.create),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}", "pulls/get-review", anyToken, read, false, c.get),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments", CreateReviewComment, anyToken, write, true, c.comment),
+		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments/{comment#}/replies", CreateReviewReply, anyToken, write, true, c.reply),
+		on("GET /repos/{owner}/{repo}/pulls/comments", ListReviewCommentsForRepo, anyToken, read, false, comments.listOfLines),
+		on("GET /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/get-review-comment", anyToken, read, false, comments.get),
+		on("PATCH /repos/{owner}/{repo}/pulls/comments/{comment#}", UpdateReviewComment, anyToken, write, false, comments.update),
+		on("DELETE /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/delete-review-comment", anyToken, write, false, comments.remove),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}/comments", "pulls/list-comments-for-review", anyToken, read, false, comments.listOfReview),
+		on("GET /repos/{owner}/{repo}/pulls/{number#}/comments", ListReviewComments, anyToken, read, false, comments.listOfLines),
+	}
+}
+
+func reactionRoutes(c reactionCalls) []*route {
 	var out []*route
-	for _, at := range []struct{ path, plural, singular, remove string }{
-		{"issues/{number#}", "issue", "issue", "issue"},
-		{"issues/comments/{comment#}", "issue-comment", "issue-comment", "issue-comment"},
-		{"pulls/comments/{comment#}", "pull-request-review-comment", "pull-request-review-comment", "pull-request-comment"},
+	for _, at := range []struct{ path, subject, remove string }{
+		{"issues/{number#}", "issue", "issue"},
+		{"issues/comments/{comment#}", "issue-comment", "issue-comment"},
+		{"pulls/comments/{comment#}", "pull-request-review-comment", "pull-request-comment"},
 	} {
 		read, write := orPull("read", Read), orPull("write", Read)
 		if strings.HasPrefix(at.path, "pulls") {
@@ -210,9 +234,9 @@ func reactionRoutes() []*route {
 		base := " /repos/{owner}/{repo}/" + at.path + "/reactions"
 		out = append(
 			out,
-			on("GET"+base, "reactions/list-for-"+at.plural, anyToken, read, false, (*Server).listReactions),
-			on("POST"+base, "reactions/create-for-"+at.singular, anyToken, write, true, (*Server).createReaction),
-			on("DELETE"+base+"/{reaction#}", "reactions/delete-for-"+at.remove, anyToken, write, false, (*Server).deleteReaction),
+			on("GET"+base, "reactions/list-for-"+at.subject, anyToken, read, false, c.list),
+			on("POST"+base, "reactions/create-for-"+at.subject, anyToken, write, true, c.create),
+			on("DELETE"+base+"/{reaction#}", "reactions/delete-for-"+at.remove, anyToken, write, false, c.remove),
 		)
 	}
 	return out
@@ -252,10 +276,10 @@ func (r *route) match(path []string) (map[string]string, bool) {
 
 // find returns the route of a request. Literal segments win over variables
 // because those routes come first or differ in kind.
-func (s *Server) find(r *http.Request) (*route, map[string]string) {
+func (all routes) find(r *http.Request) (*route, map[string]string) {
 	path := strings.TrimPrefix(r.URL.Path, "/api/v3")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for _, candidate := range s.routes {
+	for _, candidate := range all {
 		if candidate.method != r.Method && (r.Method != http.MethodHead || candidate.method != http.MethodGet) {
 			continue
 		}

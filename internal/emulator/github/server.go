@@ -3,7 +3,6 @@ package github
 import (
 	"cmp"
 	"crypto/rsa"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -117,102 +116,52 @@ type Change struct {
 	Repo    string
 	Number  int
 	Comment Comment // as it is after the change; zero if it is about none
-	ByBot   bool
 	At      time.Time
 }
 
 // Server is an emulated GitHub with one App. It is safe for concurrent use. Its
 // state lives as long as the value does, through any number of restarts of the
 // bot.
+//
+// What a test does with a part is a method of the part, which is embedded. The other
+// parts are for the calls of the bot.
 type Server struct {
 	*core
+	*webhooks
+	*credentials
+	*attachments
 
-	opts   Options
-	limits Limits
-	routes []*route
-	key    func() *rsa.PrivateKey
-
-	// mu guards all that follows.
-	mu            sync.Mutex
-	lastID        int64
-	users         []*user
-	repos         []*repo
-	comments      map[int64]*comment
-	attachments   map[string]attachment // by id
-	installations []*installation
-	tokens        map[string]*token
-	appBot        *user
-	appHook       *hook
-	creations     map[string]*creation // by code
-	deliveries    platformapi.Deliveries[delivery]
-	outgoing      []*delivery // of what is done under the lock now
-	network       Network
-	dice          *rand.Rand
-	lag           lag
-	pace          pacing
-	problems      []Violation
-	changes       []Change // for OnChange, after the lock is given back
+	world      *world
+	creations  *creations
+	pace       *pace
+	lag        lag
+	operations routes
 }
 
 // New returns a server that is not listening yet.
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
-	s := &Server{
-		opts:      opts,
-		limits:    opts.Limits.withDefaults(),
-		lastID:    2_500_000_000, // ids of comments have not fitted into 32 bits for years
-		comments:  map[int64]*comment{},
-		tokens:    map[string]*token{},
-		creations: map[string]*creation{},
-		dice:      rand.New(rand.NewPCG(1, 1)), //nolint:gosec // deterministic on purpose
-		pace:      pacing{byWho: map[string]*paceState{}},
-	}
-	s.key = sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })
-	s.routes = routes()
+	s := &Server{}
 	s.core = platformapi.New[apiError](platformapi.Config[Call]{
 		Name: "GitHub", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls,
 		NameOf: func(c Call) string { return c.Operation }, Faults: func(c Call) []string { return []string{c.Operation, AnyOperation} },
 	})
-	s.appBot = s.know(opts.App.Slug + "[bot]")
-	s.appBot.kind, s.appBot.app = typeBot, true
-	s.appHook = &hook{id: s.id(), app: true}
+	w := newWorld(s.core, opts)
+	s.world, s.webhooks = w, newWebhooks(w)
+	s.credentials = &credentials{world: w, tokens: map[string]*token{}, key: sync.OnceValue(func() *rsa.PrivateKey { return makeKey(opts.App.Key) })}
+	s.attachments = &attachments{world: w, tokens: s.credentials, files: map[string]attachment{}}
+	s.creations = &creations{hooks: s.webhooks, tokens: s.credentials, agreed: map[string]*creation{}}
+	s.pace = &pace{world: w, limits: opts.Limits.withDefaults(), byWho: map[string]*paceState{}}
+	s.operations = s.routes()
 	return s
 }
 
 // BotLogin returns the login of the App's bot.
-func (s *Server) BotLogin() string { return s.appBot.login }
+func (s *Server) BotLogin() string { return s.world.appBot.login }
 
-// unlock gives the lock back, sends what came up meanwhile and tells everyone
-// who watches about the changes.
-func (s *Server) unlock() {
-	if out := s.outgoing; len(out) > 0 {
-		s.outgoing = nil
-		s.Go(func() { s.sendAll(out) })
-	}
-	platformapi.Unlock(s.core, &s.mu, &s.changes, s.opts.OnChange)
-}
-
-// change notes a change; c may be nil. The lock must be held.
-func (s *Server) change(kind ChangeKind, i *issue, c *comment, by *user) {
-	if s.opts.OnChange == nil {
-		return
-	}
-	note := Change{Kind: kind, Repo: i.repo.fullName(), Number: i.number, ByBot: s.isBot(by), At: s.opts.Now()}
-	if c != nil {
-		note.Comment = s.viewComment(c)
-	}
-	s.changes = append(s.changes, note)
-}
-
-// isBot reports whether a user is the bot under test.
-func (s *Server) isBot(u *user) bool {
-	return u == s.appBot || s.opts.Login != "" && sameName(u.login, s.opts.Login)
-}
-
-// id returns a new id. The lock must be held, but in New.
-func (s *Server) id() int64 {
-	s.lastID++
-	return s.lastID
+// actor returns who does what a user does, itself or through the App.
+func (s *Server) actor(u *user, viaApp bool) actor {
+	return actor{world: s.world, hooks: s.webhooks, user: u, viaApp: viaApp}
 }
 
 // Handler serves the API. Start serves it on a port of its own.
