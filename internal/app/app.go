@@ -219,7 +219,7 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.web = web.New(web.Config{
-		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
+		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core, d.metrics), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,
 	})
 	if err := d.web.Listen(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/platform"
 	webchat "remote-agent/internal/platform/web"
 )
@@ -140,11 +141,11 @@ func (pl *platforms) warnScopes(ctx context.Context, a platform.Adapter) {
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.
-func (pl *platforms) webhooks(to platform.Sink) map[string]http.Handler {
+func (pl *platforms) webhooks(to platform.Sink, m *metrics.Metrics) map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
 	for _, a := range pl.adapters {
 		if hook, ok := a.(platform.WebhookReceiver); ok && pl.intakeOf(a) == platform.OverHTTP {
-			handlers[string(a.Platform())] = pl.links.watch(a.Platform(), hook.Webhook(to))
+			handlers[string(a.Platform())] = pl.links.watch(a.Platform(), hook.Webhook(to), m)
 		}
 	}
 	return handlers

@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/web"
@@ -53,9 +54,12 @@ func (l *links) failed(name messages.Platform, err error, now time.Time) {
 	l.change(name, func(c *pages.Connection) { c.Error, c.ErrorAt = fault.Public(err), now })
 }
 
-// watch returns a webhook whose calls are counted.
-func (l *links) watch(name messages.Platform, hook http.Handler) http.Handler {
+// watch returns a webhook whose calls are counted, for the pages and for Prometheus.
+func (l *links) watch(name messages.Platform, hook http.Handler, m *metrics.Metrics) http.Handler {
 	return watchedHook{hook, func(status int) {
+		if status >= http.StatusBadRequest {
+			m.WebhookRejected(string(name), status)
+		}
 		l.change(name, func(c *pages.Connection) {
 			if status < http.StatusBadRequest {
 				c.Taken++

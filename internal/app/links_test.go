@@ -3,10 +3,12 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/web"
 )
 
@@ -17,8 +19,9 @@ func (hook) MaxBody() int64 { return 7 }
 func TestLinksKnowWhatCameAndWhatFailed(t *testing.T) {
 	t.Parallel()
 	var l links
+	counted := metrics.New("")
 	answers := func(status int) {
-		h := l.watch("github", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		h := l.watch("github", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }), counted)
 		out := httptest.NewRecorder()
 		h.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
 		if out.Code != status {
@@ -36,6 +39,11 @@ func TestLinksKnowWhatCameAndWhatFailed(t *testing.T) {
 	if c.Taken != maxHooks || c.Refused != 1 || len(c.Hooks) != maxHooks || c.Hooks[0].Status != http.StatusUnauthorized || c.Hooks[1].Status != http.StatusAccepted {
 		t.Errorf("the calls: %+v", c)
 	}
+	page := httptest.NewRecorder()
+	counted.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+	if got := page.Body.String(); !strings.Contains(got, `bot_webhook_rejected_total{platform="github",reason="unauthorized"} 1`) || strings.Contains(got, `reason="accepted"`) {
+		t.Errorf("the metrics: %s", got)
+	}
 	if !c.Since.Equal(now) || c.Error != "GitHub does not answer." || !c.ErrorAt.Equal(now) {
 		t.Errorf("the connection: %+v", c)
 	}
@@ -44,7 +52,7 @@ func TestLinksKnowWhatCameAndWhatFailed(t *testing.T) {
 		t.Error("what is known was changed from outside")
 	}
 	for want, h := range map[int64]http.Handler{web.DefaultMaxBody: http.NotFoundHandler(), 7: hook{http.NotFoundHandler()}} {
-		if got := l.watch("x", h).(interface{ MaxBody() int64 }).MaxBody(); got != want { //nolint:forcetypeassert // it is what is tested
+		if got := l.watch("x", h, nil).(interface{ MaxBody() int64 }).MaxBody(); got != want { //nolint:forcetypeassert // it is what is tested
 			t.Errorf("a body may have %d bytes, want %d", got, want)
 		}
 	}

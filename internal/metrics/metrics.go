@@ -198,11 +198,11 @@ func (m *Metrics) KeptRaw(platform string) {
 	}
 }
 
-// WebhookRejected counts a webhook call that was refused. reason is one of a few
-// fixed words.
-func (m *Metrics) WebhookRejected(platform, reason string) {
+// WebhookRejected counts a webhook call that was refused with an HTTP status, whose name
+// is the reason.
+func (m *Metrics) WebhookRejected(platform string, status int) {
 	if m != nil {
-		m.counter(webhookRejected, "platform", platform, "reason", reason).Inc()
+		m.counter(webhookRejected, "platform", platform, "reason", strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")).Inc()
 	}
 }
 

@@ -26,7 +26,7 @@ func use(m *metrics.Metrics) {
 	m.Deduplicated("telegram", "message")
 	m.Refused("telegram")
 	m.KeptRaw("telegram")
-	m.WebhookRejected("telegram", "secret")
+	m.WebhookRejected("telegram", http.StatusUnauthorized)
 	m.Acknowledged("telegram", 2*time.Millisecond)
 	m.Connected("telegram", true)
 	m.Platform("poll_conflict")
@@ -55,7 +55,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`bot_messages_deduplicated_total{kind="message",platform="telegram"} 1`,
 		`bot_messages_refused_total{platform="telegram"} 1`,
 		`bot_messages_kept_raw_total{platform="telegram"} 1`,
-		`bot_webhook_rejected_total{platform="telegram",reason="secret"} 1`,
+		`bot_webhook_rejected_total{platform="telegram",reason="unauthorized"} 1`,
 		`bot_ack_seconds_bucket{platform="telegram",le="0.0025"} 1`,
 		`bot_platform_connected{platform="telegram"} 1`,
 		`bot_platform_events_total{event="poll_conflict"} 1`,
