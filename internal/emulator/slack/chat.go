@@ -110,7 +110,7 @@ func (w *Workspace) botMessage() *Message {
 	return &Message{User: w.team.BotUserID, BotID: w.team.BotID, FromBot: true}
 }
 
-func (s *Server) postMessage(r *request) (map[string]any, *apiError) {
+func postMessage(r *request) (map[string]any, *apiError) {
 	body, refused := readContent(r.p, false)
 	if refused != nil {
 		return nil, refused
@@ -138,7 +138,7 @@ func (s *Server) postMessage(r *request) (map[string]any, *apiError) {
 	if root != "" && r.p.bool("reply_broadcast") {
 		m.Broadcast, m.Subtype = true, "thread_broadcast"
 	}
-	s.post(c, m)
+	c.post(m)
 	out := map[string]any{"channel": c.info.ID, "ts": m.TS, "message": c.wire(m, true)}
 	if len([]rune(r.p.get("text"))) > maxPostText {
 		out["warning"] = "message_truncated"
@@ -148,13 +148,12 @@ func (s *Server) postMessage(r *request) (map[string]any, *apiError) {
 }
 
 // post puts a message of the bot into a channel.
-func (s *Server) post(c *channel, m *Message) {
-	c.add(m)
+func (c *channel) post(m *Message) {
+	c.add(ChangeSent, m)
 	if m.ThreadTS != "" {
 		c.thread(m.ThreadTS).status = Status{}
 	}
-	s.change(ChangeSent, m)
-	c.ws.echo(c, "", m, nil)
+	c.echo("", m, nil)
 }
 
 // own returns a message of the bot that a call wants to change.
@@ -170,7 +169,7 @@ func (c *channel) own(ts, otherwise string) (*Message, *apiError) {
 	return c.byTS[ts], nil
 }
 
-func (s *Server) update(r *request) (map[string]any, *apiError) {
+func update(r *request) (map[string]any, *apiError) {
 	body, refused := readContent(r.p, true)
 	if refused != nil {
 		return nil, refused
@@ -214,12 +213,11 @@ func (s *Server) update(r *request) (map[string]any, *apiError) {
 		m.Metadata = metadata
 	}
 	c.supersede(old, &m)
-	s.change(ChangeEdited, &m)
-	c.ws.echo(c, "message_changed", &m, old)
+	c.echo("message_changed", &m, old)
 	return map[string]any{"channel": c.info.ID, "ts": m.TS, "text": m.Text, "message": c.wire(&m, true)}, nil
 }
 
-func (s *Server) deleteMessage(r *request) (map[string]any, *apiError) {
+func deleteMessage(r *request) (map[string]any, *apiError) {
 	c, refused := r.conversation(r.p.channel())
 	if refused != nil {
 		return nil, refused
@@ -229,14 +227,14 @@ func (s *Server) deleteMessage(r *request) (map[string]any, *apiError) {
 		return nil, refused
 	}
 	c.remove(m)
-	s.change(ChangeDeleted, m)
-	c.ws.echo(c, "message_deleted", m, m)
+	c.ws.server.change(ChangeDeleted, m)
+	c.echo("message_deleted", m, m)
 	return map[string]any{"channel": c.info.ID, "ts": m.TS}, nil
 }
 
 // postEphemeral refuses users that the conversation does not have: unlike the
 // real platform it knows only members that acted there or were introduced.
-func (s *Server) postEphemeral(r *request) (map[string]any, *apiError) {
+func postEphemeral(r *request) (map[string]any, *apiError) {
 	body, refused := readContent(r.p, false)
 	if refused != nil {
 		return nil, refused
@@ -261,12 +259,13 @@ func (s *Server) postEphemeral(r *request) (map[string]any, *apiError) {
 	}
 	m := r.ws.botMessage()
 	body.put(m)
-	s.whisper(c, m, user, root)
+	c.whisper(m, user, root)
 	return map[string]any{"message_ts": m.TS}, nil
 }
 
 // whisper shows a message to one user.
-func (s *Server) whisper(c *channel, m *Message, user, root string) {
+func (c *channel) whisper(m *Message, user, root string) {
+	s := c.ws.server
 	m.Team, m.Channel, m.TS, m.ThreadTS, m.EphemeralTo = c.ws.team.ID, c.info.ID, s.ts(), root, user
 	m.CreatedAt = s.opts.Now()
 	m.UpdatedAt = m.CreatedAt
@@ -274,7 +273,7 @@ func (s *Server) whisper(c *channel, m *Message, user, root string) {
 	s.change(ChangeEphemeral, m)
 }
 
-func (s *Server) getPermalink(r *request) (map[string]any, *apiError) {
+func getPermalink(r *request) (map[string]any, *apiError) {
 	c, refused := r.conversation(r.p.channel())
 	if refused != nil {
 		return nil, refused
@@ -283,11 +282,8 @@ func (s *Server) getPermalink(r *request) (map[string]any, *apiError) {
 	if c.byTS[ts] == nil {
 		return nil, refuse("message_not_found")
 	}
-	return map[string]any{"channel": c.info.ID, "permalink": r.ws.permalink(c, ts)}, nil
-}
-
-func (w *Workspace) permalink(c *channel, ts string) string {
-	return "https://" + w.team.Domain + ".slack.com/archives/" + c.info.ID + "/p" + strings.Replace(ts, ".", "", 1)
+	link := "https://" + r.ws.team.Domain + ".slack.com/archives/" + c.info.ID + "/p" + strings.Replace(ts, ".", "", 1)
+	return map[string]any{"channel": c.info.ID, "permalink": link}, nil
 }
 
 // wire returns a message as the API shows it.
@@ -326,7 +322,7 @@ func (c *channel) wire(m *Message, metadata bool) map[string]any {
 		out["metadata"] = m.Metadata
 	}
 	if m.Edited {
-		out["edited"] = map[string]any{"user": m.User, "ts": w.server.tsAt(m.UpdatedAt)}
+		out["edited"] = map[string]any{"user": m.User, "ts": tsAt(m.UpdatedAt)}
 	}
 	if len(m.Reactions) > 0 {
 		out["reactions"] = wireReactions(m)

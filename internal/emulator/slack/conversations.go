@@ -4,12 +4,55 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
-	"time"
 )
 
-// tsAt returns a time as a timestamp.
-func (s *Server) tsAt(at time.Time) string {
-	return formatTS(at.UnixMicro())
+// conversation returns the channel that a call is about, if the bot may know of
+// it. The lock must be held.
+func (r *request) conversation(id string) (*channel, *apiError) {
+	c := r.ws.channels[id]
+	if c == nil || c.info.BotLeft && c.info.Kind != Public {
+		return nil, refuse("channel_not_found")
+	}
+	return c, nil
+}
+
+// writable is conversation for calls that post something.
+func (r *request) writable(id string) (*channel, *apiError) {
+	if strings.HasPrefix(id, "U") || strings.HasPrefix(id, "W") {
+		if _, known := r.ws.users[id]; !known {
+			return nil, refuse("channel_not_found")
+		}
+		id = "D" + id
+		r.ws.open(id)
+	}
+	c, refused := r.conversation(id)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case c.info.Archived:
+		return nil, refuse("is_archived")
+	case c.info.BotLeft:
+		return nil, refuse("not_in_channel")
+	}
+	return c, nil
+}
+
+// permitted is conversation for calls that need a right on its kind.
+func (r *request) permitted(id, right string) (*channel, *apiError) {
+	c, refused := r.conversation(id)
+	if refused == nil {
+		refused = r.need(c.info.Kind.scope(right))
+	}
+	return c, refused
+}
+
+// readable is conversation for calls that read messages.
+func (r *request) readable(id string) (*channel, *apiError) {
+	c, refused := r.permitted(id, "history")
+	if refused == nil && c.info.BotLeft {
+		refused = refuse("not_in_channel")
+	}
+	return c, refused
 }
 
 // page is what conversations.replies and history share: bounds and a cursor.
@@ -74,7 +117,7 @@ func (p page) answer(c *channel, list []string) map[string]any {
 
 // replies returns a thread, oldest first, with its root on every first page. The
 // timestamp of an answer gives only that answer.
-func (s *Server) replies(r *request) (map[string]any, *apiError) {
+func replies(r *request) (map[string]any, *apiError) {
 	c, refused := r.readable(r.p.channel())
 	if refused != nil {
 		return nil, refused
@@ -102,7 +145,7 @@ func (s *Server) replies(r *request) (map[string]any, *apiError) {
 }
 
 // history returns what shows in the channel, newest first.
-func (s *Server) history(r *request) (map[string]any, *apiError) {
+func history(r *request) (map[string]any, *apiError) {
 	c, refused := r.readable(r.p.channel())
 	if refused != nil {
 		return nil, refused
@@ -138,23 +181,17 @@ func (c *channel) describe() map[string]any {
 	return out
 }
 
-func (s *Server) conversationInfo(r *request) (map[string]any, *apiError) {
-	c, refused := r.conversation(r.p.channel())
+func conversationInfo(r *request) (map[string]any, *apiError) {
+	c, refused := r.permitted(r.p.channel(), "read")
 	if refused != nil {
-		return nil, refused
-	}
-	if refused := r.need(c.info.Kind.scope("read")); refused != nil {
 		return nil, refused
 	}
 	return map[string]any{"channel": c.describe()}, nil
 }
 
-func (s *Server) members(r *request) (map[string]any, *apiError) {
-	c, refused := r.conversation(r.p.channel())
+func members(r *request) (map[string]any, *apiError) {
+	c, refused := r.permitted(r.p.channel(), "read")
 	if refused != nil {
-		return nil, refused
-	}
-	if refused := r.need(c.info.Kind.scope("read")); refused != nil {
 		return nil, refused
 	}
 	ids := slices.Clone(c.info.Members)
@@ -169,7 +206,7 @@ func (s *Server) members(r *request) (map[string]any, *apiError) {
 
 // conversationOpen opens a direct conversation with one user, or finds one by
 // its id. Groups are not emulated.
-func (s *Server) conversationOpen(r *request) (map[string]any, *apiError) {
+func conversationOpen(r *request) (map[string]any, *apiError) {
 	if id := r.p.channel(); id != "" {
 		c, refused := r.conversation(id)
 		if refused != nil {
@@ -204,7 +241,7 @@ func (s *Server) conversationOpen(r *request) (map[string]any, *apiError) {
 	return map[string]any{"channel": shown, "no_op": already, "already_open": already}, nil
 }
 
-func (s *Server) userInfo(r *request) (map[string]any, *apiError) {
+func userInfo(r *request) (map[string]any, *apiError) {
 	id := r.p.get("user")
 	if id == r.ws.team.BotUserID {
 		t := r.ws.team
@@ -238,13 +275,13 @@ func wireUser(w *Workspace, u User) map[string]any {
 	return out
 }
 
-func (s *Server) botInfo(r *request) (map[string]any, *apiError) {
+func botInfo(r *request) (map[string]any, *apiError) {
 	t := r.ws.team
 	if id := r.p.get("bot"); id != "" && id != t.BotID {
 		return nil, refuse("bot_not_found")
 	}
 	return map[string]any{"bot": map[string]any{
-		"id": t.BotID, "deleted": false, "name": t.BotName, "updated": 1_700_000_000, "app_id": s.opts.AppID, "user_id": t.BotUserID,
+		"id": t.BotID, "deleted": false, "name": t.BotName, "updated": 1_700_000_000, "app_id": r.ws.server.opts.AppID, "user_id": t.BotUserID,
 		"icons": map[string]any{},
 	}}, nil
 }
@@ -274,7 +311,7 @@ func validEmoji(name string) bool {
 	return name != "" && len(name) <= 100 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_+-:'") == ""
 }
 
-func (s *Server) addReaction(r *request) (map[string]any, *apiError) {
+func addReaction(r *request) (map[string]any, *apiError) {
 	c, old, refused := r.reacted()
 	if refused != nil {
 		return nil, refused
@@ -302,11 +339,10 @@ func (c *channel) react(old *Message, name, user string) {
 	} else {
 		m.Reactions[n].Users = append(slices.Clone(m.Reactions[n].Users), user)
 	}
-	c.replace(&m)
-	c.ws.server.change(ChangeReacted, &m)
+	c.show(ChangeReacted, &m)
 }
 
-func (s *Server) removeReaction(r *request) (map[string]any, *apiError) {
+func removeReaction(r *request) (map[string]any, *apiError) {
 	c, old, refused := r.reacted()
 	if refused != nil {
 		return nil, refused
@@ -325,12 +361,11 @@ func (s *Server) removeReaction(r *request) (map[string]any, *apiError) {
 			m.Reactions = append(m.Reactions, one)
 		}
 	}
-	c.replace(&m)
-	s.change(ChangeReacted, &m)
+	c.show(ChangeReacted, &m)
 	return nil, nil
 }
 
-func (s *Server) getReactions(r *request) (map[string]any, *apiError) {
+func getReactions(r *request) (map[string]any, *apiError) {
 	c, m, refused := r.reacted()
 	if refused != nil {
 		return nil, refused

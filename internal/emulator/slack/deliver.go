@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,34 +22,44 @@ type Endpoints struct {
 	Events, Commands, Interactions string
 }
 
+// Outbox is what Slack sends to the app: events, commands and interactions, to
+// its request URLs or over Socket Mode.
+type Outbox struct {
+	*platform
+
+	sockets    *Sockets
+	ends       Endpoints
+	deliveries platformapi.Deliveries[delivery]
+}
+
 // UseHTTP sends everything to the request URLs. Deliveries in flight go on where
 // they are; their repetitions go to the new place.
-func (s *Server) UseHTTP(ends Endpoints) {
-	s.mu.Lock()
-	defer s.unlock()
-	s.ends, s.socketMode = ends, false
+func (o *Outbox) UseHTTP(ends Endpoints) {
+	o.mu.Lock()
+	defer o.unlock()
+	o.ends, o.sockets.on = ends, false
 }
 
 // UseSocketMode sends everything over Socket Mode, which is how a new Server
 // begins. Envelopes wait for the first connection.
-func (s *Server) UseSocketMode() {
-	s.mu.Lock()
-	defer s.unlock()
-	s.socketMode = true
+func (o *Outbox) UseSocketMode() {
+	o.mu.Lock()
+	defer o.unlock()
+	o.sockets.on = true
 }
 
 // VerifyURL sends a signed url_verification to the events endpoint and checks
 // that the challenge comes back, as Slack does before it takes a URL.
-func (s *Server) VerifyURL(ctx context.Context) error {
-	s.mu.Lock()
-	challenge := s.id("challenge-")
-	endpoint := s.ends.Events
-	s.mu.Unlock()
+func (o *Outbox) VerifyURL(ctx context.Context) error {
+	o.mu.Lock()
+	challenge := o.id("challenge-")
+	endpoint := o.ends.Events
+	o.mu.Unlock()
 	body, err := json.Marshal(map[string]string{"token": verificationToken, "challenge": challenge, "type": "url_verification"})
 	if err != nil {
 		return err
 	}
-	status, answer, err := s.Post(ctx, endpoint, Sign(s.opts.SigningSecret, s.opts.Now(), body), body)
+	status, answer, err := o.Post(ctx, endpoint, Sign(o.opts.SigningSecret, o.opts.Now(), body), body)
 	if err != nil {
 		return fmt.Errorf("verifying the events URL: %w", err)
 	}
@@ -112,32 +121,25 @@ type delivery struct {
 	failed   func(reason string) // called with the lock when it is lost
 }
 
-// enlist gives a delivery its id. The lock must be held.
-func (s *Server) enlist(d *delivery) {
-	d.ID = s.id("delivery-")
-	s.deliveries.Add(d.ID, d)
-}
-
-// deliverCopies sends deliveries, one after the other has been answered or all
+// deliver sends deliveries, one after the other has been answered or all
 // at once, and returns their ids. The lock must be held.
-func (s *Server) deliverCopies(list []*delivery, atOnce bool) []string {
+func (o *Outbox) deliver(atOnce bool, list ...*delivery) []string {
 	var ids []string
 	for _, d := range list {
-		s.enlist(d)
+		d.ID = o.id("delivery-")
+		o.deliveries.Add(d.ID, d)
 		ids = append(ids, d.ID)
 	}
 	if atOnce {
 		for _, d := range list {
-			s.Go(func() { s.pursue(d, 0) })
+			o.Go(func() { o.pursue(d, 0) })
 		}
 		return ids
 	}
-	s.Go(func() {
+	o.Go(func() {
 		for _, d := range list {
-			if s.attempt(d, 0) {
-				s.mu.Lock()
-				s.Go(func() { s.pursue(d, 1) })
-				s.mu.Unlock()
+			if o.attempt(d, 0) {
+				o.Go(func() { o.pursue(d, 1) })
 			}
 		}
 	})
@@ -145,12 +147,9 @@ func (s *Server) deliverCopies(list []*delivery, atOnce bool) []string {
 }
 
 // pursue delivers until it is acknowledged or the attempts are used up.
-func (s *Server) pursue(d *delivery, n int) {
+func (o *Outbox) pursue(d *delivery, n int) {
 	for {
-		if n > 0 && emulator.Sleep(s.Context(), s.opts.Retries[n-1]) != nil {
-			return
-		}
-		if !s.attempt(d, n) {
+		if n > 0 && emulator.Sleep(o.Context(), o.opts.Retries[n-1]) != nil || !o.attempt(d, n) {
 			return
 		}
 		n++
@@ -158,14 +157,14 @@ func (s *Server) pursue(d *delivery, n int) {
 }
 
 // attempt delivers once and reports whether to try again.
-func (s *Server) attempt(d *delivery, n int) (again bool) {
-	a := Attempt{Retry: n, At: s.opts.Now()}
-	s.mu.Lock()
+func (o *Outbox) attempt(d *delivery, n int) (again bool) {
+	a := Attempt{Retry: n, At: o.opts.Now()}
+	o.mu.Lock()
 	if n > 0 && len(d.Attempts) > 0 {
 		a.Reason = d.Attempts[len(d.Attempts)-1].Error
 	}
-	lost, socket := n < d.lost, s.socketMode
-	s.mu.Unlock()
+	lost, socket := n < d.lost, o.sockets.on
+	o.mu.Unlock()
 
 	var answer []byte
 	stop := false
@@ -174,17 +173,20 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 	case lost:
 		a.Error = "http_timeout"
 	case socket:
-		answer, a = s.sendSocket(d, a)
+		var sent bool
+		if answer, a, sent = o.sockets.send(d, a); !sent {
+			answer, a, _ = o.sendHTTP(d, a)
+		}
 	default:
-		answer, a, stop = s.sendHTTP(d, a)
+		answer, a, stop = o.sendHTTP(d, a)
 	}
 	a.Took = time.Since(start)
-	if s.Context().Err() != nil {
+	if o.Context().Err() != nil {
 		return false
 	}
 
-	s.mu.Lock()
-	defer s.unlock()
+	o.mu.Lock()
+	defer o.unlock()
 	d.Attempts = append(d.Attempts, a)
 	switch {
 	case a.Error == "":
@@ -192,7 +194,7 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 		if d.taken != nil {
 			d.taken(answer)
 		}
-	case !d.repeated || stop || n >= len(s.opts.Retries):
+	case !d.repeated || stop || n >= len(o.opts.Retries):
 		d.Lost = true
 		if d.failed != nil {
 			d.failed(a.Error)
@@ -200,24 +202,24 @@ func (s *Server) attempt(d *delivery, n int) (again bool) {
 	default:
 		return true
 	}
-	s.deliveries.Forget(s.opts.KeepCalls, func(d *delivery) (string, bool) { return d.ID, d.Acked || d.Lost })
+	o.deliveries.Forget(o.opts.KeepCalls, func(d *delivery) (string, bool) { return d.ID, d.Acked || d.Lost })
 	return false
 }
 
 // sendHTTP posts a delivery once. stop means that the bot wants no retries.
-func (s *Server) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt, stop bool) {
-	defer s.Turn(s.Context())()
-	ctx, cancel := context.WithTimeout(s.Context(), s.opts.AckTimeout)
+func (o *Outbox) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt, stop bool) {
+	defer o.Turn(o.Context())()
+	ctx, cancel := context.WithTimeout(o.Context(), o.opts.AckTimeout)
 	defer cancel()
-	endpoint, contentType, body := s.encodeHTTP(d)
-	header := Sign(s.opts.SigningSecret, s.opts.Now(), body)
+	endpoint, contentType, body := o.encodeHTTP(d)
+	header := Sign(o.opts.SigningSecret, o.opts.Now(), body)
 	header.Set("Content-Type", contentType)
 	header.Set("User-Agent", "Slackbot 1.0 (+https://api.slack.com/robots)")
 	if a.Retry > 0 {
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(a.Retry))
 		header.Set("X-Slack-Retry-Reason", a.Reason)
 	}
-	resp, answer, err := s.Submit(ctx, endpoint, header, body) //nolint:bodyclose // Submit closes it
+	resp, answer, err := o.Submit(ctx, endpoint, header, body) //nolint:bodyclose // Submit closes it
 	if resp == nil {
 		a.Error = "connection_failed"
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -240,11 +242,11 @@ func (s *Server) sendHTTP(d *delivery, a Attempt) (answer []byte, after Attempt,
 }
 
 // encodeHTTP returns where and how a delivery is posted.
-func (s *Server) encodeHTTP(d *delivery) (endpoint, contentType string, body []byte) {
+func (o *Outbox) encodeHTTP(d *delivery) (endpoint, contentType string, body []byte) {
 	const form = "application/x-www-form-urlencoded"
-	s.mu.Lock()
-	ends := s.ends
-	s.mu.Unlock()
+	o.mu.Lock()
+	ends := o.ends
+	o.mu.Unlock()
 	switch {
 	case d.Kind == Commands && d.form != nil:
 		return ends.Commands, form, []byte(d.form.Encode())
@@ -256,97 +258,32 @@ func (s *Server) encodeHTTP(d *delivery) (endpoint, contentType string, body []b
 	return ends.Events, "application/json", d.Payload
 }
 
-// event returns a delivery of an inner event; outer fields are added to what is
-// around it. The lock must be held.
-func (w *Workspace) event(inner, outer map[string]any) *delivery {
-	s, t := w.server, w.team
-	id := s.id("Ev")
-	now := s.opts.Now()
-	setAbsent(inner, "event_ts", s.tsAt(now))
-	var enterprise any
-	if t.EnterpriseID != "" {
-		enterprise = t.EnterpriseID
-	}
-	shared := false
-	if c := w.channels[text(inner["channel"])]; c != nil {
-		shared = c.info.Shared
-	}
-	body := map[string]any{
-		"token": verificationToken, "team_id": t.ID, "context_team_id": t.ID, "context_enterprise_id": enterprise,
-		"api_app_id": s.opts.AppID, "event": inner, "type": "event_callback", "event_id": id, "event_time": now.Unix(),
-		"authorizations": []any{map[string]any{
-			"enterprise_id": enterprise, "team_id": t.ID, "user_id": t.BotUserID, "is_bot": true,
-			"is_enterprise_install": t.EnterpriseInstall,
-		}},
-		"is_ext_shared_channel": shared, "event_context": "4-" + id,
-	}
-	if enterprise != nil {
-		body["enterprise_id"] = enterprise
-	}
-	maps.Copy(body, outer)
-	return &delivery{
-		Delivery: Delivery{Kind: Events, Team: t.ID, Type: text(inner["type"]), EventID: id, Payload: platformapi.MustJSON(body)},
-		repeated: true,
-	}
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-func setAbsent(m map[string]any, name string, value any) {
-	if _, ok := m[name]; !ok {
-		m[name] = value
-	}
-}
-
-// DeliverEvent sends any inner event and returns the id of the delivery. Fields
-// of outer are added to what is around it, or replace it.
-func (w *Workspace) DeliverEvent(inner, outer map[string]any) string {
-	s := w.server
-	s.mu.Lock()
-	defer s.unlock()
-	return s.deliverCopies([]*delivery{w.event(maps.Clone(inner), outer)}, false)[0]
-}
-
-// DeliverRaw sends any bytes, correctly signed, and returns the id of the
-// delivery. For commands over HTTP it is the form; over Socket Mode it becomes
-// the payload and must be JSON. Events are repeated like any other.
-func (w *Workspace) DeliverRaw(kind Kind, body []byte) string {
-	s := w.server
-	s.mu.Lock()
-	defer s.unlock()
-	d := &delivery{Delivery: Delivery{Kind: kind, Team: w.team.ID, Payload: bytes.Clone(body)}, repeated: kind == Events}
-	return s.deliverCopies([]*delivery{d}, false)[0]
-}
-
 // Redeliver sends a delivery again as it was, with the same ids, as Slack
 // sometimes does after an acknowledgement.
-func (s *Server) Redeliver(id string) string {
-	s.mu.Lock()
-	defer s.unlock()
-	old := s.deliveries.Get(id)
+func (o *Outbox) Redeliver(id string) string {
+	o.mu.Lock()
+	defer o.unlock()
+	old := o.deliveries.Get(id)
 	if old == nil {
 		return ""
 	}
 	d := &delivery{Delivery: old.Delivery, form: old.form, repeated: old.repeated}
 	d.Attempts, d.Acked, d.Answer, d.Lost = nil, false, nil, false
-	return s.deliverCopies([]*delivery{d}, false)[0]
+	return o.deliver(false, d)[0]
 }
 
 // Deliveries returns all deliveries in the order in which they came up.
-func (s *Server) Deliveries() []Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return platformapi.Views(&s.deliveries, (*delivery).copy)
+func (o *Outbox) Deliveries() []Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return platformapi.Views(&o.deliveries, (*delivery).copy)
 }
 
 // Delivery returns a delivery by its id, or the zero Delivery.
-func (s *Server) Delivery(id string) Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.deliveries.Get(id); d != nil {
+func (o *Outbox) Delivery(id string) Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if d := o.deliveries.Get(id); d != nil {
 		return d.copy()
 	}
 	return Delivery{}
@@ -359,29 +296,29 @@ func (d *delivery) copy() Delivery {
 }
 
 // Acknowledged reports whether the bot acknowledged all of the deliveries.
-func (s *Server) Acknowledged(ids ...string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (o *Outbox) Acknowledged(ids ...string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return !slices.ContainsFunc(ids, func(id string) bool {
-		d := s.deliveries.Get(id)
+		d := o.deliveries.Get(id)
 		return d == nil || !d.Acked
 	})
 }
 
 // Pending returns the ids of the deliveries that are neither acknowledged nor
 // lost.
-func (s *Server) Pending() []string {
-	return s.which(func(d *delivery) bool { return !d.Acked && !d.Lost })
+func (o *Outbox) Pending() []string {
+	return o.which(func(d *delivery) bool { return !d.Acked && !d.Lost })
 }
 
 // Lost returns the ids of the deliveries that the bot never acknowledged and
 // that are not sent again.
-func (s *Server) Lost() []string { return s.which(func(d *delivery) bool { return d.Lost }) }
+func (o *Outbox) Lost() []string { return o.which(func(d *delivery) bool { return d.Lost }) }
 
-func (s *Server) which(match func(*delivery) bool) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.deliveries.Which(func(d *delivery) string {
+func (o *Outbox) which(match func(*delivery) bool) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.deliveries.Which(func(d *delivery) string {
 		if match(d) {
 			return d.ID
 		}
@@ -391,10 +328,10 @@ func (s *Server) which(match func(*delivery) bool) []string {
 
 // WaitSettled returns nil as soon as all deliveries of what a person did are
 // acknowledged or lost, and the cause of ctx if that ends first.
-func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
-	return s.WaitFor(ctx, func() bool {
+func (o *Outbox) WaitSettled(ctx context.Context, sent Sent) error {
+	return o.WaitFor(ctx, func() bool {
 		for _, id := range sent.Deliveries {
-			if d := s.Delivery(id); !d.Acked && !d.Lost {
+			if d := o.Delivery(id); !d.Acked && !d.Lost {
 				return false
 			}
 		}
@@ -403,6 +340,6 @@ func (s *Server) WaitSettled(ctx context.Context, sent Sent) error {
 }
 
 // WaitIdle returns nil as soon as nothing is on its way to the bot.
-func (s *Server) WaitIdle(ctx context.Context) error {
-	return s.WaitFor(ctx, func() bool { return len(s.Pending()) == 0 })
+func (o *Outbox) WaitIdle(ctx context.Context) error {
+	return o.WaitFor(ctx, func() bool { return len(o.Pending()) == 0 })
 }

@@ -26,44 +26,59 @@ type File struct {
 	External bool // lives elsewhere: there is nothing to download
 }
 
-// file is a file that the server knows.
+// files are what people and the bot uploaded.
+type files struct {
+	*platform
+
+	byID map[string]*file
+}
+
 type file struct {
 	File
 	ws       *Workspace
-	user     string
 	expected int  // announced length of an upload
 	uploaded bool // its bytes are there
 	complete bool // it is shared
 }
 
-func (s *Server) uploadURL(r *request) (map[string]any, *apiError) {
+// add gives a file its id. The lock must be held.
+func (f *files) add(one *file) *file {
+	one.ID = f.id("F")
+	f.byID[one.ID] = one
+	return one
+}
+
+func (f *files) uploadURL(r *request) (map[string]any, *apiError) {
 	name, length := r.p.get("filename"), r.p.int("length", 0)
 	if name == "" || length <= 0 {
 		return nil, refuse("invalid_arguments")
 	}
-	f := &file{File: File{ID: s.id("F"), Name: name, Title: name}, ws: r.ws, user: r.ws.team.BotUserID, expected: length}
-	s.files[f.ID] = f
-	return map[string]any{"upload_url": s.URL() + "/upload/" + f.ID, "file_id": f.ID}, nil
+	id := f.add(&file{File: File{Name: name, Title: name}, ws: r.ws, expected: length}).ID
+	return map[string]any{"upload_url": f.URL() + "/upload/" + id, "file_id": id}, nil
 }
 
-// serveUpload takes the bytes of a file, as a body or as a part of a form. It
-// refuses more or less than was announced.
+// fill takes the bytes of a file. It refuses more or less than was announced.
+func (f *files) fill(id string, data []byte, err error) *apiError {
+	f.mu.Lock()
+	defer f.unlock()
+	one := f.byID[id]
+	switch {
+	case one == nil || one.expected == 0:
+		return &apiError{code: "file_not_found", status: http.StatusNotFound}
+	case err != nil || len(data) != one.expected || one.complete:
+		return &apiError{code: "invalid_upload", status: http.StatusBadRequest}
+	}
+	one.Data, one.uploaded = data, true
+	return nil
+}
+
+// serveUpload takes the bytes of a file, as a body or as a part of a form.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	data, err := uploadBody(r)
 	call := Call{Method: Upload, Params: map[string]string{"file": id, "length": strconv.Itoa(len(data))}, At: s.opts.Now()}
 	do := func() (map[string]any, *apiError, []string) {
-		s.mu.Lock()
-		defer s.unlock()
-		f := s.files[id]
-		switch {
-		case f == nil || f.expected == 0:
-			return nil, &apiError{code: "file_not_found", status: http.StatusNotFound}, nil
-		case err != nil || len(data) != f.expected || f.complete:
-			return nil, &apiError{code: "invalid_upload", status: http.StatusBadRequest}, nil
-		}
-		f.Data, f.uploaded = data, true
-		return map[string]any{"length": len(data)}, nil, nil
+		return map[string]any{"length": len(data)}, s.files.fill(id, data, err), nil
 	}
 	s.answer(w, r, call, do, params{})
 }
@@ -90,42 +105,41 @@ func uploadBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// completeUpload shares uploaded files in one channel, or in none.
-func (s *Server) completeUpload(r *request) (map[string]any, *apiError) {
+// complete shares uploaded files in one channel, or in none.
+func (f *files) complete(r *request) (map[string]any, *apiError) {
 	var wanted []struct{ ID, Title string }
 	if json.Unmarshal([]byte(r.p.get("files")), &wanted) != nil || len(wanted) == 0 {
 		return nil, refuse("invalid_arguments")
 	}
 	var shared []File
 	for _, want := range wanted {
-		f := s.files[want.ID]
+		one := f.byID[want.ID]
 		switch {
-		case f == nil || f.ws != r.ws || f.complete:
+		case one == nil || one.ws != r.ws || one.complete:
 			return nil, refuse("file_not_found")
-		case !f.uploaded:
+		case !one.uploaded:
 			return nil, refuse("file_not_uploaded")
 		}
-		if want.Title != "" {
-			f.Title = want.Title
-		}
-		shared = append(shared, f.File)
+		one.Title = cmp.Or(want.Title, one.Title)
+		shared = append(shared, one.File)
 	}
 	id := r.p.get("channel_id")
 	if list := r.p.list("channels"); id == "" && len(list) > 0 {
 		id = list[0]
 	}
 	if id != "" {
-		if refused := s.shareFiles(r, id, shared); refused != nil {
+		if refused := shareFiles(r, id, shared); refused != nil {
 			return nil, refused
 		}
 	}
-	for _, f := range shared {
-		s.files[f.ID].complete = true
+	for _, one := range shared {
+		f.byID[one.ID].complete = true
 	}
 	return map[string]any{"files": wireFiles(r.ws, shared)}, nil
 }
 
-func (s *Server) shareFiles(r *request, channelID string, shared []File) *apiError {
+// shareFiles posts a message with files.
+func shareFiles(r *request, channelID string, shared []File) *apiError {
 	c, refused := r.writable(channelID)
 	if refused != nil {
 		return refused
@@ -145,23 +159,21 @@ func (s *Server) shareFiles(r *request, channelID string, shared []File) *apiErr
 	if len(blocks) > 0 && comment == "" {
 		m.Blocks, m.Plain = json.RawMessage(r.p.get("blocks")), plainBlocks(blocks)
 	}
-	s.post(c, m)
+	c.post(m)
 	return nil
 }
 
-func (s *Server) fileInfo(r *request) (map[string]any, *apiError) {
-	f := s.files[r.p.get("file")]
-	if f == nil || f.ws != r.ws {
+func (f *files) info(r *request) (map[string]any, *apiError) {
+	one := f.byID[r.p.get("file")]
+	if one == nil || one.ws != r.ws {
 		return nil, refuse("file_not_found")
 	}
-	return map[string]any{"file": wireFiles(r.ws, []File{f.File})[0], "comments": []any{}}, nil
+	return map[string]any{"file": wireFiles(r.ws, []File{one.File})[0], "comments": []any{}}, nil
 }
 
 func wireFiles(w *Workspace, list []File) []map[string]any {
 	var out []map[string]any
 	for _, f := range list {
-		size := f.Size
-		size = cmp.Or(size, len(f.Data))
 		kind := f.MIME
 		if kind == "" {
 			kind, _, _ = mime.ParseMediaType(mime.TypeByExtension(path.Ext(f.Name)))
@@ -169,7 +181,7 @@ func wireFiles(w *Workspace, list []File) []map[string]any {
 		kind = cmp.Or(kind, "application/octet-stream")
 		u := w.server.URL() + "/files-pri/" + f.ID + "/" + f.Name
 		one := map[string]any{
-			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": size, "mode": "hosted",
+			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": cmp.Or(f.Size, len(f.Data)), "mode": "hosted",
 			"filetype": strings.TrimPrefix(path.Ext(f.Name), "."), "is_external": f.External,
 			"url_private": u, "url_private_download": u, "permalink": "https://" + w.team.Domain + ".slack.com/files/" + f.ID,
 			"created": 1_700_000_000, "timestamp": 1_700_000_000,
@@ -205,7 +217,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	case !allowed:
 		refused = &apiError{code: "not_authed", status: http.StatusFound}
 	}
-	s.log(call, refused, fault.Refuse != nil || fault.End != platformapi.Normal, false)
+	s.Log(call.ended(refused, fault.Refuse != nil || fault.End != platformapi.Normal, false))
 	switch {
 	case fault.End == platformapi.Before || fault.End == platformapi.After:
 		panic(http.ErrAbortHandler)
@@ -227,7 +239,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 func (s *Server) download(id string, p params) (data []byte, found, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.files[id]
+	f := s.files.byID[id]
 	if f == nil || f.External {
 		return nil, false, false
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"remote-agent/internal/emulator/platformapi"
 )
@@ -20,12 +19,13 @@ func (p Person) Slash(command, text string) Sent {
 	c := p.enter()
 	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID}
 	if p.thread != "" {
-		p.ws.slackbot(c, p.user, p.thread, command+" is not supported in threads. Sorry!")
+		c.slackbot(p.user, p.thread, command+" is not supported in threads. Sorry!")
 		return sent
 	}
-	sent.TriggerID = s.newTrigger(p.ws, p.user, "")
-	sent.ResponseURL = s.newResponseURL(p.ws, p.user, c.info.ID, nil)
-	fields := map[string]any{
+	sent.TriggerID = s.views.newTrigger(p.ws, p.user, "")
+	where := s.responses.add(p.ws, p.user, c.info.ID, nil)
+	sent.ResponseURL = where.url
+	fields := map[string]string{
 		"token": verificationToken, "team_id": p.ws.team.ID, "team_domain": p.ws.team.Domain,
 		"channel_id": c.info.ID, "channel_name": c.shownName(), "user_id": p.user, "user_name": p.ws.user(p.user).Name,
 		"command": command, "text": text, "api_app_id": s.opts.AppID, "trigger_id": sent.TriggerID,
@@ -34,37 +34,27 @@ func (p Person) Slash(command, text string) Sent {
 	if p.ws.team.EnterpriseID != "" {
 		fields["enterprise_id"], fields["enterprise_name"] = p.ws.team.EnterpriseID, "Enterprise"
 	}
-	maps.Copy(fields, p.extra)
 	form := url.Values{}
+	payload := map[string]any{}
 	for name, value := range fields {
-		form.Set(name, asText(value))
+		form.Set(name, value)
+		payload[name] = value
 	}
-	// Over Socket Mode a flag is a boolean.
-	fields["is_enterprise_install"] = fields["is_enterprise_install"] == "true"
-	where := s.responses[responseID(sent.ResponseURL)]
-	sent.Deliveries = s.deliverCopies([]*delivery{{
-		Delivery: Delivery{Kind: Commands, Team: p.ws.team.ID, Type: command, Payload: platformapi.MustJSON(fields)},
+	payload["is_enterprise_install"] = p.ws.team.EnterpriseInstall // over Socket Mode it is a boolean
+	sent.Deliveries = s.deliver(false, &delivery{
+		Delivery: Delivery{Kind: Commands, Team: p.ws.team.ID, Type: command, Payload: platformapi.MustJSON(payload)},
 		form:     form,
-		taken:    func(answer []byte) { s.commandAnswer(where, answer) },
+		taken:    where.acknowledged,
 		failed: func(reason string) {
 			what := "dispatch_failed"
 			if reason == "http_timeout" || reason == "timeout" {
 				what = "operation_timeout"
 			}
-			p.ws.slackbot(c, p.user, "", command+" failed with the error \""+what+"\"")
+			c.slackbot(p.user, "", command+" failed with the error \""+what+"\"")
 		},
-	}}, false)
+	})
 	return sent
 }
-
-func asText(value any) string {
-	if s, ok := value.(string); ok {
-		return s
-	}
-	return string(platformapi.MustJSON(value))
-}
-
-func responseID(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
 
 // shownName returns the name of a conversation as commands have it.
 func (c *channel) shownName() string {
@@ -80,20 +70,8 @@ func (c *channel) shownName() string {
 
 // slackbot shows a person something that Slack itself says. The lock must be
 // held.
-func (w *Workspace) slackbot(c *channel, user, root, text string) {
-	w.server.whisper(c, &Message{User: "USLACKBOT", Text: text, Plain: text}, user, root)
-}
-
-// commandAnswer shows the body with which a command was acknowledged.
-func (s *Server) commandAnswer(where *responseURL, answer []byte) {
-	if len(strings.TrimSpace(string(answer))) == 0 || string(answer) == "null" {
-		return
-	}
-	p := params{values: map[string]string{}}
-	if platformapi.AddJSON(p.values, answer) != nil {
-		p.values = map[string]string{"text": string(answer)}
-	}
-	_ = s.reply(where, p)
+func (c *channel) slackbot(user, root, text string) {
+	c.whisper(&Message{User: "USLACKBOT", Text: text, Plain: text}, user, root)
 }
 
 // interaction returns what all interactions have.
@@ -115,11 +93,10 @@ func (p Person) interaction(kind string) map[string]any {
 
 // act sends an interaction. The lock must be held.
 func (p Person) act(sent Sent, payload map[string]any, taken func([]byte), failed func(string)) Sent {
-	maps.Copy(payload, p.extra)
-	sent.Deliveries = p.ws.server.deliverCopies([]*delivery{{
+	sent.Deliveries = p.ws.server.deliver(false, &delivery{
 		Delivery: Delivery{Kind: Interactions, Team: p.ws.team.ID, Type: text(payload["type"]), Payload: platformapi.MustJSON(payload)},
 		taken:    taken, failed: failed,
-	}}, false)
+	})
 	return sent
 }
 
@@ -127,10 +104,7 @@ func (p Person) act(sent Sent, payload map[string]any, taken func([]byte), faile
 // is given, the value. It does nothing if there is no such button. The message
 // may be one that only this person sees.
 func (p Person) Clicks(ts, actionID string, value ...string) Sent {
-	m, ok := p.message(ts)
-	if !ok {
-		return Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
-	}
+	m, _ := p.message(ts)
 	for _, b := range m.Buttons() {
 		if b.ActionID == actionID && (len(value) == 0 || value[0] == b.Value) {
 			return p.click(m, b)
@@ -163,15 +137,22 @@ func (p Person) message(ts string) (Message, bool) {
 	return Message{}, false
 }
 
+// about begins an interaction with a message: it may open a view, and be answered.
+// The lock must be held.
+func (p Person) about(m *Message) Sent {
+	s := p.ws.server
+	return Sent{
+		Team: p.ws.team.ID, Channel: p.channel, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
+		TriggerID: s.views.newTrigger(p.ws, p.user, ""), ResponseURL: s.responses.add(p.ws, p.user, p.channel, m).url,
+	}
+}
+
 func (p Person) click(m Message, b Button) Sent {
 	s := p.ws.server
 	s.mu.Lock()
 	defer s.unlock()
 	c := p.enter()
-	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: m.TS, Thread: m.ThreadTS}
-	sent.Thread = cmp.Or(sent.Thread, m.TS)
-	sent.TriggerID = s.newTrigger(p.ws, p.user, "")
-	sent.ResponseURL = s.newResponseURL(p.ws, p.user, c.info.ID, &m)
+	sent := p.about(&m)
 	payload := p.interaction("block_actions")
 	container := map[string]any{
 		"type": "message", "message_ts": m.TS, "channel_id": c.info.ID, "is_ephemeral": m.EphemeralTo != "",
@@ -182,7 +163,7 @@ func (p Person) click(m Message, b Button) Sent {
 	maps.Copy(payload, map[string]any{
 		"container": container, "channel": map[string]any{"id": c.info.ID, "name": c.shownName()},
 		"trigger_id": sent.TriggerID, "response_url": sent.ResponseURL, "state": map[string]any{"values": map[string]any{}},
-		"actions": []any{s.action(b)},
+		"actions": []any{b.wire(tsAt(s.opts.Now()))},
 	})
 	if m.EphemeralTo == "" {
 		payload["message"] = c.wire(&m, true)
@@ -190,25 +171,17 @@ func (p Person) click(m Message, b Button) Sent {
 	return p.act(sent, payload, nil, nil)
 }
 
-func (s *Server) action(b Button) map[string]any {
+// wire returns a click of the button.
+func (b Button) wire(ts string) map[string]any {
 	out := map[string]any{
 		"action_id": b.ActionID, "block_id": b.BlockID, "type": "button", "value": b.Value,
 		"text":      map[string]any{"type": "plain_text", "text": b.Text, "emoji": true},
-		"action_ts": s.tsAt(s.opts.Now()),
+		"action_ts": ts,
 	}
 	if b.Style != "" {
 		out["style"] = b.Style
 	}
 	return out
-}
-
-// openView returns an open view of the person. The lock must be held.
-func (p Person) openView(id string) *view {
-	v := p.ws.server.views[id]
-	if v == nil || v.ws != p.ws || !v.Open || v.User != p.user {
-		return nil
-	}
-	return v
 }
 
 // Submits submits a modal with what was typed into its inputs, by action_id;
@@ -219,19 +192,19 @@ func (p Person) Submits(viewID string, typed map[string]string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	sent := Sent{Team: p.ws.team.ID}
-	v := p.openView(viewID)
-	if v == nil {
+	v := s.views.byID[viewID]
+	if v == nil || v.ws != p.ws || !v.Open || v.User != p.user {
 		return sent
 	}
 	v.Errors = nil
-	sent.TriggerID = s.newTrigger(p.ws, p.user, v.ID)
+	sent.TriggerID = s.views.newTrigger(p.ws, p.user, v.ID)
 	payload := p.interaction("view_submission")
 	payload["trigger_id"], payload["view"] = sent.TriggerID, v.wire(v.values(typed))
 	payload["response_urls"] = []any{}
 	return p.act(sent, payload,
-		func(answer []byte) { s.respond(v, answer) },
+		func(answer []byte) { s.views.respond(v.ID, answer) },
 		func(string) {
-			s.views[v.ID].Errors = map[string]string{"": "We had some trouble connecting. Try again?"}
+			s.views.byID[v.ID].Errors = map[string]string{"": "We had some trouble connecting. Try again?"}
 		})
 }
 
@@ -241,10 +214,10 @@ func (p Person) Shortcut(callbackID string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	p.enter()
-	sent := Sent{Team: p.ws.team.ID, TriggerID: s.newTrigger(p.ws, p.user, "")}
+	sent := Sent{Team: p.ws.team.ID, TriggerID: s.views.newTrigger(p.ws, p.user, "")}
 	payload := p.interaction("shortcut")
 	maps.Copy(payload, map[string]any{
-		"callback_id": callbackID, "trigger_id": sent.TriggerID, "action_ts": s.tsAt(s.opts.Now()),
+		"callback_id": callbackID, "trigger_id": sent.TriggerID, "action_ts": tsAt(s.opts.Now()),
 	})
 	return p.act(sent, payload, nil, nil)
 }
@@ -259,15 +232,12 @@ func (p Person) ShortcutOn(ts, callbackID string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	c := p.enter()
-	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID, TS: ts, Thread: m.ThreadTS}
-	sent.Thread = cmp.Or(sent.Thread, ts)
-	sent.TriggerID = s.newTrigger(p.ws, p.user, "")
-	sent.ResponseURL = s.newResponseURL(p.ws, p.user, c.info.ID, &m)
+	sent := p.about(&m)
 	payload := p.interaction("message_action")
 	maps.Copy(payload, map[string]any{
 		"callback_id": callbackID, "trigger_id": sent.TriggerID, "response_url": sent.ResponseURL, "message_ts": ts,
 		"channel": map[string]any{"id": c.info.ID, "name": c.shownName()}, "message": c.wire(&m, true),
-		"action_ts": s.tsAt(s.opts.Now()),
+		"action_ts": tsAt(s.opts.Now()),
 	})
 	return p.act(sent, payload, nil, nil)
 }

@@ -127,13 +127,7 @@ func (v ChannelView) Message(ts string) Message { return find(v.Messages, ts) }
 
 // Roots returns the visible messages that are not answers in a thread.
 func (v ChannelView) Roots() []Message {
-	var out []Message
-	for _, m := range v.Messages {
-		if m.ThreadTS == "" {
-			out = append(out, m)
-		}
-	}
-	return out
+	return pick(v.Messages, func(m Message) bool { return m.ThreadTS == "" })
 }
 
 // SeenBy returns the ephemeral messages for a user.
@@ -169,15 +163,29 @@ func (v ThreadView) Texts() []string {
 func (v ThreadView) Message(ts string) Message { return find(v.Messages, ts) }
 
 // Last returns the newest message, or the zero Message.
-func (v ThreadView) Last() Message { return last(v.Messages) }
+func (v ThreadView) Last() Message {
+	if len(v.Messages) == 0 {
+		return Message{}
+	}
+	return v.Messages[len(v.Messages)-1]
+}
 
 // SeenBy returns the ephemeral messages for a user.
 func (v ThreadView) SeenBy(user string) []Message { return seenBy(v.Ephemerals, user) }
 
 func fromBot(messages []Message) []Message {
+	return pick(messages, func(m Message) bool { return m.FromBot })
+}
+
+func seenBy(messages []Message, user string) []Message {
+	return pick(messages, func(m Message) bool { return m.EphemeralTo == user })
+}
+
+// pick returns the messages that match.
+func pick(messages []Message, match func(Message) bool) []Message {
 	var out []Message
 	for _, m := range messages {
-		if m.FromBot {
+		if match(m) {
 			out = append(out, m)
 		}
 	}
@@ -191,23 +199,6 @@ func find(messages []Message, ts string) Message {
 		}
 	}
 	return Message{}
-}
-
-func last(messages []Message) Message {
-	if len(messages) == 0 {
-		return Message{}
-	}
-	return messages[len(messages)-1]
-}
-
-func seenBy(messages []Message, user string) []Message {
-	var out []Message
-	for _, m := range messages {
-		if m.EphemeralTo == user {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // Channel returns what people see now in a conversation.
@@ -278,32 +269,26 @@ func (w *Workspace) WaitText(ctx context.Context, channelID, root string, check 
 // WaitMessage returns the first visible message of the bot in a thread that
 // passes check, waiting for it. An empty root is the whole conversation.
 func (w *Workspace) WaitMessage(ctx context.Context, channelID, root string, check func(Message) bool) (Message, error) {
-	var found Message
-	err := w.server.WaitFor(ctx, func() bool {
-		var messages []Message
+	return w.wait(ctx, check, func() []Message {
 		if root == "" {
-			messages = w.Channel(channelID).FromBot()
-		} else {
-			messages = w.Thread(channelID, root).FromBot()
+			return w.Channel(channelID).FromBot()
 		}
-		n := slices.IndexFunc(messages, check)
-		if n >= 0 {
-			found = messages[n]
-		}
-		return n >= 0
+		return w.Thread(channelID, root).FromBot()
 	})
-	return found, err
 }
 
 // WaitEphemeral returns the first message that only a user sees and that passes
 // check, waiting for it.
 func (w *Workspace) WaitEphemeral(ctx context.Context, channelID, user string, check func(string) bool) (Message, error) {
-	var found Message
-	err := w.server.WaitFor(ctx, func() bool {
-		seen := w.Channel(channelID).SeenBy(user)
-		n := slices.IndexFunc(seen, func(m Message) bool { return check(m.Plain) })
+	return w.wait(ctx, func(m Message) bool { return check(m.Plain) }, func() []Message { return w.Channel(channelID).SeenBy(user) })
+}
+
+func (w *Workspace) wait(ctx context.Context, check func(Message) bool, seen func() []Message) (found Message, err error) {
+	err = w.server.WaitFor(ctx, func() bool {
+		messages := seen()
+		n := slices.IndexFunc(messages, check)
 		if n >= 0 {
-			found = seen[n]
+			found = messages[n]
 		}
 		return n >= 0
 	})

@@ -3,9 +3,7 @@ package slack
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/pattern"
@@ -37,7 +35,6 @@ type Person struct {
 	bot     string // bot id, if it is one
 	copies  []Copy
 	atOnce  bool
-	extra   map[string]any
 }
 
 // User returns a user in their direct conversation with the bot.
@@ -138,121 +135,17 @@ func (p Person) send(text string, files []File, shape func(*Message)) Sent {
 		m.Blocks = richText(text)
 	}
 	for _, f := range files {
-		f.ID = s.id("F")
 		f.Title = cmp.Or(f.Title, f.Name)
-		s.files[f.ID] = &file{File: f, ws: p.ws, user: p.user, uploaded: true, complete: true}
-		m.Files = append(m.Files, f)
+		m.Files = append(m.Files, s.files.add(&file{File: f, ws: p.ws, complete: true}).File)
 	}
 	if shape != nil {
 		shape(m)
 	}
-	c.add(m)
-	s.change(ChangeReceived, m)
-	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID, TS: m.TS, Thread: m.ThreadTS}
-	sent.Thread = cmp.Or(sent.Thread, m.TS)
-	sent.Deliveries = s.deliverCopies(p.tell(c, m), p.atOnce)
-	return sent
-}
-
-// tell returns the events about a message of the person.
-func (p Person) tell(c *channel, m *Message) []*delivery {
-	w := p.ws
-	plan := p.copies
-	mentioned := w.mentioned(m.Text)
-	if plan == nil {
-		if w.hears(c, "app_mention") && mentioned && c.info.Kind != Direct && (m.Subtype == "" || m.Subtype == "file_share" || m.Subtype == "thread_broadcast") {
-			plan = append(plan, Copy{Type: "app_mention"})
-		}
-		if w.hears(c, "message") {
-			plan = append(plan, Copy{Type: "message"})
-		}
+	c.add(ChangeReceived, m)
+	return Sent{
+		Team: p.ws.team.ID, Channel: c.info.ID, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
+		Deliveries: s.deliver(p.atOnce, p.tell(c, m)...),
 	}
-	inner := c.wire(m, false)
-	maps.Copy(inner, map[string]any{"channel": c.info.ID, "event_ts": m.TS})
-	if len(m.Files) > 0 {
-		inner["upload"] = false
-	}
-	maps.Copy(inner, p.extra)
-	var out []*delivery
-	first := map[string]*delivery{}
-	for _, planned := range plan {
-		earlier := first[planned.Type]
-		if earlier != nil && !planned.NewTS && !planned.NewID {
-			out = append(out, &delivery{Delivery: earlier.Delivery, repeated: true, lost: planned.Lost})
-			continue
-		}
-		event := maps.Clone(inner)
-		event["type"] = planned.Type
-		if planned.NewTS {
-			event["ts"] = w.server.ts()
-			event["event_ts"] = event["ts"]
-		}
-		if planned.Type == "app_mention" {
-			delete(event, "subtype")
-		} else {
-			event["channel_type"] = c.info.Kind
-		}
-		d := w.event(event, nil)
-		d.lost = planned.Lost
-		out = append(out, d)
-		if earlier == nil {
-			first[planned.Type] = d
-		}
-	}
-	return out
-}
-
-// mentioned reports whether a text mentions the bot.
-func (w *Workspace) mentioned(text string) bool {
-	return strings.Contains(text, "<@"+w.team.BotUserID+">") || strings.Contains(text, "<@"+w.team.BotUserID+"|")
-}
-
-func (s *Server) subscribed(name string) bool {
-	return s.opts.Events == nil || slices.Contains(s.opts.Events, name)
-}
-
-// hears reports whether the bot gets an event about a conversation. The lock
-// must be held.
-func (w *Workspace) hears(c *channel, kind string) bool {
-	if c.info.BotLeft || w.token.refusal != "" {
-		return false
-	}
-	granted := func(scope string) bool { return slices.Contains(w.team.Scopes, scope) }
-	if kind != "message" {
-		return w.server.subscribed(kind) && (kind != "app_mention" || granted("app_mentions:read"))
-	}
-	scope := c.info.Kind.scope("history")
-	name, _, _ := strings.Cut(scope, ":")
-	return granted(scope) && w.server.subscribed("message."+name)
-}
-
-// echo tells the bot about a message that changed, or about one of its own. The
-// lock must be held.
-func (w *Workspace) echo(c *channel, subtype string, m, old *Message) {
-	s := w.server
-	if m.FromBot && s.opts.NoEcho || !w.hears(c, "message") {
-		return
-	}
-	s.deliverCopies([]*delivery{w.event(c.changeEvent(subtype, m, old), nil)}, false)
-}
-
-// changeEvent returns the message event for a new, edited or deleted message.
-func (c *channel) changeEvent(subtype string, m, old *Message) map[string]any {
-	inner := c.wire(m, true)
-	if subtype != "" {
-		ts := c.ws.server.ts()
-		inner = map[string]any{
-			"type": "message", "subtype": subtype, "hidden": true, "ts": ts, "event_ts": ts, "previous_message": c.wire(old, true),
-		}
-		if subtype == "message_deleted" {
-			inner["deleted_ts"] = m.TS
-		} else {
-			inner["message"] = c.wire(m, true)
-		}
-	}
-	inner["channel"], inner["channel_type"] = c.info.ID, c.info.Kind
-	setAbsent(inner, "event_ts", m.TS)
-	return inner
 }
 
 // Edits changes the text of one of the person's messages. A mention that is new
@@ -270,19 +163,16 @@ func (p Person) Edits(ts, text string) Sent {
 	m := *old
 	m.Text, m.Plain, m.Blocks, m.Edited = text, plainMrkdwn(text), richText(text), true
 	c.supersede(old, &m)
-	s.change(ChangeEdited, &m)
 	var events []*delivery
-	if p.ws.hears(c, "message") {
-		inner := c.changeEvent("message_changed", &m, old)
-		maps.Copy(inner, p.extra)
-		events = append(events, p.ws.event(inner, nil))
+	if c.hears("message") {
+		events = append(events, p.ws.event(c.changeEvent("message_changed", &m, old), nil))
 	}
-	if p.ws.mentioned(text) && !p.ws.mentioned(old.Text) && p.ws.hears(c, "app_mention") {
+	if p.ws.mentioned(text) && !p.ws.mentioned(old.Text) && c.hears("app_mention") {
 		inner := c.wire(&m, false)
 		inner["type"], inner["channel"] = "app_mention", c.info.ID
 		events = append(events, p.ws.event(inner, nil))
 	}
-	sent.Deliveries = s.deliverCopies(events, p.atOnce)
+	sent.Deliveries = s.deliver(p.atOnce, events...)
 	return sent
 }
 
@@ -300,8 +190,8 @@ func (p Person) Deletes(ts string) Sent {
 	}
 	c.remove(m)
 	s.change(ChangeDeleted, m)
-	if p.ws.hears(c, "message") {
-		sent.Deliveries = s.deliverCopies([]*delivery{p.ws.event(c.changeEvent("message_deleted", m, m), nil)}, false)
+	if c.hears("message") {
+		sent.Deliveries = s.deliver(false, p.ws.event(c.changeEvent("message_deleted", m, m), nil))
 	}
 	return sent
 }
@@ -318,16 +208,6 @@ func (w *Workspace) DeleteThread(channelID, root string) {
 	if m := c.byTS[root]; m != nil {
 		c.remove(m)
 	}
-}
-
-// gesture tells the bot about something if it listens. The lock must be held.
-func (p Person) gesture(sent Sent, c *channel, kind string, inner map[string]any) Sent {
-	inner["type"] = kind
-	maps.Copy(inner, p.extra)
-	if p.ws.hears(c, kind) {
-		sent.Deliveries = p.ws.server.deliverCopies([]*delivery{p.ws.event(inner, nil)}, false)
-	}
-	return sent
 }
 
 // Stops presses Slack's own stop button in a thread: running streams end and the
@@ -349,9 +229,12 @@ func (p Person) Stops(root string) Sent {
 	if len(stopped) == 0 && t.session.Status != "processing" {
 		return sent
 	}
-	return p.gesture(sent, c, "agent_session_stopped", map[string]any{
-		"user": p.user, "channel": c.info.ID, "thread_ts": root, "streaming_message_ts": stopped,
-	})
+	if c.hears("agent_session_stopped") {
+		sent.Deliveries = s.deliver(false, p.ws.event(map[string]any{
+			"type": "agent_session_stopped", "user": p.user, "channel": c.info.ID, "thread_ts": root, "streaming_message_ts": stopped,
+		}, nil))
+	}
+	return sent
 }
 
 var userMention = pattern.Lazy(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)

@@ -2,11 +2,9 @@ package slack
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"remote-agent/internal/emulator/platformapi"
@@ -77,6 +75,11 @@ type Options struct {
 	Now func() time.Time
 }
 
+// subscribed reports whether the app gets events of a name.
+func (o Options) subscribed(name string) bool {
+	return o.Events == nil || slices.Contains(o.Events, name)
+}
+
 func (o Options) withDefaults() Options {
 	if len(o.Teams) == 0 {
 		o.Teams = []Team{{}}
@@ -97,80 +100,46 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-type core = platformapi.Core[Call, apiError]
-
-// ChangeKind says what happened to a message.
-type ChangeKind string
-
-// The kinds of changes.
-const (
-	ChangeReceived  ChangeKind = "received" // a person sent it
-	ChangeSent      ChangeKind = "sent"     // the bot sent it
-	ChangeEphemeral ChangeKind = "ephemeral"
-	ChangeEdited    ChangeKind = "edited"
-	ChangeStreamed  ChangeKind = "streamed" // text was appended to it
-	ChangeDeleted   ChangeKind = "deleted"
-	ChangeReacted   ChangeKind = "reacted"
-)
-
-// Change is one change of what people see.
-type Change struct {
-	Kind    ChangeKind
-	Message Message // as it is after the change
-	At      time.Time
-}
-
 // Server is an emulated Slack with one app. It is safe for concurrent use. Its
 // state lives as long as the value does, through any number of restarts of the
 // bot. The methods of Workspace on it are those of the first workspace.
 type Server struct {
+	*platform
 	*Workspace
+	*Outbox
+	*Sockets
+	*pacing
 
-	*core
+	teams     []*Workspace
+	files     *files
+	views     *views
+	responses *responses
+	methods   map[string]method
 
-	opts    Options
-	methods map[string]method
-
-	// mu guards all that follows, and the workspaces.
-	mu         sync.Mutex
-	teams      []*Workspace
-	appToken   tokenState
-	lastTS     int64 // microseconds
-	lastID     int
-	ends       Endpoints
-	socketMode bool
-	hub        hub
-	deliveries platformapi.Deliveries[delivery]
-	triggers   map[string]*trigger
-	responses  map[string]*responseURL
-	views      map[string]*view
-	files      map[string]*file
-	pace       pacing
-	problems   []Violation
-	changes    []Change // for OnChange, after the lock is given back
+	appRefusal string // with which calls with the app-level token are refused; guarded by mu
 }
 
 // New returns a server that is not listening yet.
 func New(opts Options) *Server {
-	opts = opts.withDefaults()
+	p := &platform{opts: opts.withDefaults()}
 	s := &Server{
-		opts:       opts,
-		triggers:   map[string]*trigger{},
-		responses:  map[string]*responseURL{},
-		views:      map[string]*view{},
-		files:      map[string]*file{},
-		hub:        newHub(),
-		socketMode: true,
+		platform:  p,
+		Sockets:   &Sockets{platform: p, on: true, tickets: map[string]bool{}},
+		pacing:    newPacing(p),
+		files:     &files{platform: p, byID: map[string]*file{}},
+		views:     &views{platform: p, triggers: map[string]*trigger{}, byID: map[string]*view{}},
+		responses: &responses{platform: p, byID: map[string]*responseURL{}},
 	}
-	s.methods = methods()
-	s.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "Slack", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.CutConnections,
+	s.Outbox = &Outbox{platform: p, sockets: s.Sockets}
+	p.core = platformapi.New[apiError](platformapi.Config[Call]{
+		Name: "Slack", Addr: p.opts.Addr, Handler: s.Handler, Now: p.opts.Now, KeepCalls: p.opts.KeepCalls, OnClose: s.CutConnections,
 		NameOf: func(c Call) string { return c.Method }, Faults: func(c Call) []string { return []string{c.Method, AnyMethod} },
 	})
-	for i, t := range opts.Teams {
+	for i, t := range p.opts.Teams {
 		s.teams = append(s.teams, newWorkspace(s, t, i))
 	}
 	s.Workspace = s.teams[0]
+	s.methods = s.table()
 	return s
 }
 
@@ -194,31 +163,6 @@ func (s *Server) Team(id string) *Workspace {
 	return nil
 }
 
-// unlock gives the lock back and tells everyone who watches about the changes.
-func (s *Server) unlock() { platformapi.Unlock(s.core, &s.mu, &s.changes, s.opts.OnChange) }
-
-// change notes a change. The lock must be held.
-func (s *Server) change(kind ChangeKind, m *Message) {
-	if s.opts.OnChange != nil {
-		s.changes = append(s.changes, Change{Kind: kind, Message: *m, At: s.opts.Now()})
-	}
-}
-
-// id returns a new id with a prefix. The lock must be held.
-func (s *Server) id(prefix string) string {
-	s.lastID++
-	return fmt.Sprintf("%s%08d", prefix, s.lastID)
-}
-
-// ts returns the next message timestamp: unique, and larger than all before. The
-// lock must be held.
-func (s *Server) ts() string {
-	s.lastTS = max(s.lastTS+1, s.opts.Now().UnixMicro())
-	return formatTS(s.lastTS)
-}
-
-func formatTS(micros int64) string { return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6) }
-
 // Handler returns the HTTP interface: /api/<method>, response URLs, uploads,
 // downloads and Socket Mode.
 func (s *Server) Handler() http.Handler {
@@ -237,7 +181,6 @@ func (s *Server) Handler() http.Handler {
 
 // request is one call of a method.
 type request struct {
-	ctx    context.Context
 	method string
 	p      params
 	ws     *Workspace // nil for calls with the app-level token
@@ -246,7 +189,7 @@ type request struct {
 
 // method is how a Web API method is carried out. run is called with the lock.
 type method struct {
-	run    func(s *Server, r *request) (map[string]any, *apiError)
+	run    func(*request) (map[string]any, *apiError)
 	scopes []string // one of them is needed; none for methods that check themselves
 	noJSON bool     // a JSON body is not looked at
 	app    bool     // called with the app-level token
@@ -260,12 +203,12 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 		if refused != nil {
 			return nil, refused, nil
 		}
-		return s.run(r.Context(), name, p)
+		return s.run(name, p)
 	}, p)
 }
 
 // run carries out a method and returns the scopes of the token.
-func (s *Server) run(ctx context.Context, name string, p params) (map[string]any, *apiError, []string) {
+func (s *Server) run(name string, p params) (map[string]any, *apiError, []string) {
 	s.mu.Lock()
 	defer s.unlock()
 	m, known := s.methods[name]
@@ -275,12 +218,12 @@ func (s *Server) run(ctx context.Context, name string, p params) (map[string]any
 	if p.json && m.noJSON {
 		p.values = map[string]string{}
 	}
-	req := &request{ctx: ctx, method: name, p: p}
+	req := &request{method: name, p: p}
 	if m.app {
 		if refused := s.authenticateApp(p.token); refused != nil {
 			return nil, refused, nil
 		}
-		result, refused := m.run(s, req)
+		result, refused := m.run(req)
 		return result, refused, []string{"connections:write"}
 	}
 	ws, refused := s.authenticate(p)
@@ -288,7 +231,7 @@ func (s *Server) run(ctx context.Context, name string, p params) (map[string]any
 		return nil, refused, nil
 	}
 	req.ws, req.scopes = ws, ws.team.Scopes
-	if refused := s.paceCall(ws, name, p); refused != nil {
+	if refused := s.paceCall(ws.team.ID, name, p.channel()); refused != nil {
 		return nil, refused, req.scopes
 	}
 	if len(m.scopes) > 0 {
@@ -296,44 +239,45 @@ func (s *Server) run(ctx context.Context, name string, p params) (map[string]any
 			return nil, refused, req.scopes
 		}
 	}
-	result, refused := m.run(s, req)
+	result, refused := m.run(req)
 	return result, refused, req.scopes
 }
 
-func methods() map[string]method {
+// table returns the emulated methods.
+func (s *Server) table() map[string]method {
 	write := []string{"chat:write"}
 	return map[string]method{
-		"auth.test":                             {run: (*Server).authTest},
-		"apps.connections.open":                 {run: (*Server).connectionsOpen, app: true},
-		"chat.postMessage":                      {run: (*Server).postMessage, scopes: write},
-		"chat.update":                           {run: (*Server).update, scopes: write},
-		"chat.delete":                           {run: (*Server).deleteMessage, scopes: write},
-		"chat.postEphemeral":                    {run: (*Server).postEphemeral, scopes: write},
-		"chat.getPermalink":                     {run: (*Server).getPermalink, noJSON: true},
-		"chat.startStream":                      {run: (*Server).startStream, scopes: write},
-		"chat.appendStream":                     {run: (*Server).appendStream, scopes: write},
-		"chat.stopStream":                       {run: (*Server).stopStream, scopes: write},
-		"assistant.threads.setStatus":           {run: (*Server).setStatus, scopes: []string{"chat:write", "assistant:write"}},
-		"assistant.threads.setTitle":            {run: (*Server).setTitle, scopes: []string{"assistant:write"}},
-		"assistant.threads.setSuggestedPrompts": {run: (*Server).setPrompts, scopes: []string{"assistant:write"}},
-		"agents.sessions.setStatus":             {run: (*Server).sessionStatus, scopes: write},
-		"agents.sessions.rename":                {run: (*Server).sessionRename, scopes: write},
-		"conversations.replies":                 {run: (*Server).replies, noJSON: true},
-		"conversations.history":                 {run: (*Server).history, noJSON: true},
-		"conversations.info":                    {run: (*Server).conversationInfo, noJSON: true},
-		"conversations.members":                 {run: (*Server).members, noJSON: true},
-		"conversations.open":                    {run: (*Server).conversationOpen, scopes: []string{"im:write", "mpim:write"}},
-		"users.info":                            {run: (*Server).userInfo, scopes: []string{"users:read"}, noJSON: true},
-		"bots.info":                             {run: (*Server).botInfo, scopes: []string{"users:read"}, noJSON: true},
-		"reactions.add":                         {run: (*Server).addReaction, scopes: []string{"reactions:write"}},
-		"reactions.remove":                      {run: (*Server).removeReaction, scopes: []string{"reactions:write"}},
-		"reactions.get":                         {run: (*Server).getReactions, scopes: []string{"reactions:read"}, noJSON: true},
-		"files.getUploadURLExternal":            {run: (*Server).uploadURL, scopes: []string{"files:write"}, noJSON: true},
-		"files.completeUploadExternal":          {run: (*Server).completeUpload, scopes: []string{"files:write"}},
-		"files.info":                            {run: (*Server).fileInfo, scopes: []string{"files:read"}, noJSON: true},
-		"views.open":                            {run: (*Server).openView},
-		"views.push":                            {run: (*Server).pushView},
-		"views.update":                          {run: (*Server).updateView},
-		"views.publish":                         {run: (*Server).publishView},
+		"auth.test":                             {run: authTest},
+		"apps.connections.open":                 {run: s.connectionsOpen, app: true},
+		"chat.postMessage":                      {run: postMessage, scopes: write},
+		"chat.update":                           {run: update, scopes: write},
+		"chat.delete":                           {run: deleteMessage, scopes: write},
+		"chat.postEphemeral":                    {run: postEphemeral, scopes: write},
+		"chat.getPermalink":                     {run: getPermalink, noJSON: true},
+		"chat.startStream":                      {run: startStream, scopes: write},
+		"chat.appendStream":                     {run: appendStream, scopes: write},
+		"chat.stopStream":                       {run: stopStream, scopes: write},
+		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", "assistant:write"}},
+		"assistant.threads.setTitle":            {run: setTitle, scopes: []string{"assistant:write"}},
+		"assistant.threads.setSuggestedPrompts": {run: setPrompts, scopes: []string{"assistant:write"}},
+		"agents.sessions.setStatus":             {run: sessionStatus, scopes: write},
+		"agents.sessions.rename":                {run: sessionRename, scopes: write},
+		"conversations.replies":                 {run: replies, noJSON: true},
+		"conversations.history":                 {run: history, noJSON: true},
+		"conversations.info":                    {run: conversationInfo, noJSON: true},
+		"conversations.members":                 {run: members, noJSON: true},
+		"conversations.open":                    {run: conversationOpen, scopes: []string{"im:write", "mpim:write"}},
+		"users.info":                            {run: userInfo, scopes: []string{"users:read"}, noJSON: true},
+		"bots.info":                             {run: botInfo, scopes: []string{"users:read"}, noJSON: true},
+		"reactions.add":                         {run: addReaction, scopes: []string{"reactions:write"}},
+		"reactions.remove":                      {run: removeReaction, scopes: []string{"reactions:write"}},
+		"reactions.get":                         {run: getReactions, scopes: []string{"reactions:read"}, noJSON: true},
+		"files.getUploadURLExternal":            {run: s.files.uploadURL, scopes: []string{"files:write"}, noJSON: true},
+		"files.completeUploadExternal":          {run: s.files.complete, scopes: []string{"files:write"}},
+		"files.info":                            {run: s.files.info, scopes: []string{"files:read"}, noJSON: true},
+		"views.open":                            {run: s.views.open},
+		"views.push":                            {run: s.views.open},
+		"views.update":                          {run: s.views.update},
+		"views.publish":                         {run: s.views.publish},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,16 +17,17 @@ const (
 	maxAck         = 20 << 10 // bytes; larger acknowledgements are not seen
 )
 
-// hub holds the Socket Mode connections, guarded by the server.
-type hub struct {
+// Sockets are the Socket Mode connections of the app.
+type Sockets struct {
+	*platform
+
+	on      bool            // whether deliveries go over them
 	tickets map[string]bool // unused connection URLs
 	conns   []*socket
 	opened  int
-	oddAcks int // acknowledgements that were too large or of nothing known
+	oddAcks int // acknowledgements that were no JSON or of nothing known
 	dropped int // acknowledgements that were too large
 }
-
-func newHub() hub { return hub{tickets: map[string]bool{}} }
 
 // socket is one Socket Mode connection.
 type socket struct {
@@ -34,7 +36,7 @@ type socket struct {
 	writing sync.Mutex
 	gone    chan struct{} // closed when the connection is
 
-	// Guarded by the server.
+	// Guarded by the lock of the platform.
 	leaving bool // was told to disconnect: gets no new envelopes
 	waiting map[string]chan json.RawMessage
 }
@@ -53,42 +55,31 @@ func (c *socket) sendText(text []byte) error {
 	return c.ws.WriteMessage(websocket.TextMessage, text)
 }
 
-func (h *hub) cutAll() {
-	for _, c := range h.conns {
-		_ = c.ws.NetConn().Close()
-	}
-}
-
 // pick returns one of the connections that take envelopes, by chance.
-func (h *hub) pick() *socket {
-	var ready []*socket
-	for _, c := range h.conns {
-		if !c.leaving {
-			ready = append(ready, c)
-		}
-	}
+func (s *Sockets) pick() *socket {
+	ready := slices.DeleteFunc(slices.Clone(s.conns), func(c *socket) bool { return c.leaving })
 	if len(ready) == 0 {
 		return nil
 	}
 	return ready[rand.IntN(len(ready))] //nolint:gosec // need not be secret
 }
 
-func (s *Server) connectionsOpen(*request) (map[string]any, *apiError) {
-	if !s.socketMode {
+func (s *Sockets) connectionsOpen(*request) (map[string]any, *apiError) {
+	if !s.on {
 		return nil, refuse("access_denied")
 	}
 	ticket := s.id("ticket-")
-	s.hub.tickets[ticket] = true
+	s.tickets[ticket] = true
 	base := strings.Replace(s.URL(), "http://", "ws://", 1)
 	return map[string]any{"url": base + "/link?ticket=" + ticket + "&app_id=" + s.opts.AppID}, nil
 }
 
 // serveSocket takes a connection with a URL that was not used before.
-func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+func (s *Sockets) serveSocket(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()
-	good := s.hub.tickets[ticket]
-	delete(s.hub.tickets, ticket)
+	good := s.tickets[ticket]
+	delete(s.tickets, ticket)
 	s.mu.Unlock()
 	done := s.Enter()
 	if done != nil {
@@ -107,18 +98,18 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 }
 
 // converse runs a connection until it ends.
-func (s *Server) converse(c *socket) {
+func (s *Sockets) converse(c *socket) {
 	defer func() { _ = c.ws.Close() }()
 	s.mu.Lock()
 	if s.Closed() {
 		s.mu.Unlock()
 		return
 	}
-	s.hub.opened++
-	c.number = s.hub.opened
-	many := len(s.hub.conns) >= maxConnections
+	s.opened++
+	c.number = s.opened
+	many := len(s.conns) >= maxConnections
 	hello := map[string]any{
-		"type": "hello", "num_connections": len(s.hub.conns) + 1,
+		"type": "hello", "num_connections": len(s.conns) + 1,
 		"connection_info": map[string]any{"app_id": s.opts.AppID},
 		"debug_info":      map[string]any{"host": "applink-emulated", "build_number": 1, "approximate_connection_time": 18060},
 	}
@@ -131,7 +122,7 @@ func (s *Server) converse(c *socket) {
 		return
 	}
 	s.mu.Lock()
-	s.hub.conns = append(s.hub.conns, c)
+	s.conns = append(s.conns, c)
 	if s.Closed() {
 		_ = c.ws.NetConn().Close()
 	}
@@ -140,17 +131,12 @@ func (s *Server) converse(c *socket) {
 	s.listen(c)
 	close(c.gone)
 	s.mu.Lock()
-	for i, other := range s.hub.conns {
-		if other == c {
-			s.hub.conns = append(s.hub.conns[:i:i], s.hub.conns[i+1:]...)
-			break
-		}
-	}
+	s.conns = slices.DeleteFunc(slices.Clone(s.conns), func(other *socket) bool { return other == c })
 	s.unlock()
 }
 
 // ping keeps a connection alive: clients give up on one that is not pinged.
-func (s *Server) ping(c *socket) {
+func (s *Sockets) ping(c *socket) {
 	ticker := time.NewTicker(s.opts.PingInterval)
 	defer ticker.Stop()
 	for {
@@ -168,7 +154,7 @@ func (s *Server) ping(c *socket) {
 }
 
 // listen takes acknowledgements until the connection ends.
-func (s *Server) listen(c *socket) {
+func (s *Sockets) listen(c *socket) {
 	for {
 		_, frame, err := c.ws.ReadMessage()
 		if err != nil {
@@ -183,9 +169,9 @@ func (s *Server) listen(c *socket) {
 		waiting := c.waiting[ack.EnvelopeID]
 		switch {
 		case len(frame) >= maxAck:
-			s.hub.dropped++
+			s.dropped++
 		case bad || waiting == nil:
-			s.hub.oddAcks++
+			s.oddAcks++
 		default:
 			delete(c.waiting, ack.EnvelopeID)
 			waiting <- ack.Payload
@@ -194,35 +180,34 @@ func (s *Server) listen(c *socket) {
 	}
 }
 
-// sendSocket sends a delivery over one connection, for which it waits if there
-// is none.
-func (s *Server) sendSocket(d *delivery, a Attempt) ([]byte, Attempt) {
+// send sends a delivery over one connection, for which it waits if there is
+// none. sent is false if Socket Mode is off.
+func (s *Sockets) send(d *delivery, a Attempt) (answer []byte, after Attempt, sent bool) {
 	for {
 		var c *socket
-		var http bool
+		var off bool
 		err := s.WaitFor(s.Context(), func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			c, http = s.hub.pick(), !s.socketMode
-			return c != nil || http
+			c, off = s.pick(), !s.on
+			return c != nil || off
 		})
 		if err != nil {
 			a.Error = "closed"
-			return nil, a
+			return nil, a, true
 		}
-		if http {
-			answer, after, _ := s.sendHTTP(d, a)
-			return answer, after
+		if off {
+			return nil, a, false
 		}
-		if answer, after, sent := s.envelope(c, d, a); sent {
-			return answer, after
+		if answer, after, sent = s.envelope(c, d, a); sent {
+			return answer, after, true
 		}
 	}
 }
 
 // envelope sends a delivery over a connection and waits for the acknowledgement.
 // sent is false if the connection was gone before.
-func (s *Server) envelope(c *socket, d *delivery, a Attempt) (answer []byte, after Attempt, sent bool) {
+func (s *Sockets) envelope(c *socket, d *delivery, a Attempt) (answer []byte, after Attempt, sent bool) {
 	ack := make(chan json.RawMessage, 1)
 	s.mu.Lock()
 	id := s.id("envelope-")
@@ -267,35 +252,35 @@ func disconnectFrame(reason string) map[string]any {
 }
 
 // Connections returns how many Socket Mode connections are open.
-func (s *Server) Connections() int {
+func (s *Sockets) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.hub.conns)
+	return len(s.conns)
 }
 
 // ConnectionsOpened returns how many there ever were.
-func (s *Server) ConnectionsOpened() int {
+func (s *Sockets) ConnectionsOpened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hub.opened
+	return s.opened
 }
 
 // OddAcks returns how many acknowledgements came for no envelope that waits on
 // their connection, or were no JSON; and how many were dropped because they had
 // 20 KiB or more.
-func (s *Server) OddAcks() (unknown, tooLarge int) {
+func (s *Sockets) OddAcks() (unknown, tooLarge int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hub.oddAcks, s.hub.dropped
+	return s.oddAcks, s.dropped
 }
 
 // Disconnect asks all connections to go, with a reason such as "warning",
 // "refresh_requested" or "link_disabled". They get no new envelopes, and stay
 // open until the bot closes them or CutConnections does. It returns how many
 // there were.
-func (s *Server) Disconnect(reason string) int {
+func (s *Sockets) Disconnect(reason string) int {
 	s.mu.Lock()
-	asked := append([]*socket(nil), s.hub.conns...)
+	asked := slices.Clone(s.conns)
 	for _, c := range asked {
 		c.leaving = true
 	}
@@ -308,8 +293,10 @@ func (s *Server) Disconnect(reason string) int {
 
 // CutConnections breaks all connections without a word. Envelopes that were not
 // acknowledged are sent again over others.
-func (s *Server) CutConnections() {
+func (s *Sockets) CutConnections() {
 	s.mu.Lock()
 	defer s.unlock()
-	s.hub.cutAll()
+	for _, c := range s.conns {
+		_ = c.ws.NetConn().Close()
+	}
 }

@@ -25,7 +25,6 @@ type stream struct {
 	startedAt time.Time
 	touchedAt time.Time
 	markdown  int
-	recipient string
 	tasks     []task
 	plan      string
 	extra     []block
@@ -143,7 +142,7 @@ func (st *stream) put(m *Message) {
 
 // startStream needs a thread, and in channels the recipient. It takes no metadata.
 // The agent session of the thread, if there are any, begins to process with it.
-func (s *Server) startStream(r *request) (map[string]any, *apiError) {
+func startStream(r *request) (map[string]any, *apiError) {
 	c, refused := r.writable(r.p.channel())
 	if refused != nil {
 		return nil, refused
@@ -169,8 +168,9 @@ func (s *Server) startStream(r *request) (map[string]any, *apiError) {
 			return nil, refuse("user_not_found")
 		}
 	}
-	now := s.opts.Now()
-	st, refused := stream{startedAt: now, touchedAt: now, recipient: user}.take(r.p)
+	opts := r.ws.server.opts
+	now := opts.Now()
+	st, refused := stream{startedAt: now, touchedAt: now}.take(r.p)
 	if refused != nil {
 		return nil, refused
 	}
@@ -178,8 +178,8 @@ func (s *Server) startStream(r *request) (map[string]any, *apiError) {
 	m.ThreadTS, m.Stream = root, Streaming
 	m.UnfurlLinks, m.UnfurlMedia = r.p.flag("unfurl_links"), r.p.flag("unfurl_media")
 	st.put(m)
-	s.post(c, m)
-	if s.opts.AgentSessions {
+	c.post(m)
+	if opts.AgentSessions {
 		c.thread(root).session.Status = "processing"
 	}
 	return map[string]any{"channel": c.info.ID, "ts": m.TS}, nil
@@ -207,7 +207,7 @@ func (r *request) streaming() (*channel, *Message, *apiError) {
 	return nil, nil, refuse("message_not_in_streaming_state")
 }
 
-func (s *Server) appendStream(r *request) (map[string]any, *apiError) {
+func appendStream(r *request) (map[string]any, *apiError) {
 	c, old, refused := r.streaming()
 	if refused != nil {
 		return nil, refused
@@ -219,18 +219,17 @@ func (s *Server) appendStream(r *request) (map[string]any, *apiError) {
 	if refused != nil {
 		return nil, refused
 	}
-	st.touchedAt = s.opts.Now()
+	st.touchedAt = r.ws.server.opts.Now()
 	m := *old
 	st.put(&m)
 	m.Appends++
 	m.UpdatedAt = st.touchedAt
-	c.replace(&m)
-	s.change(ChangeStreamed, &m)
+	c.show(ChangeStreamed, &m)
 	return map[string]any{"channel": c.info.ID, "ts": m.TS}, nil
 }
 
 // stopStream refuses a stream that a user stopped like one that has ended.
-func (s *Server) stopStream(r *request) (map[string]any, *apiError) {
+func stopStream(r *request) (map[string]any, *apiError) {
 	c, old, refused := r.streaming()
 	if refused != nil {
 		return nil, refused
@@ -252,7 +251,7 @@ func (s *Server) stopStream(r *request) (map[string]any, *apiError) {
 	}
 	m := *old
 	st.put(&m)
-	m.stream, m.Stream, m.UpdatedAt = nil, StreamDone, s.opts.Now()
+	m.stream, m.Stream, m.UpdatedAt = nil, StreamDone, r.ws.server.opts.Now()
 	if len(blocks) > 0 {
 		m.Blocks = json.RawMessage(r.p.get("blocks"))
 		m.Plain = joinNonEmpty("\n", []string{m.Plain, plainBlocks(blocks)})
@@ -260,15 +259,14 @@ func (s *Server) stopStream(r *request) (map[string]any, *apiError) {
 	if given {
 		m.Metadata = metadata
 	}
-	c.replace(&m)
 	if t := c.thread(m.ThreadTS); t.session.Status != "" {
 		t.session.Status = "active"
 		if status := r.p.get("session_status"); status != "" {
 			t.session.Status = status
 		}
 	}
-	s.change(ChangeEdited, &m)
-	c.ws.echo(c, "message_changed", &m, old)
+	c.show(ChangeEdited, &m)
+	c.echo("message_changed", &m, old)
 	return map[string]any{"channel": c.info.ID, "ts": m.TS, "message": c.wire(&m, true)}, nil
 }
 

@@ -21,7 +21,7 @@ func (r *request) existing(code string) (*channel, *thread, *apiError) {
 	return c, c.thread(ts), nil
 }
 
-func (s *Server) setStatus(r *request) (map[string]any, *apiError) {
+func setStatus(r *request) (map[string]any, *apiError) {
 	_, t, refused := r.existing("invalid_thread_ts")
 	if refused != nil {
 		return nil, refused
@@ -30,12 +30,12 @@ func (s *Server) setStatus(r *request) (map[string]any, *apiError) {
 	if !r.p.has("status") || len(loading) > 10 {
 		return nil, refuse("invalid_arguments")
 	}
-	t.status = Status{Text: r.p.get("status"), LoadingMessages: loading, At: s.opts.Now()}
+	t.status = Status{Text: r.p.get("status"), LoadingMessages: loading, At: r.ws.server.opts.Now()}
 	t.statuses++
 	return nil, nil
 }
 
-func (s *Server) setTitle(r *request) (map[string]any, *apiError) {
+func setTitle(r *request) (map[string]any, *apiError) {
 	_, t, refused := r.existing("invalid_thread_ts")
 	if refused != nil {
 		return nil, refused
@@ -48,7 +48,7 @@ func (s *Server) setTitle(r *request) (map[string]any, *apiError) {
 }
 
 // setPrompts takes prompts without a thread only in direct conversations.
-func (s *Server) setPrompts(r *request) (map[string]any, *apiError) {
+func setPrompts(r *request) (map[string]any, *apiError) {
 	c, refused := r.writable(r.p.get("channel_id"))
 	if refused != nil {
 		return nil, refused
@@ -72,7 +72,7 @@ func (s *Server) setPrompts(r *request) (map[string]any, *apiError) {
 
 const maxSessionTitle = 200
 
-func (s *Server) sessionStatus(r *request) (map[string]any, *apiError) {
+func sessionStatus(r *request) (map[string]any, *apiError) {
 	_, t, refused := r.existing("thread_not_found")
 	if refused != nil {
 		return nil, refused
@@ -86,13 +86,13 @@ func (s *Server) sessionStatus(r *request) (map[string]any, *apiError) {
 	}
 	t.session.Status = status
 	out := map[string]any{"status": status, "agent_status": status, "title": t.session.Title}
-	if !s.subscribed("agent_session_stopped") {
+	if !r.ws.server.opts.subscribed("agent_session_stopped") {
 		out = withWarning(out, "missing_agent_session_stopped_event_subscription")
 	}
 	return out, nil
 }
 
-func (s *Server) sessionRename(r *request) (map[string]any, *apiError) {
+func sessionRename(r *request) (map[string]any, *apiError) {
 	_, t, refused := r.existing("thread_not_found")
 	if refused != nil {
 		return nil, refused

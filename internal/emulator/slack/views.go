@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,15 @@ import (
 
 	"remote-agent/internal/order"
 )
+
+// views are the modals and home tabs, and the triggers with which the bot may
+// open more.
+type views struct {
+	*platform
+
+	byID     map[string]*view
+	triggers map[string]*trigger
+}
 
 // trigger is what a trigger_id stands for.
 type trigger struct {
@@ -24,9 +32,9 @@ type trigger struct {
 }
 
 // newTrigger returns a trigger_id. The lock must be held.
-func (s *Server) newTrigger(w *Workspace, user, viewID string) string {
-	id := s.id("trigger.")
-	s.triggers[id] = &trigger{ws: w, user: user, at: s.opts.Now(), view: viewID}
+func (v *views) newTrigger(w *Workspace, user, viewID string) string {
+	id := v.id("trigger.")
+	v.triggers[id] = &trigger{ws: w, user: user, at: v.opts.Now(), view: viewID}
 	return id
 }
 
@@ -135,63 +143,60 @@ func readView(raw, kind string) (*view, *apiError) {
 	return v, nil
 }
 
-func (r *request) useTrigger() (*trigger, *apiError) {
-	s := r.ws.server
-	t := s.triggers[r.p.get("trigger_id")]
+// trigger returns what the trigger_id of a call stands for, if it is good.
+func (v *views) trigger(r *request) (*trigger, *apiError) {
+	t := v.triggers[r.p.get("trigger_id")]
 	switch {
 	case t == nil || t.ws != r.ws:
 		return nil, refuse("invalid_trigger_id")
 	case t.used:
 		return nil, refuse("exchanged_trigger_id")
-	case s.opts.Now().Sub(t.at) > s.opts.TriggerLifetime:
+	case v.opts.Now().Sub(t.at) > v.opts.TriggerLifetime:
 		return nil, refuse("expired_trigger_id")
 	}
 	return t, nil
 }
 
-func (s *Server) openView(r *request) (map[string]any, *apiError) { return s.show(r, false) }
-
-func (s *Server) pushView(r *request) (map[string]any, *apiError) { return s.show(r, true) }
-
-func (s *Server) show(r *request, push bool) (map[string]any, *apiError) {
-	v, refused := readView(r.p.get("view"), "modal")
+// open opens a modal, views.push above the one in which the user is.
+func (v *views) open(r *request) (map[string]any, *apiError) {
+	next, refused := readView(r.p.get("view"), "modal")
 	if refused != nil {
 		return nil, refused
 	}
-	t, refused := r.useTrigger()
+	t, refused := v.trigger(r)
 	if refused != nil {
 		return nil, refused
 	}
-	parent := s.views[t.view]
-	if push && (parent == nil || !parent.Open) {
-		return nil, refuse("not_found")
+	if r.method == "views.push" {
+		parent := v.byID[t.view]
+		if parent == nil || !parent.Open {
+			return nil, refuse("not_found")
+		}
+		next.Parent = parent.ID
 	}
-	for _, other := range s.views {
-		if v.ExternalID != "" && other.ExternalID == v.ExternalID && other.ws == r.ws && other.Open {
+	for _, other := range v.byID {
+		if next.ExternalID != "" && other.ExternalID == next.ExternalID && other.ws == r.ws && other.Open {
 			return nil, refuse("duplicate_external_id")
 		}
 	}
 	t.used = true
-	if push {
-		v.Parent = parent.ID
-	}
-	s.keepView(r.ws, t.user, v)
-	return map[string]any{"view": v.wire(nil)}, nil
+	v.add(r.ws, t.user, next)
+	return map[string]any{"view": next.wire(nil)}, nil
 }
 
-// keepView opens a view for a user.
-func (s *Server) keepView(w *Workspace, user string, v *view) {
-	v.ID, v.Team, v.User, v.Open, v.ws = s.id("V"), w.team.ID, user, true, w
-	v.hash = s.ts() + ".hash"
-	s.views[v.ID] = v
+// add opens a view for a user.
+func (v *views) add(w *Workspace, user string, next *view) {
+	next.ID, next.Team, next.User, next.Open, next.ws = v.id("V"), w.team.ID, user, true, w
+	next.hash = v.ts() + ".hash"
+	v.byID[next.ID] = next
 }
 
-func (s *Server) updateView(r *request) (map[string]any, *apiError) {
-	old := s.views[r.p.get("view_id")]
+func (v *views) update(r *request) (map[string]any, *apiError) {
+	old := v.byID[r.p.get("view_id")]
 	if external := r.p.get("external_id"); old == nil && external != "" {
-		for _, v := range s.views {
-			if v.ExternalID == external && v.ws == r.ws {
-				old = v
+		for _, other := range v.byID {
+			if other.ExternalID == external && other.ws == r.ws {
+				old = other
 			}
 		}
 	}
@@ -201,37 +206,37 @@ func (s *Server) updateView(r *request) (map[string]any, *apiError) {
 	if hash := r.p.get("hash"); hash != "" && hash != old.hash {
 		return nil, refuse("hash_conflict")
 	}
-	v, refused := readView(r.p.get("view"), old.kind)
+	next, refused := readView(r.p.get("view"), old.kind)
 	if refused != nil {
 		return nil, refused
 	}
-	s.replaceView(old, v)
-	return map[string]any{"view": v.wire(nil)}, nil
+	v.replace(old, next)
+	return map[string]any{"view": next.wire(nil)}, nil
 }
 
-func (s *Server) replaceView(old, v *view) {
-	v.ID, v.Team, v.User, v.Open, v.ws, v.Parent = old.ID, old.Team, old.User, true, old.ws, old.Parent
-	v.Updates, v.hash = old.Updates+1, s.ts()+".hash"
-	s.views[v.ID] = v
+func (v *views) replace(old, next *view) {
+	next.ID, next.Team, next.User, next.Open, next.ws, next.Parent = old.ID, old.Team, old.User, true, old.ws, old.Parent
+	next.Updates, next.hash = old.Updates+1, v.ts()+".hash"
+	v.byID[next.ID] = next
 }
 
-func (s *Server) publishView(r *request) (map[string]any, *apiError) {
+func (v *views) publish(r *request) (map[string]any, *apiError) {
 	user := r.p.get("user_id")
 	if _, known := r.ws.users[user]; !known {
 		return nil, refuse("user_not_found")
 	}
-	v, refused := readView(r.p.get("view"), "home")
+	next, refused := readView(r.p.get("view"), "home")
 	if refused != nil {
 		return nil, refused
 	}
-	for _, old := range s.views {
+	for _, old := range v.byID {
 		if old.kind == "home" && old.User == user && old.ws == r.ws {
-			s.replaceView(old, v)
-			return map[string]any{"view": v.wire(nil)}, nil
+			v.replace(old, next)
+			return map[string]any{"view": next.wire(nil)}, nil
 		}
 	}
-	s.keepView(r.ws, user, v)
-	return map[string]any{"view": v.wire(nil)}, nil
+	v.add(r.ws, user, next)
+	return map[string]any{"view": next.wire(nil)}, nil
 }
 
 // wire returns a view as Slack shows it, with the values that were typed.
@@ -248,10 +253,9 @@ func (v *view) wire(values map[string]any) map[string]any {
 		root = v.Parent
 		out["previous_view_id"] = v.Parent
 	}
-	s := v.ws.server
 	maps.Copy(out, map[string]any{
 		"id": v.ID, "team_id": v.Team, "state": map[string]any{"values": values}, "hash": v.hash, "root_view_id": root,
-		"app_id": s.opts.AppID, "bot_id": v.ws.team.BotID, "app_installed_team_id": v.Team,
+		"app_id": v.ws.server.opts.AppID, "bot_id": v.ws.team.BotID, "app_installed_team_id": v.Team,
 		"callback_id": v.CallbackID, "private_metadata": v.PrivateMetadata, "external_id": v.ExternalID,
 	})
 	return out
@@ -279,44 +283,42 @@ func (v *view) values(typed map[string]string) map[string]any {
 				"text": map[string]any{"type": "plain_text", "text": text}, "value": text,
 			}}
 		}
-		id := b.BlockID
-		id = cmp.Or(id, fmt.Sprintf("block%d", i))
-		out[id] = map[string]any{e.ActionID: one}
+		out[cmp.Or(b.BlockID, fmt.Sprintf("block%d", i))] = map[string]any{e.ActionID: one}
 	}
 	return out
 }
 
 // respond carries out what the bot answered to a submission. The lock must be
 // held.
-func (s *Server) respond(v *view, body []byte) {
+func (v *views) respond(id string, body []byte) {
 	var answer struct {
 		Action string            `json:"response_action"`
 		View   json.RawMessage   `json:"view"`
 		Errors map[string]string `json:"errors"`
 	}
 	_ = json.Unmarshal(body, &answer)
-	v = s.views[v.ID]
+	old := v.byID[id]
 	switch answer.Action {
 	case "errors":
-		v.Errors = answer.Errors
+		old.Errors = answer.Errors
 	case "update", "push":
 		next, refused := readView(string(answer.View), "modal")
 		if refused != nil {
-			v.Errors = map[string]string{"": refused.code}
+			old.Errors = map[string]string{"": refused.code}
 			return
 		}
 		if answer.Action == "push" {
-			next.Parent = v.ID
-			s.keepView(v.ws, v.User, next)
+			next.Parent = id
+			v.add(old.ws, old.User, next)
 			return
 		}
-		s.replaceView(v, next)
+		v.replace(old, next)
 	case "clear":
-		for id := v.ID; s.views[id] != nil; id = s.views[id].Parent {
-			s.views[id].Open = false
+		for ; old != nil; old = v.byID[old.Parent] {
+			old.Open = false
 		}
 	default:
-		v.Open, v.Errors = false, nil
+		old.Open, old.Errors = false, nil
 	}
 }
 
@@ -325,98 +327,11 @@ func (w *Workspace) Views(user string) []ViewState {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	var out []ViewState
-	for _, v := range w.server.views {
+	for _, v := range w.server.views.byID {
 		if v.ws == w && v.kind == "modal" && v.User == user && v.Open {
 			out = append(out, v.ViewState)
 		}
 	}
 	order.By(out, func(a, b ViewState) int { return strings.Compare(a.ID, b.ID) })
 	return out
-}
-
-// responseURL is where the bot may answer a command or an interaction.
-type responseURL struct {
-	ws      *Workspace
-	user    string
-	channel string
-	message *Message // to which the interaction belongs; nil for commands
-	at      time.Time
-	uses    int
-}
-
-const maxResponses = 5
-
-// newResponseURL returns a URL. The lock must be held.
-func (s *Server) newResponseURL(w *Workspace, user, channelID string, m *Message) string {
-	id := s.id("R")
-	s.responses[id] = &responseURL{ws: w, user: user, channel: channelID, message: m, at: s.opts.Now()}
-	return s.URL() + "/response/" + id
-}
-
-func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
-	p, refused := parseParams(r)
-	id := r.PathValue("id")
-	call := Call{Method: ResponseURL, Params: p.values, At: s.opts.Now()}
-	s.answer(w, r, call, func() (map[string]any, *apiError, []string) { //nolint:contextcheck // what the call makes Slack deliver outlives it
-		if refused != nil {
-			return nil, refused, nil
-		}
-		s.mu.Lock()
-		defer s.unlock()
-		u := s.responses[id]
-		switch {
-		case u == nil:
-			return nil, &apiError{code: "invalid_url", status: http.StatusNotFound}, nil
-		case s.opts.Now().Sub(u.at) > s.opts.ResponseURLLifetime:
-			return nil, &apiError{code: "expired_url", status: http.StatusNotFound}, nil
-		case u.uses >= maxResponses:
-			return nil, &apiError{code: "used_url", status: http.StatusNotFound}, nil
-		}
-		refused := s.reply(u, p)
-		if refused == nil {
-			u.uses++
-		}
-		return nil, refused, nil
-	}, params{})
-}
-
-// reply carries out a post to a response URL, or the body of an acknowledgement.
-// The lock must be held.
-func (s *Server) reply(u *responseURL, p params) *apiError {
-	c := u.ws.open(u.channel)
-	if p.bool("delete_original") && u.message != nil {
-		if m := c.byTS[u.message.TS]; m != nil {
-			c.remove(m)
-			s.change(ChangeDeleted, m)
-		}
-		return nil
-	}
-	body, refused := readContent(p, false)
-	if refused != nil {
-		return &apiError{code: refused.code, status: http.StatusBadRequest, messages: refused.messages}
-	}
-	if body.empty() {
-		return &apiError{code: "no_text", status: http.StatusBadRequest}
-	}
-	if p.bool("replace_original") && u.message != nil {
-		if old := c.byTS[u.message.TS]; old != nil {
-			m := *old
-			body.put(&m)
-			c.supersede(old, &m)
-			s.change(ChangeEdited, &m)
-		}
-		return nil
-	}
-	m := u.ws.botMessage()
-	body.put(m)
-	root := p.get("thread_ts")
-	if p.get("response_type") == "in_channel" {
-		if c.byTS[root] != nil {
-			m.ThreadTS = root
-		}
-		s.post(c, m)
-		return nil
-	}
-	s.whisper(c, m, u.user, root)
-	return nil
 }

@@ -79,13 +79,10 @@ type Workspace struct {
 
 	// All that follows is guarded by the server.
 	team     Team
-	token    tokenState
+	refusal  string // with which calls with the token are refused
 	users    map[string]User
 	channels map[string]*channel
 }
-
-// tokenState is what became of a token.
-type tokenState struct{ refusal string }
 
 func newWorkspace(s *Server, t Team, n int) *Workspace {
 	number := fmt.Sprint(n + 1)
@@ -127,7 +124,7 @@ func (w *Workspace) SetScopes(scopes ...string) {
 func (w *Workspace) RefuseToken(code string) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	w.token.refusal = code
+	w.refusal = code
 }
 
 // Uninstall revokes the token and tells the app: first tokens_revoked, then
@@ -136,105 +133,11 @@ func (w *Workspace) Uninstall() []string {
 	s := w.server
 	s.mu.Lock()
 	defer s.unlock()
-	w.token.refusal = "token_revoked"
-	return s.deliverCopies([]*delivery{
+	w.refusal = "token_revoked"
+	return s.deliver(false,
 		w.event(map[string]any{"type": "tokens_revoked", "tokens": map[string]any{"bot": []string{w.team.BotUserID}}}, nil),
 		w.event(map[string]any{"type": "app_uninstalled"}, nil),
-	}, false)
-}
-
-// RefuseAppToken makes apps.connections.open fail with a code. Empty ends it.
-func (s *Server) RefuseAppToken(code string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.appToken.refusal = code
-}
-
-func (s *Server) authenticateApp(token string) *apiError {
-	switch {
-	case token == "":
-		return refuse("not_authed")
-	case s.appToken.refusal != "":
-		return refuse(s.appToken.refusal)
-	case token == s.opts.AppToken:
-		return nil
-	case len(s.ofToken(token)) > 0:
-		return refuse("not_allowed_token_type")
-	}
-	return refuse("invalid_auth")
-}
-
-// authenticate returns the workspace of a call. A token of an organization is
-// good for several: team_id or the channel tells which.
-func (s *Server) authenticate(p params) (*Workspace, *apiError) {
-	if p.token == "" {
-		return nil, refuse("not_authed")
-	}
-	if p.token == s.opts.AppToken {
-		return nil, refuse("not_allowed_token_type")
-	}
-	candidates := s.ofToken(p.token)
-	if len(candidates) == 0 {
-		return nil, refuse("invalid_auth")
-	}
-	ws := candidates[0]
-	if id := p.get("team_id"); id != "" && len(candidates) > 1 {
-		n := slices.IndexFunc(candidates, func(w *Workspace) bool { return w.team.ID == id })
-		if n < 0 {
-			return nil, refuse("team_access_not_granted")
-		}
-		ws = candidates[n]
-	} else if n := slices.IndexFunc(candidates, func(w *Workspace) bool { return w.channels[p.channel()] != nil }); n >= 0 {
-		ws = candidates[n]
-	}
-	if ws.token.refusal != "" {
-		return nil, refuse(ws.token.refusal)
-	}
-	return ws, nil
-}
-
-func (s *Server) ofToken(token string) []*Workspace {
-	var out []*Workspace
-	for _, w := range s.teams {
-		if w.team.BotToken == token {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// teamOf returns the id of the workspace of a call, for the log.
-func (s *Server) teamOf(p params) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w, refused := s.authenticate(p); refused == nil {
-		return w.team.ID
-	}
-	return ""
-}
-
-// need refuses a call if none of the scopes was granted.
-func (r *request) need(scopes ...string) *apiError {
-	for _, scope := range scopes {
-		if slices.Contains(r.scopes, scope) {
-			return nil
-		}
-	}
-	return &apiError{code: "missing_scope", extra: map[string]any{
-		"needed": strings.Join(scopes, ","), "provided": strings.Join(r.scopes, ","),
-	}}
-}
-
-func (s *Server) authTest(r *request) (map[string]any, *apiError) {
-	t := r.ws.team
-	out := map[string]any{
-		"url": "https://" + t.Domain + ".slack.com/", "team": t.Name, "user": t.BotName,
-		"team_id": t.ID, "user_id": t.BotUserID, "bot_id": t.BotID, "is_enterprise_install": t.EnterpriseInstall,
-	}
-	if t.EnterpriseID != "" {
-		out["enterprise_id"] = t.EnterpriseID
-	}
-	return out, nil
+	)
 }
 
 // AddUser introduces an account, or changes it. Users that are not introduced
@@ -311,55 +214,6 @@ func (w *Workspace) open(id string) *channel {
 	return c
 }
 
-// conversation returns the channel that a call is about, if the bot may know of
-// it. The lock must be held.
-func (r *request) conversation(id string) (*channel, *apiError) {
-	if id == "" {
-		return nil, refuse("channel_not_found")
-	}
-	c := r.ws.channels[id]
-	if c == nil || c.info.BotLeft && c.info.Kind != Public {
-		return nil, refuse("channel_not_found")
-	}
-	return c, nil
-}
-
-// writable is conversation for calls that post something.
-func (r *request) writable(id string) (*channel, *apiError) {
-	if strings.HasPrefix(id, "U") || strings.HasPrefix(id, "W") {
-		if _, known := r.ws.users[id]; !known {
-			return nil, refuse("channel_not_found")
-		}
-		id = "D" + id
-		r.ws.open(id)
-	}
-	c, refused := r.conversation(id)
-	switch {
-	case refused != nil:
-		return nil, refused
-	case c.info.Archived:
-		return nil, refuse("is_archived")
-	case c.info.BotLeft:
-		return nil, refuse("not_in_channel")
-	}
-	return c, nil
-}
-
-// readable is conversation for calls that read messages.
-func (r *request) readable(id string) (*channel, *apiError) {
-	c, refused := r.conversation(id)
-	if refused != nil {
-		return nil, refused
-	}
-	if refused := r.need(c.info.Kind.scope("history")); refused != nil {
-		return nil, refused
-	}
-	if c.info.BotLeft {
-		return nil, refuse("not_in_channel")
-	}
-	return c, nil
-}
-
 // scope returns the scope for a right on conversations of this kind.
 func (k ChannelKind) scope(right string) string {
 	switch k {
@@ -408,7 +262,7 @@ func (c *channel) thread(root string) *thread {
 }
 
 // add appends a message under a new timestamp.
-func (c *channel) add(m *Message) {
+func (c *channel) add(kind ChangeKind, m *Message) {
 	s := c.ws.server
 	m.Team, m.Channel, m.TS = c.ws.team.ID, c.info.ID, s.ts()
 	m.CreatedAt = s.opts.Now()
@@ -419,12 +273,19 @@ func (c *channel) add(m *Message) {
 		t := c.thread(m.ThreadTS)
 		t.replies = append(t.replies, m.TS)
 	}
+	s.change(kind, m)
 }
 
 // replace puts m in the place of the message with its timestamp.
 func (c *channel) replace(m *Message) { c.byTS[m.TS] = m }
 
-// supersede is replace for a change that people see, which keeps the old text.
+// show is replace for a change that is told.
+func (c *channel) show(kind ChangeKind, m *Message) {
+	c.replace(m)
+	c.ws.server.change(kind, m)
+}
+
+// supersede is show for an edit, which keeps the old text.
 func (c *channel) supersede(old, m *Message) {
 	s := c.ws.server
 	m.Edits++
@@ -435,7 +296,7 @@ func (c *channel) supersede(old, m *Message) {
 			m.History = slices.Clone(m.History[len(m.History)-keep:])
 		}
 	}
-	c.replace(m)
+	c.show(ChangeEdited, m)
 }
 
 // remove takes a message away. The root of a thread with answers leaves a
