@@ -14,20 +14,38 @@ type Profile struct {
 	Pictures                      [][]byte // the newest first
 }
 
+// Account is what the bot says about itself: its menu, and its profile.
+type Account struct {
+	*platform
+
+	chats    *Chats
+	commands map[string][]Command // by scope and language
+	profile  Profile
+}
+
 // Profile returns the bot's.
-func (s *Server) Profile() Profile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.profile
+func (a *Account) Profile() Profile {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.profile
 	p.Pictures = append([][]byte{}, p.Pictures...)
 	return p
 }
 
 // SetProfile is what @BotFather was told before.
-func (s *Server) SetProfile(p Profile) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.profile = p
+func (a *Account) SetProfile(p Profile) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.profile = p
+}
+
+func getMe(r *request) (any, *apiError) {
+	return struct {
+		User
+		CanJoinGroups           bool `json:"can_join_groups"`
+		CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
+		SupportsInlineQueries   bool `json:"supports_inline_queries"`
+	}{User: r.server.bot, CanJoinGroups: true, CanReadAllGroupMessages: !r.server.opts.Privacy}, nil
 }
 
 // Limits of descriptions in characters (Bot API, setMyDescription and
@@ -37,29 +55,27 @@ const (
 	maxShortDescription = 120
 )
 
-func (s *Server) setText(text, name string, most int, to *string) (any, *apiError) {
-	if utf8.RuneCountInString(text) > most {
-		return nil, badRequest("%s is too long", name)
+func setText(name string, most int, to *string) handler {
+	return func(r *request) (any, *apiError) {
+		if utf8.RuneCountInString(r.p[name]) > most {
+			return nil, badRequest("%s is too long", name)
+		}
+		*to = r.p[name]
+		return true, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*to = text
-	return true, nil
 }
 
-func (s *Server) getText(name string, from *string) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return map[string]string{name: *from}, nil
+func getText(name string, from *string) handler {
+	return func(*request) (any, *apiError) { return map[string]string{name: *from}, nil }
 }
 
-func (s *Server) setMyProfilePhoto(p params, files uploads) (any, *apiError) {
+func (a *Account) setMyProfilePhoto(r *request) (any, *apiError) {
 	var photo struct{ Type, Photo string }
-	if given, refused := p.json("photo", &photo); refused != nil || !given {
+	if given, refused := r.p.json("photo", &photo); refused != nil || !given {
 		return nil, badRequest("photo isn't specified")
 	}
 	name, attached := strings.CutPrefix(photo.Photo, "attach://")
-	file, there := files[name]
+	file, there := r.files[name]
 	if photo.Type != "static" || !attached || !there { // profile photos cannot be reused
 		return nil, badRequest("wrong profile photo specified")
 	}
@@ -67,19 +83,14 @@ func (s *Server) setMyProfilePhoto(p params, files uploads) (any, *apiError) {
 	if err != nil || kind != "jpeg" || img.Width < 160 || img.Height < 160 {
 		return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.profile.Pictures = append([][]byte{file.data}, s.profile.Pictures...)
+	a.profile.Pictures = append([][]byte{file.data}, a.profile.Pictures...)
 	return true, nil
 }
 
-func (s *Server) getUserProfilePhotos(p params) (any, *apiError) {
-	id := p.int("user_id", 0)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *Account) getUserProfilePhotos(r *request) (any, *apiError) {
 	photos := [][]map[string]any{}
-	if id == s.bot.ID {
-		for _, data := range s.profile.Pictures {
+	if r.p.int("user_id", 0) == a.bot.ID {
+		for _, data := range a.profile.Pictures {
 			photos = append(photos, []map[string]any{{"file_id": "picture", "file_unique_id": "p", "width": pictureWidth(data), "height": pictureWidth(data), "file_size": len(data)}})
 		}
 	}

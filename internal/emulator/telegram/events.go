@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 )
 
@@ -10,21 +9,19 @@ import (
 func (p Person) Edits(messageID int, text string) Sent {
 	s := p.server
 	s.mu.Lock()
+	defer s.unlock()
 	c := s.open(p.chat)
+	sent := Sent{ChatID: p.chat, MessageID: messageID}
 	old, ok := c.find(messageID)
 	if !ok {
-		s.mu.Unlock()
-		return Sent{ChatID: p.chat, MessageID: messageID}
+		return sent
 	}
 	m := *old
 	m.Text, m.Entities = text, FindEntities(text)
-	s.supersede(c, old, &m)
-	sent := Sent{ChatID: p.chat, MessageID: messageID}
-	if s.visible(c, &m, nil) {
+	c.supersede(old, &m)
+	if c.visible(&m, nil) {
 		sent.UpdateID = s.tell(c, "edited_message", &m, p.extra)
 	}
-	s.mu.Unlock()
-	s.changedMessage(ChangeEdited, &m)
 	return sent
 }
 
@@ -32,15 +29,11 @@ func (p Person) Edits(messageID int, text string) Sent {
 func (p Person) Deletes(messageID int) {
 	s := p.server
 	s.mu.Lock()
+	defer s.unlock()
 	c := s.open(p.chat)
-	n, ok := c.index(messageID)
-	if !ok {
-		s.mu.Unlock()
-		return
+	if n, ok := c.index(messageID); ok {
+		s.change(ChangeDeleted, c.remove(n))
 	}
-	m := c.remove(n, s.opts.KeepMessages)
-	s.mu.Unlock()
-	s.changedMessage(ChangeDeleted, m)
 }
 
 // Presses presses a button of a message of the bot. It is not checked that the
@@ -49,8 +42,7 @@ func (p Person) Deletes(messageID int) {
 func (p Person) Presses(messageID int, data string) Sent {
 	s := p.server
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
+	defer s.unlock()
 	c := s.open(p.chat)
 	id := "query" + strconv.FormatInt(s.queue.next, 10)
 	query := map[string]any{
@@ -70,8 +62,7 @@ func (p Person) Presses(messageID int, data string) Sent {
 func (p Person) StopsDraft(draftID int64) Sent {
 	s := p.server
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
+	defer s.unlock()
 	c := s.open(p.chat)
 	payload := map[string]any{"chat": c.info, "draft_id": draftID}
 	if p.thread != 0 {
@@ -91,13 +82,6 @@ func (p Person) Joins() Sent {
 // Leaves lets the person leave the chat, which shows a service message.
 func (p Person) Leaves() Sent {
 	return p.send("", nil, map[string]any{"left_chat_member": p.server.User(p.user)})
-}
-
-// User returns what is known of an account.
-func (s *Server) User(id int64) User {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.user(id)
 }
 
 // AddsBot lets the person bring the bot into a group.
@@ -136,8 +120,7 @@ func (p Person) PromotesBot() Sent {
 func (p Person) setBotStatus(from, to string, refusal *apiError) Sent {
 	s := p.server
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
+	defer s.unlock()
 	c := s.open(p.chat)
 	c.refusal = refusal
 	id := s.enqueue(Update{Kind: "my_chat_member", ChatID: p.chat, Payload: map[string]any{
@@ -146,31 +129,6 @@ func (p Person) setBotStatus(from, to string, refusal *apiError) Sent {
 		"new_chat_member": map[string]any{"status": to, "user": s.bot},
 	}})
 	return Sent{UpdateID: id, ChatID: p.chat}
-}
-
-// RefuseChat makes every call about a chat fail with an error, such as 400 "Bad
-// Request: chat not found" or 403 "Forbidden: user is deactivated". Zero ends it.
-func (s *Server) RefuseChat(chatID int64, status int, description string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open(chatID).refusal = nil
-	if status != 0 {
-		s.open(chatID).refusal = &apiError{code: status, text: description}
-	}
-}
-
-// DeleteTopic takes a topic and its messages away.
-func (s *Server) DeleteTopic(chatID int64, threadID int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
-	c := s.open(chatID)
-	delete(c.topics, threadID)
-	for n, m := range slices.Backward(c.messages) {
-		if m.ThreadID == threadID {
-			c.remove(n, s.opts.KeepMessages)
-		}
-	}
 }
 
 // Migrate turns a group into a supergroup: both get a service message, and every

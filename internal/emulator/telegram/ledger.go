@@ -3,87 +3,10 @@ package telegram
 import (
 	"context"
 	"slices"
-	"sort"
 	"time"
 
 	"remote-agent/internal/order"
 )
-
-// chat is the state of one chat, guarded by the server. Messages are never
-// changed but replaced, so that a Ledger can share them.
-type chat struct {
-	info       *Chat
-	nextID     int
-	messages   []*Message // by id
-	deleted    []*Message
-	topics     map[int]bool
-	titles     []Topic // that the bot opened
-	drafts     map[int64]Draft
-	rings      []Ring
-	actions    int
-	lastAction string
-	actionAt   time.Time
-	refusal    *apiError // what every call about this chat gets
-	botIsAdmin bool
-	view       *View // nil after a change
-}
-
-func (c *chat) index(id int) (int, bool) {
-	n := sort.Search(len(c.messages), func(i int) bool { return c.messages[i].ID >= id })
-	return n, n < len(c.messages) && c.messages[n].ID == id
-}
-
-func (c *chat) find(id int) (*Message, bool) {
-	n, ok := c.index(id)
-	if !ok {
-		return nil, false
-	}
-	return c.messages[n], true
-}
-
-func (c *chat) replace(m *Message) {
-	if n, ok := c.index(m.ID); ok {
-		c.messages[n] = m
-	}
-	c.view = nil
-}
-
-// add appends a message under the chat's next id.
-func (c *chat) add(m *Message, keep int) {
-	m.ID, m.ChatID = c.nextID, c.info.ID
-	c.nextID++
-	c.messages = append(c.messages, m)
-	if keep > 0 && len(c.messages) > keep {
-		c.messages[0] = nil
-		c.messages = c.messages[1:]
-	}
-	c.view = nil
-}
-
-// ring notes that a message of the bot made a sound.
-func (c *chat) ring(m *Message, keep int) {
-	if m.Silent {
-		return
-	}
-	c.rings = append(c.rings, Ring{MessageID: m.ID, Text: m.Text, At: m.CreatedAt})
-	if keep > 0 && len(c.rings) > keep {
-		c.rings = c.rings[1:]
-	}
-}
-
-func (c *chat) remove(n, keep int) *Message {
-	m := c.messages[n]
-	c.messages = slices.Delete(c.messages, n, n+1)
-	c.deleted = append(c.deleted, m)
-	if keep > 0 && len(c.deleted) > keep {
-		c.deleted[0] = nil
-		c.deleted = c.deleted[1:]
-	}
-	c.view = nil
-	return m
-}
-
-func (c *chat) isGroup() bool { return c.info.Type == Group || c.info.Type == Supergroup }
 
 // View is what people see in one chat.
 type View struct {
@@ -119,10 +42,8 @@ func (v View) FromBot() []Message {
 // BotTexts returns the texts of the visible messages of the bot.
 func (v View) BotTexts() []string {
 	var out []string
-	for _, m := range v.Messages {
-		if m.FromBot {
-			out = append(out, m.Text)
-		}
+	for _, m := range v.FromBot() {
+		out = append(out, m.Text)
 	}
 	return out
 }
@@ -148,8 +69,8 @@ func (v View) Last() Message {
 // RepliesTo returns the visible messages of the bot that answer a message.
 func (v View) RepliesTo(id int) []Message {
 	var out []Message
-	for _, m := range v.Messages {
-		if m.FromBot && m.ReplyTo == id {
+	for _, m := range v.FromBot() {
+		if m.ReplyTo == id {
 			out = append(out, m)
 		}
 	}
@@ -166,29 +87,25 @@ type Ledger struct {
 func (l Ledger) Chat(id int64) View { return l.Chats[id] }
 
 // Ledger returns what people see now.
-func (s *Server) Ledger() Ledger {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ledger()
+func (c *Chats) Ledger() Ledger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := Ledger{Chats: make(map[int64]View, len(c.byID)), Answers: slices.Clone(c.answers)}
+	for id, one := range c.byID {
+		l.Chats[id] = one.snapshot()
+	}
+	return l
 }
 
 // ChatView returns what people see now in one chat. It is cheaper than Ledger
 // if there are many chats.
-func (s *Server) ChatView(id int64) View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.chats[id]; c != nil {
-		return c.snapshot()
+func (c *Chats) ChatView(id int64) View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one := c.byID[id]; one != nil {
+		return one.snapshot()
 	}
 	return View{}
-}
-
-func (s *Server) ledger() Ledger {
-	l := Ledger{Chats: make(map[int64]View, len(s.chats)), Answers: slices.Clone(s.answers)}
-	for id, c := range s.chats {
-		l.Chats[id] = c.snapshot()
-	}
-	return l
 }
 
 func (c *chat) snapshot() View {
@@ -218,52 +135,20 @@ func copyMessages(in []*Message) []Message {
 // Wait returns nil as soon as check reports true for what people see. It looks
 // after changes, not all the time, and returns the cause of ctx if that ends
 // first. check may call the server.
-func (s *Server) Wait(ctx context.Context, check func(Ledger) bool) error {
-	return s.WaitFor(ctx, func() bool { return check(s.Ledger()) })
+func (c *Chats) Wait(ctx context.Context, check func(Ledger) bool) error {
+	return c.WaitFor(ctx, func() bool { return check(c.Ledger()) })
 }
 
 // WaitText returns the first visible message of the bot in a chat whose text
 // passes check, waiting for it.
-func (s *Server) WaitText(ctx context.Context, chatID int64, check func(string) bool) (Message, error) {
-	var found Message
-	err := s.WaitFor(ctx, func() bool {
-		for _, m := range s.ChatView(chatID).FromBot() {
-			if check(m.Text) {
-				found = m
-				return true
-			}
+func (c *Chats) WaitText(ctx context.Context, chatID int64, check func(string) bool) (found Message, err error) {
+	err = c.WaitFor(ctx, func() bool {
+		messages := c.ChatView(chatID).FromBot()
+		n := slices.IndexFunc(messages, func(m Message) bool { return check(m.Text) })
+		if n >= 0 {
+			found = messages[n]
 		}
-		return false
+		return n >= 0
 	})
 	return found, err
-}
-
-// Call is one API call of the bot.
-type Call struct {
-	Method string
-	ChatID int64             // zero if there is none
-	Params map[string]string // as sent; structures are JSON
-	At     time.Time         // when it came in
-
-	Status      int // of the answer, if it had arrived; zero if nothing was done
-	Description string
-	Faulty      bool // a fault was injected
-	FromWebhook bool // named in the answer to a webhook
-}
-
-func (s *Server) log(c Call, refused *apiError, faulty bool) {
-	c.Status, c.Faulty = 200, faulty
-	if refused != nil {
-		c.Status, c.Description = refused.code, refused.text
-	}
-	s.Log(c)
-}
-
-// changedMessage tells everyone who watches about a change. The lock must not
-// be held.
-func (s *Server) changedMessage(kind ChangeKind, m *Message) {
-	if s.opts.OnChange != nil {
-		s.opts.OnChange(Change{Kind: kind, Message: *m, At: s.opts.Now()})
-	}
-	s.Notify()
 }

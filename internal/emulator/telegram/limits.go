@@ -39,20 +39,30 @@ type Violation struct {
 
 // Violations returns what was recorded: broken limits and text entities that
 // the real server would silently change.
-func (s *Server) Violations() []Violation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.problems)
+func (p *pacing) Violations() []Violation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.problems)
 }
 
-func (s *Server) violate(chatID int64, rule, detail string) {
-	s.problems = append(s.problems, Violation{At: s.opts.Now(), ChatID: chatID, Rule: rule, Detail: detail})
+func (p *pacing) violate(chatID int64, rule, detail string) {
+	p.problems = append(p.problems, Violation{At: p.opts.Now(), ChatID: chatID, Rule: rule, Detail: detail})
 }
 
-// pacing holds the times of the last sends, guarded by the server.
+// checkEntities records what the real server would silently change.
+func (p *pacing) checkEntities(c *chat, entities []Entity) {
+	if detail := conflicts(entities); detail != "" {
+		p.violate(c.info.ID, "entities", detail)
+	}
+}
+
+// pacing holds the times of the last sends, and what the bot should not have sent.
 type pacing struct {
-	overall window
-	chats   map[int64]*chatPace
+	*platform
+
+	overall  window
+	chats    map[int64]*chatPace
+	problems []Violation
 }
 
 type chatPace struct{ second, minute window }
@@ -71,28 +81,26 @@ func (w *window) prune(now time.Time, d time.Duration) int {
 	return len(*w)
 }
 
-func (s *Server) paceEdit(c *chat) *apiError {
-	if s.opts.Limits == nil || !s.opts.Limits.Edits {
+// paceEdit counts an edit in a chat. The lock must be held.
+func (p *pacing) paceEdit(c *chat) *apiError {
+	if p.opts.Limits == nil || !p.opts.Limits.Edits {
 		return nil
 	}
-	return s.paceSend(c)
+	return p.paceSend(c)
 }
 
 // paceSend counts a message to a chat. The lock must be held.
-func (s *Server) paceSend(c *chat) *apiError {
-	limits := s.opts.Limits
+func (p *pacing) paceSend(c *chat) *apiError {
+	limits := p.opts.Limits
 	if limits == nil {
 		return nil
 	}
-	if s.pace.chats == nil {
-		s.pace.chats = map[int64]*chatPace{}
-	}
-	mine := s.pace.chats[c.info.ID]
+	mine := p.chats[c.info.ID]
 	if mine == nil {
 		mine = &chatPace{}
-		s.pace.chats[c.info.ID] = mine
+		p.chats[c.info.ID] = mine
 	}
-	now := s.opts.Now()
+	now := p.opts.Now()
 	perGroup := limits.PerGroup
 	if !c.isGroup() {
 		perGroup = 0
@@ -103,7 +111,7 @@ func (s *Server) paceSend(c *chat) *apiError {
 		span   time.Duration
 		what   string
 	}{
-		{limits.Overall, &s.pace.overall, time.Second, "all chats"},
+		{limits.Overall, &p.overall, time.Second, "all chats"},
 		{limits.PerChat, &mine.second, time.Second, "one chat"},
 		{perGroup, &mine.minute, time.Minute, "one group"},
 	}
@@ -112,7 +120,7 @@ func (s *Server) paceSend(c *chat) *apiError {
 		if check.limit <= 0 || n <= check.limit {
 			continue
 		}
-		s.violate(c.info.ID, "rate", fmt.Sprintf("%d messages to %s in %v, %d allowed",
+		p.violate(c.info.ID, "rate", fmt.Sprintf("%d messages to %s in %v, %d allowed",
 			n, check.what, check.span, check.limit))
 		if limits.Enforce {
 			oldest := (*check.window)[n-1-check.limit]

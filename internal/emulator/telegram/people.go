@@ -10,51 +10,6 @@ import (
 // anonymousAdmin is the account under which administrators write who hide.
 const anonymousAdmin = 1087968824
 
-// AddUser introduces an account, so that its name is known. Users that are not
-// introduced are called "User <id>".
-func (s *Server) AddUser(u User) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users[u.ID] = u
-}
-
-// AddChat introduces a chat, or changes its description. Chats that are not
-// introduced come into being when somebody writes there: a private chat for a
-// positive id, a supergroup for an id below -1000000000000, else a group. A bot
-// cannot write to a chat that does not exist.
-func (s *Server) AddChat(c Chat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.open(c.ID)
-	known.info, known.view = &c, nil
-}
-
-// open returns a chat and creates it if needed. The lock must be held.
-func (s *Server) open(id int64) *chat {
-	if c := s.chats[id]; c != nil {
-		return c
-	}
-	info := &Chat{ID: id, Type: Private}
-	switch {
-	case id < -1_000_000_000_000:
-		info.Type, info.Title = Supergroup, fmt.Sprintf("Supergroup %d", id)
-	case id < 0:
-		info.Type, info.Title = Group, fmt.Sprintf("Group %d", id)
-	default:
-		info.FirstName = s.user(id).FirstName
-	}
-	c := &chat{info: info, nextID: 1, topics: map[int]bool{}}
-	s.chats[id] = c
-	return c
-}
-
-func (s *Server) user(id int64) User {
-	if u, ok := s.users[id]; ok {
-		return u
-	}
-	return User{ID: id, FirstName: fmt.Sprintf("User %d", id)}
-}
-
 // Sent tells what became of something that a person did. UpdateID is zero if
 // the bot does not get to know of it.
 type Sent struct {
@@ -134,7 +89,7 @@ type Attachment struct {
 // Sends sends a file with a caption, which may be empty.
 func (p Person) Sends(a Attachment, caption string) Sent {
 	p.server.mu.Lock()
-	fields := p.server.describe(a)
+	fields := p.server.files.describe(a)
 	p.server.mu.Unlock()
 	if caption != "" {
 		fields["caption"] = caption
@@ -156,38 +111,11 @@ func (p Person) SendsAlbum(caption string, attachments ...Attachment) []Sent {
 	return out
 }
 
-// describe stores a file and returns the fields that a message has for it.
-func (s *Server) describe(a Attachment) map[string]any {
-	if a.Kind == "" {
-		a.Kind = "document"
-	}
-	id := s.keepFile(a)
-	size := s.files[id].size
-	f := map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": size}
-	switch a.Kind {
-	case "photo":
-		f["width"], f["height"] = 640, 480
-		return map[string]any{"photo": []any{f}}
-	case "sticker":
-		f["type"], f["emoji"], f["width"], f["height"] = "regular", a.Name, 512, 512
-		f["is_animated"], f["is_video"] = false, false
-		return map[string]any{"sticker": f}
-	case "voice", "audio", "video":
-		f["duration"] = 3
-	}
-	if a.MIME != "" {
-		f["mime_type"] = a.MIME
-	}
-	if a.Name != "" && a.Kind != "voice" {
-		f["file_name"] = a.Name
-	}
-	return map[string]any{a.Kind: f}
-}
-
 // send puts a message into the chat and tells the bot.
 func (p Person) send(text string, entities []Entity, fields map[string]any) Sent {
 	s := p.server
 	s.mu.Lock()
+	defer s.unlock()
 	c := s.open(p.chat)
 	if p.thread != 0 {
 		c.topics[p.thread] = true
@@ -202,18 +130,16 @@ func (p Person) send(text string, entities []Entity, fields map[string]any) Sent
 		ThreadID: p.thread, From: s.user(p.user), ReplyTo: p.replyTo,
 		Text: text, Entities: entities, CreatedAt: now, UpdatedAt: now,
 	}
-	c.add(m, s.opts.KeepMessages)
-	if s.visible(c, m, fields) {
+	c.add(m)
+	if c.visible(m, fields) {
 		m.UpdateID = s.tell(c, "message", m, fields, p.extra)
 	}
-	sent := Sent{UpdateID: m.UpdateID, ChatID: p.chat, MessageID: m.ID}
-	s.mu.Unlock()
-	s.changedMessage(ChangeReceived, m)
-	return sent
+	s.change(ChangeReceived, m)
+	return Sent{UpdateID: m.UpdateID, ChatID: p.chat, MessageID: m.ID}
 }
 
 // tell queues an update about a message. The lock must be held.
-func (s *Server) tell(c *chat, kind string, m *Message, extras ...map[string]any) int64 {
+func (u *Updates) tell(c *chat, kind string, m *Message, extras ...map[string]any) int64 {
 	fields := map[string]any{}
 	for _, extra := range extras {
 		maps.Copy(fields, extra)
@@ -222,12 +148,12 @@ func (s *Server) tell(c *chat, kind string, m *Message, extras ...map[string]any
 	if err != nil {
 		panic(fmt.Sprintf("telegram emulator: a message of kind %q: %v", kind, err))
 	}
-	return s.enqueue(Update{Kind: kind, ChatID: c.info.ID, Payload: body})
+	return u.enqueue(Update{Kind: kind, ChatID: c.info.ID, Payload: body})
 }
 
 // visible reports whether the bot gets a message, by the rules of privacy mode.
-func (s *Server) visible(c *chat, m *Message, fields map[string]any) bool {
-	if !s.opts.Privacy || !c.isGroup() || c.botIsAdmin {
+func (c *chat) visible(m *Message, fields map[string]any) bool {
+	if !c.platform.opts.Privacy || !c.isGroup() || c.botIsAdmin {
 		return true
 	}
 	if replied, ok := c.find(m.ReplyTo); ok && replied.FromBot {
@@ -238,7 +164,7 @@ func (s *Server) visible(c *chat, m *Message, fields map[string]any) bool {
 		return len(fields) > 0 && fields["new_chat_members"] != nil
 	}
 	text := m.Text + caption
-	if strings.Contains(strings.ToLower(text), "@"+strings.ToLower(s.bot.Username)) {
+	if strings.Contains(strings.ToLower(text), "@"+strings.ToLower(c.platform.bot.Username)) {
 		return true
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")

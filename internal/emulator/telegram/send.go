@@ -4,63 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 )
-
-// target returns the chat that a call is about. The lock must be held.
-func (s *Server) target(p params) (*chat, *apiError) {
-	if strings.TrimSpace(p["chat_id"]) == "" {
-		return nil, badRequest("chat_id is empty")
-	}
-	c := s.chats[p.int("chat_id", 0)]
-	if c == nil {
-		return nil, badRequest("chat not found")
-	}
-	if c.refusal != nil {
-		return nil, c.refusal
-	}
-	return c, nil
-}
-
-// thread checks message_thread_id.
-func (c *chat) thread(p params) (int, *apiError) {
-	id := int(p.int("message_thread_id", 0))
-	if id != 0 && !c.topics[id] {
-		return 0, badRequest("message thread not found")
-	}
-	return id, nil
-}
-
-// replyTarget checks reply_parameters and returns the message that is answered,
-// or zero.
-func (c *chat) replyTarget(p params) (int, *apiError) {
-	var reply struct {
-		MessageID    int  `json:"message_id"`
-		AllowWithout bool `json:"allow_sending_without_reply"`
-	}
-	given, refused := p.json("reply_parameters", &reply)
-	if refused != nil {
-		return 0, refused
-	}
-	if !given {
-		reply.MessageID = int(p.int("reply_to_message_id", 0))
-		reply.AllowWithout = p.bool("allow_sending_without_reply")
-	}
-	if reply.MessageID == 0 {
-		if given {
-			return 0, badRequest("message to be replied not found")
-		}
-		return 0, nil
-	}
-	if _, ok := c.find(reply.MessageID); ok {
-		return reply.MessageID, nil
-	}
-	if reply.AllowWithout {
-		return 0, nil
-	}
-	return 0, badRequest("message to be replied not found")
-}
 
 // markup checks reply_markup.
 func markup(p params) (json.RawMessage, *apiError) {
@@ -120,180 +65,132 @@ func readContent(p params) (c content, refused *apiError) {
 	return c, refused
 }
 
-func (s *Server) sendMessage(p params) (any, *apiError) {
-	body, refused := readContent(p)
+func sendMessage(r *request) (any, *apiError) {
+	body, refused := readContent(r.p)
 	if refused != nil {
 		return nil, refused
 	}
-	m, wire, refused := s.publish(p, body)
-	if refused != nil {
-		return nil, refused
-	}
-	s.changedMessage(ChangeSent, m)
-	return wire, nil
+	return r.publish(body)
 }
 
-func (s *Server) publish(p params, body content) (*Message, *wireMessage, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, refused := s.target(p)
+// publish sends a message of the bot.
+func (r *request) publish(body content) (any, *apiError) {
+	s := r.server
+	c, refused := s.target(r.p)
 	if refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
-	thread, refused := c.thread(p)
+	thread, refused := c.thread(r.p)
 	if refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
-	replyTo, refused := c.replyTarget(p)
+	replyTo, refused := c.replyTarget(r.p)
 	if refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
 	if refused := s.paceSend(c); refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
-	s.checkContent(c, body)
+	s.checkEntities(c, body.entities)
 	now := s.opts.Now()
 	m := &Message{
 		ThreadID: thread, From: s.bot, FromBot: true, ReplyTo: replyTo,
 		Text: body.text, Entities: body.entities, Markup: body.markup, LinkPreview: body.preview,
-		Silent: p.bool("disable_notification"), CreatedAt: now, UpdatedAt: now,
+		Silent: r.p.bool("disable_notification"), CreatedAt: now, UpdatedAt: now, Document: s.files.document(body.document),
 	}
-	if doc := body.document; doc != nil {
-		id := s.keepFile(Attachment{Kind: "document", Name: doc.name, Data: doc.data})
-		m.Document = &File{ID: id, Name: doc.name, Size: int64(len(doc.data)), Data: doc.data}
-	}
-	c.add(m, s.opts.KeepMessages)
-	c.ring(m, s.opts.KeepMessages)
+	c.add(m)
+	c.ring(m)
 	clear(c.drafts)
-	return m, c.wire(m, true), nil
-}
-
-// checkContent records what the real server would silently change.
-func (s *Server) checkContent(c *chat, body content) {
-	if detail := conflicts(body.entities); detail != "" {
-		s.violate(c.info.ID, "entities", detail)
-	}
+	s.change(ChangeSent, m)
+	return c.wire(m, true), nil
 }
 
 const notModified = "message is not modified: specified new message content and reply markup are " +
 	"exactly the same as a current content and reply markup of the message"
 
-func (s *Server) editMessageText(p params) (any, *apiError) {
-	body, refused := readContent(p)
+func editMessageText(r *request) (any, *apiError) {
+	body, refused := readContent(r.p)
 	if refused != nil {
 		return nil, refused
 	}
-	m, wire, refused := s.rewrite(p, body)
-	if refused != nil {
-		return nil, refused
-	}
-	s.changedMessage(ChangeEdited, m)
-	return wire, nil
+	return r.rewrite(body)
 }
 
-func (s *Server) rewrite(p params, body content) (*Message, *wireMessage, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, refused := s.target(p)
+// rewrite edits a message of the bot.
+func (r *request) rewrite(body content) (any, *apiError) {
+	s := r.server
+	c, refused := s.target(r.p)
 	if refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
-	old, ok := c.find(int(p.int("message_id", 0)))
-	if !ok {
-		return nil, nil, badRequest("message to edit not found")
-	}
-	if !old.FromBot {
-		return nil, nil, badRequest("message can't be edited")
-	}
-	if old.Document != nil && body.document == nil {
-		return nil, nil, badRequest("there is no text in the message to edit")
-	}
-	if body.document == nil && old.Text == body.text && sameEntities(old.Entities, body.entities) && bytes.Equal(old.Markup, body.markup) {
-		return nil, nil, badRequest(notModified)
+	old, ok := c.find(int(r.p.int("message_id", 0)))
+	switch {
+	case !ok:
+		return nil, badRequest("message to edit not found")
+	case !old.FromBot:
+		return nil, badRequest("message can't be edited")
+	case old.Document != nil && body.document == nil:
+		return nil, badRequest("there is no text in the message to edit")
+	case body.document == nil && old.Text == body.text && sameEntities(old.Entities, body.entities) && bytes.Equal(old.Markup, body.markup):
+		return nil, badRequest(notModified)
 	}
 	if refused := s.paceEdit(c); refused != nil {
-		return nil, nil, refused
+		return nil, refused
 	}
-	s.checkContent(c, body)
+	s.checkEntities(c, body.entities)
 	m := *old
 	m.Text, m.Entities, m.Markup, m.LinkPreview = body.text, body.entities, body.markup, body.preview
-	if doc := body.document; doc != nil {
-		id := s.keepFile(Attachment{Kind: "document", Name: doc.name, Data: doc.data})
-		m.Document = &File{ID: id, Name: doc.name, Size: int64(len(doc.data)), Data: doc.data}
-	}
-	s.supersede(c, old, &m)
-	return &m, c.wire(&m, true), nil
-}
-
-// supersede puts m in the place of old and keeps the old text.
-func (s *Server) supersede(c *chat, old, m *Message) {
-	m.Edits++
-	m.UpdatedAt = s.opts.Now()
-	if keep := s.opts.KeepEdits; keep >= 0 {
-		m.History = append(m.History, Version{Text: old.Text, Entities: old.Entities, At: old.UpdatedAt})
-		if keep > 0 && len(m.History) > keep {
-			m.History = slices.Clone(m.History[len(m.History)-keep:])
-		}
-	}
-	c.replace(m)
+	m.Document = s.files.document(body.document)
+	c.supersede(old, &m)
+	return c.wire(&m, true), nil
 }
 
 func sameEntities(a, b []Entity) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-func (s *Server) deleteMessage(p params) (any, *apiError) {
-	s.mu.Lock()
-	c, refused := s.target(p)
+func deleteMessage(r *request) (any, *apiError) {
+	c, refused := r.server.target(r.p)
 	if refused != nil {
-		s.mu.Unlock()
 		return nil, refused
 	}
-	n, ok := c.index(int(p.int("message_id", 0)))
+	n, ok := c.index(int(r.p.int("message_id", 0)))
 	if !ok {
-		s.mu.Unlock()
 		return nil, badRequest("message to delete not found")
 	}
 	if !c.messages[n].FromBot && c.isGroup() && !c.botIsAdmin {
-		s.mu.Unlock()
 		return nil, badRequest("message can't be deleted")
 	}
-	m := c.remove(n, s.opts.KeepMessages)
-	s.mu.Unlock()
-	s.changedMessage(ChangeDeleted, m)
+	r.server.change(ChangeDeleted, c.remove(n))
 	return true, nil
 }
 
-func (s *Server) sendChatAction(p params) (any, *apiError) {
-	switch p["action"] {
+func sendChatAction(r *request) (any, *apiError) {
+	switch r.p["action"] {
 	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice",
 		"upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note":
 	default:
 		return nil, badRequest("wrong parameter action in request")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, refused := s.target(p)
+	c, refused := r.server.target(r.p)
 	if refused != nil {
 		return nil, refused
 	}
-	if _, refused := c.thread(p); refused != nil {
+	if _, refused := c.thread(r.p); refused != nil {
 		return nil, refused
 	}
 	c.actions++
-	c.lastAction, c.actionAt, c.view = p["action"], s.opts.Now(), nil
+	c.lastAction, c.actionAt, c.view = r.p["action"], r.server.opts.Now(), nil
 	return true, nil
 }
 
-func (s *Server) sendMessageDraft(p params) (any, *apiError) {
-	text, entities, refused := readText(p, textField, true)
+func sendMessageDraft(r *request) (any, *apiError) {
+	text, entities, refused := readText(r.p, textField, true)
 	if refused != nil {
 		return nil, refused
 	}
-	id := p.int("draft_id", 0)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, refused := s.target(p)
+	id := r.p.int("draft_id", 0)
+	c, refused := r.server.target(r.p)
 	if refused != nil {
 		return nil, refused
 	}
@@ -303,7 +200,7 @@ func (s *Server) sendMessageDraft(p params) (any, *apiError) {
 	if id == 0 {
 		return nil, badRequest("draft_id must be non-zero")
 	}
-	thread, refused := c.thread(p)
+	thread, refused := c.thread(r.p)
 	if refused != nil {
 		return nil, refused
 	}
@@ -312,7 +209,7 @@ func (s *Server) sendMessageDraft(p params) (any, *apiError) {
 	}
 	c.drafts[id] = Draft{
 		ID: id, ThreadID: thread, Text: text, Entities: entities,
-		At: s.opts.Now(), Updates: c.drafts[id].Updates + 1,
+		At: r.server.opts.Now(), Updates: c.drafts[id].Updates + 1,
 	}
 	c.view = nil
 	return true, nil
@@ -324,40 +221,36 @@ const reactions = " 👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 �
 	"❤\u200d🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨\u200d💻 👀 🎃 🙈 " +
 	"😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷\u200d♂ 🤷 🤷\u200d♀ 😡 "
 
-func (s *Server) setMessageReaction(p params) (any, *apiError) {
+func setMessageReaction(r *request) (any, *apiError) {
 	var wanted []struct {
 		Type  string `json:"type"`
 		Emoji string `json:"emoji"`
 	}
-	if _, refused := p.json("reaction", &wanted); refused != nil {
+	if _, refused := r.p.json("reaction", &wanted); refused != nil {
 		return nil, refused
 	}
 	if len(wanted) > 1 {
 		return nil, badRequest("REACTIONS_TOO_MANY")
 	}
 	var emoji []string
-	for _, r := range wanted {
-		plain := strings.ReplaceAll(r.Emoji, "\ufe0f", "")
-		if r.Type != "emoji" || plain == "" || !strings.Contains(reactions, " "+plain+" ") {
+	for _, one := range wanted {
+		plain := strings.ReplaceAll(one.Emoji, "\ufe0f", "")
+		if one.Type != "emoji" || plain == "" || !strings.Contains(reactions, " "+plain+" ") {
 			return nil, badRequest("REACTION_INVALID")
 		}
-		emoji = append(emoji, r.Emoji)
+		emoji = append(emoji, one.Emoji)
 	}
-	s.mu.Lock()
-	c, refused := s.target(p)
+	c, refused := r.server.target(r.p)
 	if refused != nil {
-		s.mu.Unlock()
 		return nil, refused
 	}
-	old, ok := c.find(int(p.int("message_id", 0)))
+	old, ok := c.find(int(r.p.int("message_id", 0)))
 	if !ok {
-		s.mu.Unlock()
 		return nil, badRequest("message to react not found")
 	}
 	m := *old
 	m.Reactions = emoji
 	c.replace(&m)
-	s.mu.Unlock()
-	s.changedMessage(ChangeReacted, &m)
+	r.server.change(ChangeReacted, &m)
 	return true, nil
 }

@@ -1,15 +1,12 @@
 package telegram
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"remote-agent/internal/emulator/platformapi"
@@ -53,51 +50,20 @@ type Options struct {
 	Now func() time.Time
 }
 
-// ChangeKind says what happened to a message.
-type ChangeKind string
-
-// The kinds of changes.
-const (
-	ChangeReceived ChangeKind = "received" // a person sent it
-	ChangeSent     ChangeKind = "sent"     // the bot sent it
-	ChangeEdited   ChangeKind = "edited"
-	ChangeDeleted  ChangeKind = "deleted"
-	ChangeReacted  ChangeKind = "reacted"
-)
-
-// Change is one change of what people see.
-type Change struct {
-	Kind    ChangeKind
-	Message Message // as it is after the change
-	At      time.Time
-}
-
 // Server is an emulated Bot API server with one bot. It is safe for concurrent
 // use. Its state lives as long as the value does, through any number of
 // restarts of the bot.
 type Server struct {
-	*core
+	*platform
+	*Chats
+	*Updates
+	*Account
+	*pacing
 
-	opts Options
-	bot  User
+	files   *files
+	methods map[string]handler // by their names in lower case
 
-	// mu guards all that follows.
-	mu        sync.Mutex
-	token     string
-	chats     map[int64]*chat
-	users     map[int64]User
-	queue     queue
-	poll      *poller
-	lastPoll  pollMemory
-	hook      *webhook
-	allowed   []string             // allowed_updates; nil is the default
-	commands  map[string][]Command // by scope and language
-	files     map[string]*file
-	callbacks map[string]bool // open callback queries
-	answers   []CallbackAnswer
-	profile   Profile
-	pace      pacing
-	problems  []Violation
+	token string // guarded by mu
 }
 
 // New returns a server that is not listening yet.
@@ -113,25 +79,23 @@ func New(opts Options) *Server {
 	}
 	id, _, _ := strings.Cut(opts.Token, ":")
 	botID, _ := strconv.ParseInt(id, 10, 64)
+	p := &platform{opts: opts, bot: User{ID: botID, IsBot: true, FirstName: opts.BotName, Username: opts.BotUsername}}
 	s := &Server{
-		opts:      opts,
-		bot:       User{ID: botID, IsBot: true, FirstName: opts.BotName, Username: opts.BotUsername},
-		token:     opts.Token,
-		chats:     map[int64]*chat{},
-		users:     map[int64]User{},
-		queue:     newQueue(),
-		commands:  map[string][]Command{},
-		files:     map[string]*file{},
-		callbacks: map[string]bool{},
+		platform: p,
+		Chats:    &Chats{platform: p, byID: map[int64]*chat{}, users: map[int64]User{}, callbacks: map[string]bool{}},
+		pacing:   &pacing{platform: p, chats: map[int64]*chatPace{}},
+		files:    &files{byID: map[string]*file{}},
+		token:    opts.Token,
 	}
-	s.core = platformapi.New[apiError](platformapi.Config[Call]{
+	s.Updates = &Updates{platform: p, queue: newQueue(), reply: s.executeReply}
+	s.Account = &Account{platform: p, chats: s.Chats, commands: map[string][]Command{}}
+	s.methods = s.table()
+	p.core = platformapi.New[apiError](platformapi.Config[Call]{
 		Name: "Telegram", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
 		NameOf: func(c Call) string { return c.Method }, Faults: faultsOf, Canonical: strings.ToLower,
 	})
 	return s
 }
-
-type core = platformapi.Core[Call, apiError]
 
 // Bot returns the bot's own account.
 func (s *Server) Bot() User { return s.bot }
@@ -149,9 +113,6 @@ func (s *Server) SetToken(token string) {
 	defer s.mu.Unlock()
 	s.token = token
 }
-
-// rawResult is a result that is sent byte for byte, even if it is not JSON.
-type rawResult []byte
 
 // Handler returns the HTTP interface: /bot<token>/<method> and
 // /file/bot<token>/<path>.
@@ -187,123 +148,59 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(r.Context(), w, method, p, files)
 }
 
-// answer carries out one call with the fault that is due.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, method string, p params, files uploads) {
-	call := Call{Method: method, ChatID: p.int("chat_id", 0), Params: p, At: s.opts.Now()}
-	s.Answer(ctx, w, call, platformapi.Exchange[apiError]{
-		Do: func() (*platformapi.Reply, *apiError) {
-			result, refused := s.dispatch(ctx, method, p, files)
-			if refused != nil {
-				return nil, refused
-			}
-			return &platformapi.Reply{Type: jsonType, Body: encodeResult(result)}, nil
-		},
-		Log: func(refused *apiError, faulty, dropped bool) {
-			if dropped {
-				refused = &apiError{}
-			}
-			s.log(call, refused, faulty)
-		},
-		Refuse: writeError,
-	})
+// request is one call of a method.
+type request struct {
+	server *Server
+	ctx    context.Context
+	p      params
+	files  uploads
 }
+
+// handler carries out a method. It is called with the lock.
+type handler func(*request) (any, *apiError)
 
 // dispatch carries out a method, by its name in any case.
 func (s *Server) dispatch(ctx context.Context, method string, p params, files uploads) (any, *apiError) {
 	if !p.validUTF8() {
 		return nil, badRequest("strings must be encoded in UTF-8")
 	}
-	switch strings.ToLower(method) {
-	case "getme":
-		return s.getMe(), nil
-	case "getupdates":
-		return s.getUpdates(ctx, p)
-	case "setwebhook":
-		return s.setWebhook(p) //nolint:contextcheck // the webhook outlives the call
-	case "deletewebhook":
-		return s.deleteWebhook(p)
-	case "getwebhookinfo":
-		return s.webhookInfo(), nil
-	case "sendmessage":
-		return s.sendMessage(p)
-	case "senddocument":
-		return s.sendDocument(p, files)
-	case "editmessagetext":
-		return s.editMessageText(p)
-	case "editmessagemedia":
-		return s.editMessageMedia(p, files)
-	case "deletemessage":
-		return s.deleteMessage(p)
-	case "sendchataction":
-		return s.sendChatAction(p)
-	case "sendmessagedraft":
-		return s.sendMessageDraft(p)
-	case "setmessagereaction":
-		return s.setMessageReaction(p)
-	case "createforumtopic":
-		return s.createForumTopic(p)
-	case "setmycommands":
-		return s.setMyCommands(p)
-	case "getmycommands":
-		return s.getMyCommands(p)
-	case "deletemycommands":
-		return s.deleteMyCommands(p)
-	case "setmydescription":
-		return s.setText(p["description"], "description", maxBotDescription, &s.profile.Description)
-	case "getmydescription":
-		return s.getText("description", &s.profile.Description)
-	case "setmyshortdescription":
-		return s.setText(p["short_description"], "short_description", maxShortDescription, &s.profile.ShortDescription)
-	case "getmyshortdescription":
-		return s.getText("short_description", &s.profile.ShortDescription)
-	case "setmyprofilephoto":
-		return s.setMyProfilePhoto(p, files)
-	case "getuserprofilephotos":
-		return s.getUserProfilePhotos(p)
-	case "getfile":
-		return s.getFile(p)
-	case "answercallbackquery":
-		return s.answerCallbackQuery(p)
-	case "getchat":
-		return s.getChat(p)
+	run := s.methods[strings.ToLower(method)]
+	if run == nil {
+		return nil, &apiError{code: http.StatusNotFound, text: "Not Found"}
 	}
-	return nil, &apiError{code: http.StatusNotFound, text: "Not Found"}
+	s.mu.Lock()
+	defer s.unlock()
+	return run(&request{server: s, ctx: ctx, p: p, files: files})
 }
 
-const jsonType = "application/json"
-
-func encodeResult(result any) []byte {
-	var out bytes.Buffer
-	out.WriteString(`{"ok":true,"result":`)
-	if raw, ok := result.(rawResult); ok {
-		out.Write(raw)
-	} else {
-		b, err := json.Marshal(result)
-		if err != nil {
-			b = []byte("null")
-		}
-		out.Write(b)
+// table returns the emulated methods.
+func (s *Server) table() map[string]handler {
+	return map[string]handler{
+		"getme":                 getMe,
+		"getupdates":            s.getUpdates,
+		"setwebhook":            s.setWebhook,
+		"deletewebhook":         s.deleteWebhook,
+		"getwebhookinfo":        s.webhookInfo,
+		"sendmessage":           sendMessage,
+		"senddocument":          sendDocument,
+		"editmessagetext":       editMessageText,
+		"editmessagemedia":      editMessageMedia,
+		"deletemessage":         deleteMessage,
+		"sendchataction":        sendChatAction,
+		"sendmessagedraft":      sendMessageDraft,
+		"setmessagereaction":    setMessageReaction,
+		"createforumtopic":      createForumTopic,
+		"setmycommands":         s.setMyCommands,
+		"getmycommands":         s.getMyCommands,
+		"deletemycommands":      s.deleteMyCommands,
+		"setmydescription":      setText("description", maxBotDescription, &s.profile.Description),
+		"getmydescription":      getText("description", &s.profile.Description),
+		"setmyshortdescription": setText("short_description", maxShortDescription, &s.profile.ShortDescription),
+		"getmyshortdescription": getText("short_description", &s.profile.ShortDescription),
+		"setmyprofilephoto":     s.setMyProfilePhoto,
+		"getuserprofilephotos":  s.getUserProfilePhotos,
+		"getfile":               s.files.get,
+		"answercallbackquery":   s.answerCallbackQuery,
+		"getchat":               getChat,
 	}
-	out.WriteByte('}')
-	return out.Bytes()
-}
-
-func writeError(w http.ResponseWriter, e *apiError) {
-	type parameters struct {
-		MigrateToChatID int64 `json:"migrate_to_chat_id,omitempty"`
-		RetryAfter      int   `json:"retry_after,omitempty"`
-	}
-	body := struct {
-		OK          bool        `json:"ok"`
-		ErrorCode   int         `json:"error_code"`
-		Description string      `json:"description"`
-		Parameters  *parameters `json:"parameters,omitempty"`
-	}{ErrorCode: e.code, Description: e.text}
-	if e.retryAfter > 0 || e.migrateTo != 0 {
-		body.Parameters = &parameters{MigrateToChatID: e.migrateTo, RetryAfter: e.retryAfter}
-	}
-	if e.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
-	}
-	platformapi.WriteBody(w, e.code, jsonType, platformapi.MustJSON(body))
 }

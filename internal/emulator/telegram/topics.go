@@ -5,14 +5,12 @@ import "unicode/utf8"
 // createForumTopic opens a topic in a chat that has topics. In a group the bot must
 // be an administrator; the right to manage topics is taken as given then. The service
 // message that people see is left out.
-func (s *Server) createForumTopic(p params) (any, *apiError) {
-	name := p["name"]
+func createForumTopic(r *request) (any, *apiError) {
+	name := r.p["name"]
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 {
 		return nil, badRequest("TOPIC_TITLE_EMPTY")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, refused := s.target(p)
+	c, refused := r.server.target(r.p)
 	switch {
 	case refused != nil:
 		return nil, refused
@@ -25,7 +23,6 @@ func (s *Server) createForumTopic(p params) (any, *apiError) {
 	c.nextID++
 	c.topics[id] = true
 	c.titles = append(c.titles, Topic{ID: id, Name: name})
-	s.Notify()
 	return map[string]any{"message_thread_id": id, "name": name, "icon_color": 7322096}, nil
 }
 
@@ -36,11 +33,11 @@ type Topic struct {
 }
 
 // Topics returns the topics that the bot opened in a chat, in order.
-func (s *Server) Topics(chatID int64) []Topic {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.chats[chatID]; c != nil {
-		return append([]Topic(nil), c.titles...)
+func (c *Chats) Topics(chatID int64) []Topic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one := c.byID[chatID]; one != nil {
+		return append([]Topic(nil), one.titles...)
 	}
 	return nil
 }

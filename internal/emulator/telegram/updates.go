@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -24,7 +25,20 @@ type queued struct {
 	expires time.Time
 }
 
-// queue holds the updates in the order of their ids, guarded by the server.
+// Updates are what happens for the bot, and how it gets to know: by asking with
+// getUpdates, or from its webhook.
+type Updates struct {
+	*platform
+
+	queue    queue
+	poll     *poller
+	lastPoll pollMemory
+	hook     *webhook
+	allowed  []string                               // allowed_updates; nil is the default
+	reply    func(ctx context.Context, body []byte) // takes what the webhook answers
+}
+
+// queue holds the updates in the order of their ids.
 type queue struct {
 	next      int64  // the id of the next update
 	jumps     []jump // gaps in the ids
@@ -103,11 +117,11 @@ type poller struct {
 	reason string
 }
 
-func (s *Server) killPoll(reason string) {
-	if s.poll != nil {
-		s.poll.reason = reason
-		close(s.poll.killed)
-		s.poll = nil
+func (u *Updates) killPoll(reason string) {
+	if u.poll != nil {
+		u.poll.reason = reason
+		close(u.poll.killed)
+		u.poll = nil
 	}
 }
 
@@ -120,12 +134,12 @@ type pollMemory struct {
 // pollPlan returns what a getUpdates call asks for, slowed down as the real
 // server does it for a bot that asks the same again and again. The lock must be
 // held.
-func (s *Server) pollPlan(p params) (offset int64, limit int, timeout time.Duration) {
+func (u *Updates) pollPlan(p params) (offset int64, limit int, timeout time.Duration) {
 	offset = p.int("offset", 0)
 	limit = int(min(max(p.int("limit", maxPollLimit), 1), maxPollLimit))
 	timeout = time.Duration(min(max(p.int("timeout", 0), 0), maxPollTimeout)) * time.Second
 	now := time.Now()
-	if since := now.Sub(s.lastPoll.at); offset == s.lastPoll.offset {
+	if since := now.Sub(u.lastPoll.at); offset == u.lastPoll.offset {
 		if since < 3*time.Second {
 			timeout = max(timeout, 3*time.Second)
 		}
@@ -133,59 +147,52 @@ func (s *Server) pollPlan(p params) (offset int64, limit int, timeout time.Durat
 			limit = 1
 		}
 	}
-	s.lastPoll = pollMemory{offset, now}
+	u.lastPoll = pollMemory{offset, now}
 	return offset, limit, timeout
 }
 
-func (s *Server) getUpdates(ctx context.Context, p params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.killPoll("terminated by other getUpdates request; make sure that only one bot instance is running")
-	if s.hook != nil {
+// getUpdates gives the lock back while it waits.
+func (u *Updates) getUpdates(r *request) (any, *apiError) {
+	u.killPoll("terminated by other getUpdates request; make sure that only one bot instance is running")
+	if u.hook != nil {
 		return nil, conflict("can't use getUpdates method while webhook is active; " +
 			"use deleteWebhook to delete the webhook first")
 	}
-	if refused := s.setAllowed(p); refused != nil {
+	if refused := u.setAllowed(r.p); refused != nil {
 		return nil, refused
 	}
-	offset, limit, timeout := s.pollPlan(p)
+	offset, limit, timeout := u.pollPlan(r.p)
 	me := &poller{wake: make(chan struct{}, 1), killed: make(chan struct{})}
-	s.poll = me
+	u.poll = me
 	var timer *time.Timer
 	for {
-		batch := s.queue.take(offset, limit, s.opts.Now())
-		s.Notify()
+		batch := u.queue.take(offset, limit, u.opts.Now())
+		u.Notify()
 		if len(batch) > 0 || timeout == 0 {
-			s.endPoll(me)
+			u.poll = nil
 			return encodeBatch(batch), nil
 		}
 		if timer == nil {
 			timer = time.NewTimer(timeout)
 			defer timer.Stop()
 		}
-		s.mu.Unlock()
+		u.mu.Unlock()
 		select {
 		case <-me.wake:
 		case <-me.killed:
-		case <-ctx.Done():
-		case <-s.Context().Done():
+		case <-r.ctx.Done():
+		case <-u.Context().Done():
 		case <-timer.C:
 			timeout = 0
 		}
-		s.mu.Lock()
-		if s.poll != me {
+		u.mu.Lock()
+		if u.poll != me {
 			return nil, conflict(me.reason)
 		}
-		if ctx.Err() != nil || s.Closed() {
-			s.endPoll(me)
+		if r.ctx.Err() != nil || u.Closed() {
+			u.poll = nil
 			return rawResult("[]"), nil
 		}
-	}
-}
-
-func (s *Server) endPoll(me *poller) {
-	if s.poll == me {
-		s.poll = nil
 	}
 }
 
@@ -204,18 +211,9 @@ func encodeBatch(batch []*queued) rawResult {
 	return append(out, ']')
 }
 
-// optIn are the kinds of updates that a bot gets only if it names them.
-func optIn(kind string) bool {
-	switch kind {
-	case "chat_member", "message_reaction", "message_reaction_count":
-		return true
-	}
-	return false
-}
-
 // setAllowed stores allowed_updates. Without the parameter the last setting
 // stays; an empty list is the default again.
-func (s *Server) setAllowed(p params) *apiError {
+func (u *Updates) setAllowed(p params) *apiError {
 	var kinds []string
 	given, refused := p.json("allowed_updates", &kinds)
 	if refused != nil || !given {
@@ -224,15 +222,17 @@ func (s *Server) setAllowed(p params) *apiError {
 	if len(kinds) == 0 {
 		kinds = nil
 	}
-	s.allowed = kinds
+	u.allowed = kinds
 	return nil
 }
 
-func (s *Server) wants(kind string) bool {
-	if s.allowed == nil {
-		return !optIn(kind)
+// wants reports whether the bot gets updates of a kind. Some it gets only if it
+// names them.
+func (u *Updates) wants(kind string) bool {
+	if u.allowed == nil {
+		return !slices.Contains([]string{"chat_member", "message_reaction", "message_reaction_count"}, kind)
 	}
-	return slices.Contains(s.allowed, kind)
+	return slices.Contains(u.allowed, kind)
 }
 
 // Update is an event for the bot. The emulator adds the update_id.
@@ -244,92 +244,85 @@ type Update struct {
 
 // Deliver queues an update and returns its id, or zero if the bot did not ask
 // for this kind of update.
-func (s *Server) Deliver(u Update) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
-	return s.enqueue(u)
+func (u *Updates) Deliver(one Update) int64 {
+	u.mu.Lock()
+	defer u.unlock()
+	return u.enqueue(one)
 }
 
 // DeliverRaw queues whatever body returns for the update id it gets, which need
 // not be an update nor JSON, and returns the id. A batch with a body that is not
 // JSON is not JSON as a whole.
-func (s *Server) DeliverRaw(chatID int64, body func(updateID int64) string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.Notify()
-	return s.push(chatID, func(id int64) []byte { return []byte(body(id)) })
+func (u *Updates) DeliverRaw(chatID int64, body func(updateID int64) string) int64 {
+	u.mu.Lock()
+	defer u.unlock()
+	return u.push(chatID, func(id int64) []byte { return []byte(body(id)) })
 }
 
 // SetNextUpdateID makes updates go on at id, as the real server does after a
 // week without updates. It must be larger than all ids before.
-func (s *Server) SetNextUpdateID(id int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id > s.queue.next {
-		s.queue.jumps = append(s.queue.jumps, jump{s.queue.next, id})
-		s.queue.next = id
+func (u *Updates) SetNextUpdateID(id int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if id > u.queue.next {
+		u.queue.jumps = append(u.queue.jumps, jump{u.queue.next, id})
+		u.queue.next = id
 	}
 }
 
 // Acknowledged reports whether the bot confirmed an update: by asking for later
 // ones, or with 2xx from its webhook. A forgotten update is not acknowledged.
-func (s *Server) Acknowledged(updateID int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.queue.confirmed(updateID)
+func (u *Updates) Acknowledged(updateID int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.queue.confirmed(updateID)
 }
 
 // Pending returns the ids of the updates that are not acknowledged, in order.
-func (s *Server) Pending() []int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := make([]int64, len(s.queue.pending))
-	for i, u := range s.queue.pending {
-		ids[i] = u.id
+func (u *Updates) Pending() []int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ids := make([]int64, len(u.queue.pending))
+	for i, one := range u.queue.pending {
+		ids[i] = one.id
 	}
 	return ids
 }
 
 // Forgotten returns the ids of the updates that are gone although the bot never
 // confirmed them: by a negative offset, drop_pending_updates or their age.
-func (s *Server) Forgotten() []int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := make([]int64, 0, len(s.queue.forgotten))
-	for id := range s.queue.forgotten {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+func (u *Updates) Forgotten() []int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Sorted(maps.Keys(u.queue.forgotten))
 }
 
 // enqueue adds an update if the bot wants it. The lock must be held.
-func (s *Server) enqueue(u Update) int64 {
-	if !s.wants(u.Kind) {
+func (u *Updates) enqueue(one Update) int64 {
+	if !u.wants(one.Kind) {
 		return 0
 	}
-	return s.push(u.ChatID, func(id int64) []byte {
-		payload, err := json.Marshal(u.Payload)
+	return u.push(one.ChatID, func(id int64) []byte {
+		payload, err := json.Marshal(one.Payload)
 		if err != nil {
-			panic(fmt.Sprintf("telegram emulator: payload of %q: %v", u.Kind, err))
+			panic(fmt.Sprintf("telegram emulator: payload of %q: %v", one.Kind, err))
 		}
-		return fmt.Appendf(nil, `{"update_id":%d,%q:%s}`, id, u.Kind, payload)
+		return fmt.Appendf(nil, `{"update_id":%d,%q:%s}`, id, one.Kind, payload)
 	})
 }
 
 // push adds a body and wakes whoever takes it. The lock must be held.
-func (s *Server) push(chatID int64, body func(id int64) []byte) int64 {
-	id := s.queue.next
-	s.queue.next++
-	u := &queued{id: id, chatID: chatID, body: body(id), expires: s.opts.Now().Add(retention)}
-	s.queue.pending = append(s.queue.pending, u)
-	if s.hook != nil {
-		s.hand(s.hook, u)
+func (u *Updates) push(chatID int64, body func(id int64) []byte) int64 {
+	id := u.queue.next
+	u.queue.next++
+	one := &queued{id: id, chatID: chatID, body: body(id), expires: u.opts.Now().Add(retention)}
+	u.queue.pending = append(u.queue.pending, one)
+	if u.hook != nil {
+		u.hook.hand(one)
 	}
-	if s.poll != nil {
+	if u.poll != nil {
 		select {
-		case s.poll.wake <- struct{}{}:
+		case u.poll.wake <- struct{}{}:
 		default:
 		}
 	}
