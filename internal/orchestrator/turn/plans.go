@@ -60,15 +60,20 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 
 // needsPlan refuses to carry out a plan where none waits: a model could do nothing but
 // say so. A session that another program left behind a planning command (seed 002) has
-// its plan in its messages.
+// its plan in its messages, and none on record.
 func (r *run) needsPlan(ctx context.Context, tx port.Tx) error {
 	b := &r.d.begun
 	if b.plan != nil || b.work.Prompt != nil && b.prompt == b.work.Prompt || b.prompt.Meta.Consumes != sessions.Plan {
 		return nil
 	}
 	s, active, err := r.w.activeSession(ctx, tx)
-	if err != nil || active && sessions.Next(s.Metadata, b.prompt.Meta) != sessions.Continue {
+	if err != nil {
 		return err
+	}
+	if active && sessions.Next(s.Metadata, b.prompt.Meta) != sessions.Continue {
+		if _, settled, err := tx.Proposals().LatestPlan(ctx, r.w.conv.ID); err != nil || !settled {
+			return err
+		}
 	}
 	prefix := r.w.o.outbox.Prefix(r.w.conv.Key)
 	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to run here. `%[1]splan <task>` writes one.", prefix)}

@@ -1,0 +1,199 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+)
+
+// TestPlanBeginsAFreshSessionAlsoLater: what was said since the plan does not go along.
+func TestPlanBeginsAFreshSessionAlsoLater(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		planned(w)
+		w.Chat.Say("thank you", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/execute p-1", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("I packed and went.")
+		requests := w.Model.Requests()
+		if n := len(requests[len(requests)-1].Array); n != 1 {
+			t.Errorf("it began with %d messages, want the plan only", n)
+		}
+	})
+}
+
+// TestPlanThatEndsEarlyCanBeRunAgain: a turn that carries a plan out is stopped, while it
+// works and while it waits for its next try, or fails.
+func TestPlanThatEndsEarlyCanBeRunAgain(t *testing.T) {
+	t.Parallel()
+	stop := func(w *ot.World) { w.Chat.Say("/stop", inTeam(ot.Ann)...) }
+	for name, tt := range map[string]struct {
+		first ot.Step
+		end   func(w *ot.World)
+	}{
+		"Stopped":            {ot.Hold("I pack ", ot.Say("Never.")), stop},
+		"StoppedWhileParked": {ot.Fail("", busyFor(time.Hour)), stop},
+		"Failed":             {ot.Fail("", fault.New(fault.Invalid, "That is no plan.")), func(*ot.World) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				planned(w)
+				w.Model.On("Carry out this plan", tt.first, ot.Say("I packed and went."))
+				w.Chat.Say("/execute", inTeam(ot.Ann)...)
+				w.Pass(2 * time.Second)
+				tt.end(w)
+				w.Pass(10 * time.Second)
+				if got, _, _ := strings.Cut(planState(w), " "); got != "approved" {
+					t.Fatalf("the plan is %s", got)
+				}
+				w.Chat.Say("/execute", inTeam(ot.Ann)...)
+				w.Pass(10 * time.Second)
+				w.Chat.Find("I packed and went.")
+				if got, _, _ := strings.Cut(planState(w), " "); got != "done" {
+					t.Errorf("the plan is %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestExecuteIsAboutAnOldPlanOnce: that the newest plan has expired, or is done, is no answer
+// to everything that comes later.
+func TestExecuteIsAboutAnOldPlanOnce(t *testing.T) {
+	t.Parallel()
+	const none = "There is no plan to run here."
+	for name, tt := range map[string]struct {
+		before func(w *ot.World)
+		want   []string // what /execute is answered with, again and again
+	}{
+		"Expired":  {func(w *ot.World) { w.Away(25 * time.Hour) }, []string{"Plan p-1 has expired and was not run.", none, none}},
+		"Rejected": {func(w *ot.World) { w.Chat.Say("/reject", inTeam(ot.Ann)...); w.Pass(5 * time.Second) }, []string{none}},
+		"Done":     {func(*ot.World) {}, []string{"I packed and went.", none}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				planned(w)
+				tt.before(w)
+				for n, want := range tt.want {
+					before := len(w.Chat.Texts(team))
+					w.Chat.Say("/execute", inTeam(ot.Ann)...)
+					w.Pass(5 * time.Second)
+					if got := strings.Join(w.Chat.Texts(team)[before:], "\n"); !strings.Contains(got, want) {
+						t.Errorf("the %d. /execute is answered with %q, want %q", n+1, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestPlanningOnlyReads: a turn that writes a plan changes nothing and asks nobody.
+func TestPlanningOnlyReads(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("Write a plan", ot.Call(ot.WriteTool, "x"), ot.Call(ot.ExecuteTool, "x"), ot.Say("1. Pack."))
+		w.Start()
+		w.Chat.Say("/plan a trip", ot.From(ot.Olga))
+		w.Pass(5 * time.Second)
+		w.Chat.Find("1. Pack.")
+		if did := w.Tools.Did(); len(did) != 0 || w.Value(`SELECT count(*) FROM approvals`) != "0" {
+			t.Errorf("the tools did %q", did)
+		}
+	})
+}
+
+// TestButtonsOfALongPlan are under its last part.
+func TestButtonsOfALongPlan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.MaxText, w.Chat.Caps.MaxMessages = 200, 0
+		w.Model.On("Write a plan", ot.Say(strings.Repeat("1. Pack all that fits into the bag.\n\n", 12)))
+		w.Start()
+		w.Chat.Say("/plan a trip")
+		w.Pass(5 * time.Second)
+		posts := w.Chat.Posts(ot.Room)
+		if len(posts) < 3 {
+			t.Fatalf("the plan has %d parts", len(posts))
+		}
+		for n, p := range posts {
+			if has := len(p.Buttons) > 0; has != (n == len(posts)-1) {
+				t.Errorf("part %d of %d has buttons: %v", n+1, len(posts), has)
+			}
+		}
+	})
+}
+
+// TestRetryIsInTheNameOfWhoRetries: what one person asked for is repeated by another, with
+// that one's rights.
+func TestRetryIsInTheNameOfWhoRetries(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Fail("", fault.New(fault.Invalid, "No.")), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello", inTeam(ot.Olga)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/retry", inTeam(ot.Bob)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("At last.")
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"OLGA: hello", "BOB: hello"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+	})
+}
+
+// TestDecisionIsJudgedAnew has somebody lose their rights after their command began and
+// before it decides.
+func TestDecisionIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lose func(w *ot.World, who messages.UserID)
+		who  messages.UserID
+		say  string
+	}{
+		"OwnerRemoved":         {remove, ot.Olga, "/approve a-1"},
+		"OtherRemoved":         {remove, ot.Bob, "/deny a-1"},
+		"OtherMayOnlyRead":     {func(w *ot.World, who messages.UserID) { grant(w, who, "reader") }, "uma", "/deny a-1"},
+		"RequesterMayOnlyRead": {func(w *ot.World, who messages.UserID) { grant(w, who, "reader") }, "uma", "/approve a-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
+				p := w.Start()
+				grant(w, "uma", "user")
+				w.Pass(time.Second)
+				by := ot.Ann
+				if name == "RequesterMayOnlyRead" {
+					by = "uma"
+				}
+				w.Chat.Say("do it", inTeam(by)...)
+				w.Pass(5 * time.Second)
+				commits := 0
+				p.After(func() {
+					if w.States(tt.say) == "waiting" {
+						if commits++; commits == 2 { // it was accepted, and has begun
+							tt.lose(w, tt.who)
+						}
+					}
+				})
+				w.Chat.Say(tt.say, inTeam(tt.who)...)
+				w.Settle()
+				p.After(nil)
+				if commits < 2 {
+					t.Fatal("the command did not begin")
+				}
+				if got := approvalState(w); got != "waiting" {
+					t.Errorf("the question is %s", got)
+				}
+			})
+		})
+	}
+}
