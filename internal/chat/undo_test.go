@@ -19,9 +19,16 @@ import (
 )
 
 // idleEngine is an Engine at which nothing runs. What it does not have is not asked for.
-type idleEngine struct{ Engine }
+type idleEngine struct {
+	Engine
+	forgot *[]string // sessions; may be nil
+}
 
-func (idleEngine) ForgetSession(string) {}
+func (e idleEngine) ForgetSession(id string) {
+	if e.forgot != nil {
+		*e.forgot = append(*e.forgot, id)
+	}
+}
 
 // talk makes a conversation with two turns and the entry of a command behind them.
 func talk(t *testing.T, db *store.Store) (h *Handler, r command.Request, session sessions.Session) {
@@ -73,6 +80,8 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), storetest.SQLite(t)(t)
 	h, r, session := talk(t, db)
+	var forgot []string
+	h.Bind(idleEngine{forgot: &forgot})
 	var err error
 	for range 2 {
 		if _, err := h.turns.runUndo(ctx, r); err != nil {
@@ -96,6 +105,9 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	}
 	if len(left) != 1 || left[0].PlainText() != "turn 1" {
 		t.Errorf("after one /undo that ran twice there is %v", left)
+	}
+	if len(forgot) != 1 || forgot[0] != session.ID {
+		t.Errorf("the engine was told to forget %q", forgot)
 	}
 }
 
