@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -268,6 +269,116 @@ func TestGateThatIsAwayLosesNothing(t *testing.T) {
 		}
 		if open := w.Open(); len(open) > 0 {
 			t.Errorf("still open: %q", open)
+		}
+	})
+}
+
+// TestOwnerCodeOutlivesNoDecision offers a code and has somebody decide otherwise before it
+// is used: who was removed stays so, and where the configuration says who may, it makes
+// nobody an owner.
+func TestOwnerCodeOutlivesNoDecision(t *testing.T) {
+	t.Parallel()
+	reload := func(rule orchestrator.AccessRule) func(w *ot.World) {
+		return func(w *ot.World) {
+			w.Process().Engine.Reload(w.T.Context(), orchestrator.Live{Access: map[messages.Platform]orchestrator.AccessRule{ot.PlatformName: rule}})
+		}
+	}
+	for name, tt := range map[string]struct {
+		meanwhile func(w *ot.World)
+		owner     bool
+	}{
+		"Nothing":     {func(*ot.World) {}, true},
+		"Removed":     {func(w *ot.World) { remove(w, ot.Olga) }, false},
+		"UsersNamed":  {reload(orchestrator.AccessRule{IDs: only(ot.Ann)}), false},
+		"OwnersNamed": {reload(orchestrator.AccessRule{Owners: only(ot.Ann)}), false},
+		"EveryoneMay": {reload(orchestrator.AccessRule{Everyone: true}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				access(w, orchestrator.AccessRule{})
+				p := w.Start()
+				if offered, err := p.Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame"); !offered || err != nil {
+					t.Fatalf("offered: %v, %v", offered, err)
+				}
+				tt.meanwhile(w)
+				w.Chat.Say("/start sesame", ot.From(ot.Olga))
+				w.Pass(5 * time.Second)
+				if owner := w.Value(`SELECT count(*) FROM identities WHERE role = 'owner'`) == "1"; owner != tt.owner {
+					t.Errorf("they own the bot: %v", owner)
+				}
+			})
+		})
+	}
+}
+
+// TestOwnerCodeInAFlood: whoever has the code gets in although more strangers write than
+// is recorded.
+func TestOwnerCodeInAFlood(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		access(w, orchestrator.AccessRule{})
+		p := w.Start()
+		if _, err := p.Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame"); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 110 {
+			w.Chat.Say("let me in", ot.From(messages.UserID(fmt.Sprint("s", n))))
+		}
+		w.Chat.Say("/start sesame", ot.From(ot.Olga))
+		w.Pass(10 * time.Second)
+		if got := w.Value(`SELECT user_id FROM identities WHERE role = 'owner'`); got != string(ot.Olga) {
+			t.Errorf("the owner is %s", got)
+		}
+	})
+}
+
+// TestNoOwnershipWhereThePlatformDecides: a code would let in whom the platform does not.
+func TestNoOwnershipWhereThePlatformDecides(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		gateFor(w, func(messages.Inbound) (bool, error) { return true, nil })
+		if offered, err := w.Start().Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame"); offered || err != nil {
+			t.Errorf("offered: %v, %v", offered, err)
+		}
+	})
+}
+
+// TestStrangerIsToldNoAlone: where others read, the refusal is shown to the stranger only,
+// and what is no message is not answered.
+func TestStrangerIsToldNoAlone(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OnlyFor = true
+		w.Start()
+		edited := w.Chat.Do(ot.From(ot.Stranger), ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "x" }))
+		w.Chat.Edit(edited, "let me in")
+		w.Pass(10 * time.Second)
+		w.Chat.Want()
+		w.Chat.Say("let me in", ot.From(ot.Stranger), ot.In("team"))
+		w.Pass(10 * time.Second)
+		if posts := w.Chat.Posts("team"); len(posts) != 1 || posts[0].OnlyFor != ot.Stranger {
+			t.Errorf("in the room stands %+v", posts)
+		}
+	})
+}
+
+// TestCommandOfSomebodyWhoWasRemoved before it ran changes nothing.
+func TestCommandOfSomebodyWhoWasRemoved(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		var once atomic.Bool
+		p.After(func() {
+			if w.States("/mode ask") == "waiting" && once.CompareAndSwap(false, true) {
+				remove(w, ot.Ann)
+			}
+		})
+		w.Chat.Say("/mode ask")
+		w.Pass(5 * time.Second)
+		w.Chat.Want("You can no longer use this bot.")
+		if got := w.Value(`SELECT count(*) FROM audit_log WHERE action = 'settings.mode'`); got != "0" {
+			t.Error("the mode was changed")
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 )
 
 // room is the key of a conversation.
@@ -37,3 +39,11 @@ func during(w *ot.World, begin time.Time, fits func(a ot.Asked) bool) []time.Dur
 
 // forkPoints are where a fork into a place of its own can be interrupted.
 var forkPoints = []failpoint.Point{failpoint.ForkStored, failpoint.ForkOpened, failpoint.ForkPlaced}
+
+// remove takes somebody's access away, as an operator does.
+func remove(w *ot.World, who messages.UserID) {
+	w.T.Helper()
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		return tx.People().SetRole(ctx, sessions.Identity{Platform: ot.PlatformName, UserID: who, Role: sessions.Stranger}, sessions.GrantedByCLI, true)
+	})
+}

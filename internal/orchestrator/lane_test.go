@@ -38,7 +38,7 @@ func TestConversationsTakeTurns(t *testing.T) {
 		w.Chat.Say("elsewhere", ot.In("team"))
 		w.Pass(300 * time.Millisecond) // its wake-up waits for the slot
 		w.Model.Release()
-		w.Pass(30 * time.Second)
+		w.Pass(time.Second) // who made room is rung for, and waits for no sweep
 		if got, want := w.Model.Asked(), []string{"first", "ANN: elsewhere", "second", "third"}; !slices.Equal(got, want) && !slices.Equal(got, []string{"first", "Ann: elsewhere", "second", "third"}) {
 			t.Errorf("the order was %q, want %q", got, want)
 		}
@@ -110,6 +110,29 @@ func TestEditOfAMessage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEditThatComesAgain has the platform deliver an earlier edit once more, to the next
+// process: the later one holds.
+func TestEditThatComesAgain(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("", ot.Say("Never.")), ot.Hold("", ot.Say("It is first.")))
+		w.Start()
+		w.Chat.Say("first")
+		waits := w.Chat.Say("what about dogs?")
+		w.Settle()
+		earlier := w.Chat.Edit(waits, "what about cats?")
+		w.Chat.Edit(waits, "what about mice?")
+		w.Settle()
+		w.Process().Kill()
+		w.Start()
+		w.Settle()
+		w.Chat.Again(earlier)
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("re: what about mice?")
+	})
 }
 
 func TestEditOfAMessageThatWaits(t *testing.T) {
@@ -317,5 +340,46 @@ func TestAStopDoesNotWaitForACommand(t *testing.T) {
 		}
 		w.Pass(20 * time.Second)
 		w.Chat.Find("**Checks:**")
+	})
+}
+
+// TestMessageBehindACommandOfItsPoll begins after it, although nothing else keeps it back.
+func TestMessageBehindACommandOfItsPoll(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		var events []messages.Inbound
+		for _, text := range []string{"/new", "and now?"} {
+			events = append(events, messages.Inbound{
+				Event: messages.EventID(text), Kind: messages.KindMessage, Conversation: room(ot.Room), Private: true,
+				Sender: messages.Sender{ID: ot.Ann}, Text: text,
+			})
+		}
+		if err := p.Engine.Accept(w.T.Context(), events...); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Second)
+		requests := w.Model.Requests()
+		if n := len(requests[len(requests)-1].Array); n != 1 {
+			t.Errorf("the message behind /new begins with %d messages", n)
+		}
+	})
+}
+
+// TestResumeWaitsForNoSweep: what was said during a halt is answered as soon as the process
+// sees that it is over.
+func TestResumeWaitsForNoSweep(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		halt(w)
+		w.Pass(time.Second)
+		w.Chat.Say("hello")
+		w.Pass(500 * time.Millisecond)
+		resume(w)
+		w.Pass(time.Second)
+		w.Chat.Find("re: hello")
 	})
 }

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"database/sql"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/chat"
+	"remote-agent/internal/doctor"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/store"
 )
@@ -156,9 +159,12 @@ func TestAnswerToACommandOfADeadProcess(t *testing.T) {
 // TestCommandOfADeadProcess has it die before the command ran.
 func TestCommandOfADeadProcess(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(w *ot.World) *ot.Process{
-		"TheNextOne":     func(w *ot.World) *ot.Process { return w.Start() },
-		"AnotherReplica": func(w *ot.World) *ot.Process { return w.Replica() },
+	for name, tt := range map[string]struct {
+		start  func(w *ot.World) *ot.Process
+		within time.Duration
+	}{
+		"TheNextOne":     {func(w *ot.World) *ot.Process { return w.Start() }, time.Second}, // the command is nobody else's
+		"AnotherReplica": {func(w *ot.World) *ot.Process { return w.Replica() }, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,8 +181,8 @@ func TestCommandOfADeadProcess(t *testing.T) {
 				if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "waiting" {
 					t.Fatalf("the command is %s, want waiting", got)
 				}
-				start(w)
-				w.Pass(20 * time.Second)
+				tt.start(w)
+				w.Pass(tt.within)
 				w.Chat.Want("You are")
 				if got := w.Value(`SELECT state FROM inbound_events WHERE lane = 'control'`); got != "done" {
 					t.Errorf("the command is %s", got)
@@ -311,5 +317,80 @@ func TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases(t *testing.T) {
 		rewrite(data)
 		w.Pass(30 * time.Second)
 		w.Chat.Want("One.", "Two.")
+	})
+}
+
+// TestLeaseCountsFromWhenItsRenewalWasAskedFor: the database answers a renewal late, and then
+// not at all. The turn is given up before the lease that was renewed runs out.
+func TestLeaseCountsFromWhenItsRenewalWasAskedFor(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var ended atomic.Int64
+		begin := time.Now()
+		w.Model.On("hello", ot.Given(func() { ended.Store(int64(time.Since(begin))) }, ot.Hold("I think ", ot.Say("I am late."))))
+		p := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(4 * time.Second)
+		p.After(func() { // behind the renewal after 5 s
+			p.After(nil)
+			p.Fail(errUnavailable)
+			time.Sleep(14 * time.Second)
+		})
+		w.Pass(time.Minute)
+		if at := time.Duration(ended.Load()); at == 0 || at > 25*time.Second {
+			t.Errorf("the turn was ended after %v, want no more than the 20 s of its lease after 5 s", at)
+		}
+	})
+}
+
+// TestRepeatedEventTakesNoSlot: it came before this process was there.
+func TestRepeatedEventTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		w.Start()
+		said := w.Chat.Say("hello")
+		w.Pass(time.Second)
+		w.Restart()
+		w.Chat.Again(said)
+		w.Chat.Say("hello again")
+		w.Pass(time.Second)
+		w.Chat.Want("re: hello", "re: hello again")
+	})
+}
+
+// TestUnconfirmedMessageTakesNoSlot: the transaction that took the last slot may have come
+// to nothing.
+func TestUnconfirmedMessageTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		p := w.Start()
+		p.Lose()
+		w.Chat.Again(w.Chat.Say("hello"))
+		w.Pass(10 * time.Second)
+		w.Chat.Want("re: hello")
+	})
+}
+
+// TestCommandIsAnsweredOnce: it takes so long that another replica takes its process for
+// dead. Both run it, and one answers.
+func TestCommandIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Commands = func(c *chat.Config, _ *ot.Process) {
+			c.Doctor = func(ctx context.Context) doctor.Report {
+				<-ctx.Done()
+				return doctor.Report{}
+			}
+		}
+		first := w.Start()
+		second := w.Replica()
+		w.Chat.DeliverTo(first)
+		w.Chat.Say("/doctor", ot.From(ot.Olga))
+		w.Pass(time.Minute)
+		w.Chat.Want("**Checks:**")
+		second.Stop()
+		first.Stop()
 	})
 }

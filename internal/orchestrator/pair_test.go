@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -144,4 +145,43 @@ func TestAWaitingStrangerIsRemindedSeldom(t *testing.T) {
 			t.Errorf("%s requests are on record", n)
 		}
 	})
+}
+
+// TestWhoIsAskedAboutAStranger: owners who wrote lately, and nobody else; about who was
+// removed nobody is asked.
+func TestWhoIsAskedAboutAStranger(t *testing.T) {
+	t.Parallel()
+	const uma messages.UserID = "uma"
+	for name, tt := range map[string]struct {
+		before func(w *ot.World)
+		asked  string
+	}{
+		"AnOwner":          {func(w *ot.World) { w.Chat.Say("hello", private(ot.Olga)...); w.Away(89 * 24 * time.Hour) }, "1"},
+		"AnOwnerOfLongAgo": {func(w *ot.World) { w.Chat.Say("hello", private(ot.Olga)...); w.Away(91 * 24 * time.Hour) }, "0"},
+		"AUser": {func(w *ot.World) {
+			grant(w, uma, sessions.User)
+			w.Chat.Say("hello", private(uma)...)
+			w.Pass(10 * time.Second)
+		}, "0"},
+		"SomebodyWhoWasRemoved": {func(w *ot.World) {
+			w.Chat.Say("hello", private(ot.Olga)...)
+			remove(w, ot.Stranger)
+			w.Pass(10 * time.Second)
+		}, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				pairs(w)
+				w.Start()
+				tt.before(w)
+				w.Chat.Say("let me in", private(ot.Stranger)...)
+				w.Pass(time.Minute)
+				if n := w.Value(`SELECT count(*) FROM pairings`); n != tt.asked {
+					t.Errorf("%s requests are on record, want %s", n, tt.asked)
+				}
+				w.Chat.WantIn("chat-stan", "This is a private bot.")
+			})
+		})
+	}
 }

@@ -243,3 +243,21 @@ func TestAPlaceholderThatMayBeOnRecordStays(t *testing.T) {
 		}
 	})
 }
+
+// TestAPlaceholderThatIsNotOnRecordIsTakenBack: the lease is lost before its id was recorded,
+// so nobody else knows of it.
+func TestAPlaceholderThatIsNotOnRecordIsTakenBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Later(time.Minute, ot.Say("Never.")), ot.Say("The answer."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Settle()
+		steal(w, 8*time.Second)
+		w.Pass(time.Minute)
+		w.Chat.Find("The answer.")
+		if n := w.Chat.Strays(ot.Room); n > 0 {
+			t.Errorf("%d placeholders were left behind", n)
+		}
+	})
+}

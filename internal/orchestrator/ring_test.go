@@ -39,6 +39,7 @@ func TestWhatRings(t *testing.T) {
 	}{
 		"AtOnce":      {step: ot.Say(longAnswer), want: []string{longAnswer}},
 		"WhileSeen":   {step: ot.Later(4*time.Second, ot.Say(longAnswer)), want: []string{longAnswer}},
+		"AtTheEnd":    {step: ot.Later(5*time.Second, ot.Say(longAnswer)), rings: "The retry policy is set in client.go", want: []string{"✔ Worked for 5 s", longAnswer}},
 		"Later":       {step: ot.Later(6*time.Second, ot.Say(longAnswer)), rings: "The retry policy is set in client.go", want: []string{"✔ Worked for 6 s", longAnswer}},
 		"LaterShort":  {step: ot.Later(6*time.Second, ot.Say("It is red.")), rings: "It is …", want: []string{"✔ Worked for 6 s", "It is red."}},
 		"LaterWord":   {step: ot.Later(6*time.Second, ot.Say("Eleven.")), rings: "Ele…", want: []string{"✔ Worked for 6 s", "Eleven."}},

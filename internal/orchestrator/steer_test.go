@@ -26,6 +26,7 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 	attached := ot.With(func(in *messages.Inbound) {
 		in.Attachments = []messages.Attachment{{Name: "log.txt", MediaType: "text/plain", Source: "f1", Size: 4}}
 	})
+	scheduled := ot.With(func(in *messages.Inbound) { in.Schedule = 1 })
 	for name, tt := range map[string]struct {
 		say      []func(w *ot.World)
 		room     string
@@ -43,6 +44,7 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 		},
 		"ACommandAtOnce":  {[]func(w *ot.World){said("/whoami"), said("and quickly")}, ot.Room, []string{"and quickly"}, []string{"You are"}, 2},
 		"AFile":           {[]func(w *ot.World){said("look at this", attached), said("well?")}, ot.Room, nil, []string{"re: look at this", "re: well?"}, 4},
+		"AStandingTask":   {[]func(w *ot.World){said("by train", scheduled)}, ot.Room, nil, []string{"re: by train"}, 3},
 		"SomebodyElse":    {[]func(w *ot.World){said("and me?", ot.From(ot.Bob), ot.In("team"))}, "team", nil, []string{"re: BOB: and me?"}, 3},
 		"AStranger":       {[]func(w *ot.World){said("and me?", ot.From(ot.Stranger), ot.In("team"))}, "team", nil, nil, 2},
 		"ANewSession":     {[]func(w *ot.World){said("/new"), said("hello")}, ot.Room, nil, []string{"Session ended", "re: hello"}, 3},
@@ -99,6 +101,47 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWordsThatWaitForAdmission are not taken into a turn: the platform is asked about each
+// message first.
+func TestWordsThatWaitForAdmission(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		gateFor(w, func(messages.Inbound) (bool, error) { return true, nil })
+		w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Say("It is done."))
+		goOn := make(chan struct{})
+		w.Tools.Hold(goOn)
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(time.Second)
+		w.Chat.Say("and quickly")
+		close(goOn)
+		w.Pass(10 * time.Second)
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"do it", "do it", "and quickly"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+	})
+}
+
+// TestWordsOfSomebodyWhoWasRemoved are not taken into their turn, which ends a moment later.
+func TestWordsOfSomebodyWhoWasRemoved(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Hold("", ot.Say("It is done.")))
+		goOn := make(chan struct{})
+		w.Tools.Hold(goOn)
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(time.Second)
+		w.Chat.Say("and quickly")
+		remove(w, ot.Ann)
+		close(goOn)
+		w.Pass(10 * time.Second)
+		if got := w.Rows(`SELECT state FROM inbound_events ORDER BY seq`); !slices.Equal(got, []string{"stopped", "refused"}) {
+			t.Errorf("the entries are %q", got)
+		}
+	})
 }
 
 func editFirst(w *ot.World, text string) {

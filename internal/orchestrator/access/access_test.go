@@ -1,10 +1,15 @@
 package access
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -68,5 +73,44 @@ func TestFinding2TheConfigurationWinsOverWhatWasClaimed(t *testing.T) {
 	foreign := messages.Sender{ID: "42", External: true}
 	if got := (Rule{Everyone: true}).Role(none, foreign, false); got != sessions.Stranger {
 		t.Errorf("everybody of the workspace includes others: %s", got)
+	}
+}
+
+// gated is a platform that says who may, as a test wants.
+type gated struct {
+	platform.Adapter
+	admits func(ctx context.Context) (bool, error)
+}
+
+// Admits implements platform.Gatekeeper.
+func (g gated) Admits(ctx context.Context, _ messages.Inbound) (bool, error) { return g.admits(ctx) }
+
+// TestNoAnswerOfAPlatformIsNo: what it says besides an error does not count, and one that
+// never answers is waited for a few seconds only.
+func TestNoAnswerOfAPlatformIsNo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		admits func(ctx context.Context) (bool, error)
+		want   bool
+	}{
+		"Yes":         {func(context.Context) (bool, error) { return true, nil }, true},
+		"No":          {func(context.Context) (bool, error) { return false, nil }, false},
+		"YesAndError": {func(context.Context) (bool, error) { return true, errors.New("half an answer") }, false},
+		"Silence":     {func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := &Access{Adapters: map[messages.Platform]platform.Adapter{"p": gated{admits: tt.admits}}, Log: slog.New(slog.DiscardHandler)}
+				begin := time.Now()
+				got, err := a.Admitted(t.Context(), messages.Inbound{Conversation: messages.ConversationKey{Platform: "p"}})
+				if got != tt.want || (err != nil) != (name == "YesAndError" || name == "Silence") {
+					t.Errorf("admitted: %v, %v", got, err)
+				}
+				if took := time.Since(begin); took > 15*time.Second {
+					t.Errorf("it was waited for %v", took)
+				}
+			})
+		})
 	}
 }

@@ -79,3 +79,27 @@ func TestSlotsGiveUpAndClose(t *testing.T) {
 		}
 	})
 }
+
+// TestSlotHandedOverAtTheLastMoment: whoever gives up just as a slot is handed over has it,
+// or gives it back.
+func TestSlotHandedOverAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 { // which of the two it sees first is chance
+			s := newSlots(1)
+			s.try()
+			ctx, cancel := context.WithCancel(t.Context())
+			got := make(chan bool, 1)
+			go func() { got <- s.acquire(ctx) }()
+			synctest.Wait()
+			s.release()
+			cancel()
+			if <-got {
+				s.release()
+			}
+			if !s.try() {
+				t.Fatal("the slot is lost")
+			}
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package orchestrator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// TestStandingTaskOfSomebodyWhomThePlatformTurnsAway ends, and says so.
+func TestStandingTaskOfSomebodyWhomThePlatformTurnsAway(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var no atomic.Bool
+		w.Chat.Admits = func(context.Context, messages.Inbound) (bool, error) { return !no.Load(), nil }
+		standing(w)
+		no.Store(true)
+		w.Away(61 * time.Minute)
+		w.Pass(30 * time.Second)
+		w.Chat.Find("⏰ The standing task of **watch** is off: chat/ann, who turned it on, can no longer use this bot.")
+		if n := w.Value(`SELECT count(*) FROM agent_schedules`); n != "0" {
+			t.Errorf("%s tasks stand", n)
+		}
+	})
+}
+
+// TestStandingTaskDoesNotCatchUpWithItself: while one run works, none is put behind it.
+func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.TurnTimeout = 24 * time.Hour }
+		standing(w)
+		w.Model.On("Look at the clock", ot.Later(150*time.Minute, ot.Say("It is late.")))
+		w.Pass(3*time.Hour + 10*time.Minute)
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "1" {
+			t.Errorf("%s runs were begun in the time that the first one took", n)
+		}
+		w.Pass(time.Hour)
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "2" {
+			t.Errorf("%s runs, want the second one when the first is over", n)
+		}
+	})
+}
