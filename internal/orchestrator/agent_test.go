@@ -148,6 +148,10 @@ func TestAgentThatFailed(t *testing.T) {
 				}, func(*ot.Errands) (string, error) { return "agent says hello", nil })
 				w.Start()
 				w.Chat.Say("build it")
+				w.Settle()
+				if texts := strings.Join(w.Chat.Texts(ot.Room), "\n"); strings.Contains(texts, ", 2 of 2.") != (tt.turns == 2) {
+					t.Errorf("they read %q, and there are %d tries", texts, tt.turns)
+				}
 				w.Pass(30 * time.Second)
 				w.Chat.Find(tt.shown)
 				if n := len(w.Agent.Turns()); n != tt.turns {

@@ -44,22 +44,23 @@ type retrying struct {
 	why     string             // for people
 	until   time.Time
 	next    int // the number of the next try
+	of      int // how many tries there are
 	buttons []messages.Button
 }
 
 // text is what people read d before the next try.
-func (r *retrying) text(o *Turns, left time.Duration, how string) string {
-	return fmt.Sprintf("⏳ %s Trying again in %s, %d of %d.%s", r.why, wording.Clock(max(left, time.Second)), r.next, o.config.MaxAttempts, how)
+func (r *retrying) text(left time.Duration, how string) string {
+	return fmt.Sprintf("⏳ %s Trying again in %s, %d of %d.%s", r.why, wording.Clock(max(left, time.Second)), r.next, r.of, how)
 }
 
 // triedAgain puts a turn aside that failed for a passing reason. It runs again
-// after wait, with the same placeholder.
-func (cl closing) triedAgain(wait time.Duration) ending {
+// after wait, with the same placeholder, for as many tries as there are.
+func (cl closing) triedAgain(wait time.Duration, tries int) ending {
 	at, errText := time.Now().Add(wait), cl.out.err.Error()
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		again: &retrying{
-			entry: cl.d.entry, why: fault.Public(cl.out.err), until: at, next: cl.d.entry.Attempts + 1, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
+			entry: cl.d.entry, why: fault.Public(cl.out.err), until: at, next: cl.d.entry.Attempts + 1, of: tries, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
 		},
 		within: cl.ringAt(at),
 	}
@@ -259,7 +260,7 @@ func (w *worker) showAgain(ctx context.Context, t *retrying, left time.Duration)
 	defer cancel()
 	err := editor.Edit(ctx, platform.Edit{
 		Ref:  messages.Ref{Conversation: w.conv.Key, Message: t.placed.Message},
-		Text: t.text(w.o, left, w.how()), Buttons: t.buttons, Progress: true,
+		Text: t.text(left, w.how()), Buttons: t.buttons, Progress: true,
 	})
 	if err != nil && ctx.Err() == nil && !fault.Is(err, fault.RateLimited) {
 		w.o.config.Log.DebugContext(ctx, "could not show a countdown", "err", err)
@@ -321,7 +322,7 @@ func (w *worker) showParked(ctx context.Context, placed *messages.Delivery, e en
 	w.retries = e.again
 	if t := e.again; t != nil {
 		t.placed = placed
-		text, buttons = t.text(w.o, time.Until(t.until), w.how()), t.buttons
+		text, buttons = t.text(time.Until(t.until), w.how()), t.buttons
 	}
 	editor, ok := w.adapter().(platform.Editor)
 	if !ok || placed == nil || text == "" {

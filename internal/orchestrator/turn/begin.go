@@ -203,7 +203,7 @@ func (b beginning) putOff(ctx context.Context, err error, shown bool) (d decisio
 		return decision{}, true, failed
 	}
 	if shown && b.o.outbox.ShowsProgress(b.conv.Key.Platform) {
-		d, failed = b.showsAgain(ctx, retrying{entry: b.entry, why: fault.Public(err), until: at, next: b.entry.Attempts + 1})
+		d, failed = b.showsAgain(ctx, retrying{entry: b.entry, why: fault.Public(err), until: at, next: b.entry.Attempts + 1, of: b.o.config.MaxAttempts})
 		return d, true, failed
 	}
 	d, failed = b.leaveUntil(ctx, b.tx, at)

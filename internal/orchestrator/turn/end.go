@@ -212,7 +212,7 @@ func (cl closing) endingOf() ending {
 		return cl.parks(at)
 	}
 	if pause, again := retries(attempts).Next(cl.d.entry.Attempts, cl.out.err); again && !begun {
-		return cl.triedAgain(pause)
+		return cl.triedAgain(pause, attempts)
 	}
 	return cl.failed()
 }
