@@ -11,15 +11,22 @@ import (
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 )
 
-// TestPlanBeginsAFreshSessionAlsoLater: what was said since the plan does not go along.
+// TestPlanBeginsAFreshSessionAlsoLater: what was said since the plan does not go along, nor
+// what other commands did.
 func TestPlanBeginsAFreshSessionAlsoLater(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		planned(w)
-		w.Chat.Say("thank you", inTeam(ot.Ann)...)
-		w.Pass(5 * time.Second)
-		w.Chat.Say("/execute p-1", inTeam(ot.Ann)...)
-		w.Pass(5 * time.Second)
+		scriptedWorktrees(w)
+		w.Model.On("Write a plan", ot.Say("1. Pack.\n2. Go."))
+		w.Model.On("Carry out this plan", ot.Say("I packed and went."))
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		for _, text := range []string{"/plan a trip", "thank you", "/ship it", "/execute p-1"} {
+			w.Chat.Say(text)
+			w.Pass(5 * time.Second)
+		}
 		w.Chat.Find("I packed and went.")
 		requests := w.Model.Requests()
 		if n := len(requests[len(requests)-1].Array); n != 1 {

@@ -289,10 +289,12 @@ func TestProfile(t *testing.T) {
 }
 
 // standing has Ann's conversation run a profile's standing task every hour.
-func standing(w *ot.World) {
+func standing(w *ot.World) { w.T.Helper(); standingEvery(w, 3600) }
+
+func standingEvery(w *ot.World, seconds int64) {
 	w.T.Helper()
 	w.Start()
-	p := create(w, profile.Profile{Name: "watch", Interval: 3600, Objectives: profile.Texts{"Look at the clock."}, Mode: profile.Mode("edit"), MaxIterations: 5})
+	p := create(w, profile.Profile{Name: "watch", Interval: seconds, Objectives: profile.Texts{"Look at the clock."}, Mode: profile.Mode("edit"), MaxIterations: 5})
 	w.Chat.Say("/whoami") // so that there is a conversation
 	w.Pass(2 * time.Second)
 	inTx(w, func(ctx context.Context, tx *store.Tx) error {

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
-	"remote-agent/internal/store"
 )
 
 // TestStandingTaskOfSomebodyWhomThePlatformTurnsAway ends, and says so.
@@ -33,14 +31,13 @@ func TestStandingTaskOfSomebodyWhomThePlatformTurnsAway(t *testing.T) {
 func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.TurnTimeout = 24 * time.Hour }
-		standing(w)
-		w.Model.On("Look at the clock", ot.Later(150*time.Minute, ot.Say("It is late.")))
-		w.Pass(3*time.Hour + 10*time.Minute)
+		standingEvery(w, 60)
+		w.Model.On("Look at the clock", ot.Later(150*time.Second, ot.Say("It is late.")))
+		w.Pass(190 * time.Second)
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "1" {
 			t.Errorf("%s runs were begun in the time that the first one took", n)
 		}
-		w.Pass(time.Hour)
+		w.Pass(time.Minute)
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "2" {
 			t.Errorf("%s runs, want the second one when the first is over", n)
 		}

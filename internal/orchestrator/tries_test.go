@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -100,18 +101,26 @@ func TestRetryNowIsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestEmptyAnswerIsNoAnswer: it is asked for again.
+// TestEmptyAnswerIsNoAnswer: it is asked for again, as many times as the assistant is asked.
 func TestEmptyAnswerIsNoAnswer(t *testing.T) {
 	t.Parallel()
-	ot.Run(t, func(w *ot.World) {
-		w.Model.On("hello", ot.Say(""), ot.Say("Hello."))
-		w.Start()
-		w.Chat.Say("hello")
-		w.Settle()
-		w.Chat.Want("The model returned an empty answer. Trying again in 1 s, 2 of 5.")
-		w.Pass(10 * time.Second)
-		w.Chat.Want("Hello.")
-	})
+	for name, tries := range map[assistant.Name]int{ot.ModelName: 5, ot.AgentName: 2} {
+		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Default = name }
+				w.Model.On("hello", ot.Say(""), ot.Say("Hello."))
+				say := func(text string) ot.Errand { return func(*ot.Errands) (string, error) { return text, nil } }
+				w.Agent.On("hello", say(""), say("Hello."))
+				w.Start()
+				w.Chat.Say("hello")
+				w.Settle()
+				w.Chat.Want(fmt.Sprintf("The model returned an empty answer. Trying again in 1 s, 2 of %d.", tries))
+				w.Pass(10 * time.Second)
+				w.Chat.Want("Hello.")
+			})
+		})
+	}
 }
 
 // TestStopWhileAWaitBegins says stop after a turn was put aside and before its worker counts
@@ -132,7 +141,7 @@ func TestStopWhileAWaitBegins(t *testing.T) {
 			}
 		})
 		w.Chat.Say("hello")
-		w.Pass(5 * time.Second)
+		w.Pass(2 * time.Second) // before it would look by itself
 		p.After(nil)
 		if commits < 2 {
 			t.Fatal("nothing waited")
