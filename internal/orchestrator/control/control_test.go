@@ -5,8 +5,12 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
@@ -40,5 +44,54 @@ func TestCommandThatIsDoneIsNotRun(t *testing.T) {
 	c := New(Config{Storage: settled{}, Commands: noCommands{t: t}, Log: slog.New(slog.DiscardHandler)})
 	if err := c.RunNow(t.Context(), sessions.Entry{ID: "e", State: sessions.EntryWaiting}); err != nil {
 		t.Error(err)
+	}
+}
+
+// kept is a database and a queue that keep what a command leaves to be done.
+type kept struct {
+	port.Tx
+	sessions.InboxStore
+	queue.Queue
+	entries []sessions.Entry
+	jobs    []queue.Job
+}
+
+func (k *kept) Inbox() sessions.InboxStore { return k }
+func (k *kept) InsertEntry(_ context.Context, e *sessions.Entry) (bool, error) {
+	k.entries = append(k.entries, *e)
+	return true, nil
+}
+
+func (k *kept) Enqueue(_ context.Context, _ queue.Tx, jobs ...queue.Job) error {
+	k.jobs = append(k.jobs, jobs...)
+	return nil
+}
+
+// TestFollowUpIsAMessageOfItsOwn: it is of whoever gave the command, and has nothing of how the
+// command, or what it repeats, came in.
+func TestFollowUpIsAMessageOfItsOwn(t *testing.T) {
+	t.Parallel()
+	how := messages.Inbound{
+		Event: "e1", Kind: messages.KindAction, Action: "a", Trigger: "t", Aliases: []messages.EventID{"x"}, Raw: []byte("{}"),
+		Whispered: true, Opening: "Ann asked", Queued: true, Sender: messages.Sender{ID: "bob"}, Text: "pressed",
+	}
+	repeated := how
+	repeated.Sender.ID, repeated.Text = "ann", "hello"
+	for name, tt := range map[string]struct {
+		reply command.Reply
+		text  string
+	}{
+		"Then":  {command.Reply{Then: "/execute p-1"}, "/execute p-1"},
+		"Again": {command.Reply{Again: &repeated}, "hello"},
+	} {
+		k := new(kept)
+		r := command.Request{Entry: sessions.Entry{ID: "e", In: how}, Conv: sessions.Conversation{ID: "c"}}
+		if is, err := New(Config{Queue: k}).FollowUp(t.Context(), k, r, tt.reply); !is || err != nil || len(k.entries) != 1 || len(k.jobs) != 1 {
+			t.Fatalf("%s: %v, %v, %d entries and %d jobs", name, is, err, len(k.entries), len(k.jobs))
+		}
+		want := messages.Inbound{Event: command.FollowUpPrefix + "e", Kind: messages.KindMessage, Sender: messages.Sender{ID: "bob"}, Text: tt.text}
+		if d := cmp.Diff(want, k.entries[0].In); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
 	}
 }
