@@ -256,8 +256,8 @@ func TestStopButtonOfATurnThatWaits(t *testing.T) {
 func TestStopButtonWhileATurnIsTakenUp(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Model.On("first", ot.Hold("I am ", ot.Fail("", &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute})), ot.Hold("Now ", ot.Say("It is first.")))
-		p := w.Start()
+		w.Model.On("first", ot.Hold("I am ", ot.Fail("", &fault.Error{Kind: fault.RateLimited, RetryAfter: 62 * time.Second})), ot.Hold("Now ", ot.Say("It is first.")))
+		p := w.Start() // whose lease is not renewed at the moment when the wait is over, which would tell of the stop, too
 		w.Chat.Say("first")
 		w.Pass(5 * time.Second)
 		shown := w.Chat.Find("I am")
