@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
 )
 
 // TestWordWithAFileIsNoAnswer: "no" above a picture is said about the picture.
@@ -172,6 +173,27 @@ func TestCallsOfATurnThatWasStopped(t *testing.T) {
 		w.Pass(10 * time.Second)
 		if open := w.Rows(`SELECT status FROM agent_tool_calls WHERE status IN ('pending', 'executing')`); len(open) > 0 {
 			t.Errorf("calls are open: %q", open)
+		}
+	})
+}
+
+// TestLimitIsAskedAboutAgain: what was allowed once is as much again, and no more.
+func TestLimitIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxRounds = 2 }
+		w.Model.On("do it", ot.Call(ot.ReadTool, "a"), ot.Call(ot.ReadTool, "b"), ot.Call(ot.ReadTool, "c"), ot.Call(ot.ReadTool, "d"), ot.Say("It is done."))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/approve a-1")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("Continue this turn? It has made 4 model requests.")
+		w.Chat.Say("/approve a-2")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		if in := w.Value(`SELECT sum(input_tokens) FROM usage_records`); in != "50" {
+			t.Errorf("%s tokens are on record, want those of five requests", in)
 		}
 	})
 }

@@ -286,3 +286,21 @@ func TestWhisperedMessagesAreRefusedAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatFailedAfterItsToolsStays: the next turn knows what was done before the failure.
+func TestWhatFailedAfterItsToolsStays(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Fail("", fault.New(fault.Invalid, "That is too much.")))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("That is too much.")
+		w.Chat.Say("what have you done?")
+		w.Pass(5 * time.Second)
+		requests := w.Model.Requests()
+		if got := fmt.Sprint(requests[len(requests)-1].Array); !strings.Contains(got, "do it") || !strings.Contains(got, "done: it") {
+			t.Errorf("the model was told %s", got)
+		}
+	})
+}
