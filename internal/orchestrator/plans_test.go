@@ -71,6 +71,29 @@ func TestPlanThatEndsEarlyCanBeRunAgain(t *testing.T) {
 	}
 }
 
+// TestPlanOutlivesTheProcess that carries it out.
+func TestPlanOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	for _, execute := range []string{"/execute", "/execute p-1"} {
+		t.Run(execute, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				planned(w)
+				w.Model.On("Carry out this plan", ot.Hold("I pack ", ot.Say("Never.")), ot.Say("I packed and went."))
+				w.Chat.Say(execute, inTeam(ot.Ann)...)
+				w.Pass(time.Second)
+				w.Process().Kill()
+				w.Start()
+				w.Pass(10 * time.Second)
+				w.Chat.Find("I packed and went.")
+				if got := planState(w); got != "done chat/ann" {
+					t.Errorf("the plan is %s", got)
+				}
+			})
+		})
+	}
+}
+
 // TestExecuteIsAboutAnOldPlanOnce: that the newest plan has expired, or is done, is no answer
 // to everything that comes later.
 func TestExecuteIsAboutAnOldPlanOnce(t *testing.T) {
