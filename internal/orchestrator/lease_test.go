@@ -394,3 +394,24 @@ func TestCommandIsAnsweredOnce(t *testing.T) {
 		first.Stop()
 	})
 }
+
+// TestWhatWaitsAtAStartIsRungFor: what there is no slot for then begins when one is free, and
+// waits for no sweep.
+func TestWhatWaitsAtAStartIsRungFor(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		slots(w, 1)
+		w.Model.On("hello", ot.Hold("", ot.Say("Never.")), ot.Later(2600*time.Millisecond, ot.Say("Hello.")))
+		w.Start()
+		for _, in := range []string{"one", "two", "three"} {
+			w.Chat.Say("hello", ot.In(in))
+		}
+		w.Settle()
+		w.Process().Kill()
+		w.Start()
+		w.Pass(4500 * time.Millisecond)
+		if n := len(w.Model.Requests()) - 1; n < 2 {
+			t.Errorf("%d turns have begun before the first sweep", n)
+		}
+	})
+}
