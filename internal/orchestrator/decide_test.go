@@ -225,6 +225,7 @@ func TestStopOfATurnThatAsks(t *testing.T) {
 	ot.Run(t, func(w *ot.World) {
 		question := asking(w)
 		w.Chat.Say("/approvals", inTeam(ot.Bob)...)
+		w.Settle() // commands wait for no other one
 		w.Chat.Say("/stop", inTeam(ot.Ann)...)
 		w.Pass(10 * time.Second)
 		w.Chat.Find("(for ANN)")
