@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,10 +207,10 @@ func TestDecisionIsJudgedAnew(t *testing.T) {
 				}
 				w.Chat.Say("do it", inTeam(by)...)
 				w.Pass(5 * time.Second)
-				commits := 0
+				var commits atomic.Int64
 				p.After(func() {
 					if w.States(tt.say) == "waiting" {
-						if commits++; commits == 2 { // it was accepted, and has begun
+						if commits.Add(1) == 2 { // it was accepted, and has begun
 							tt.lose(w, tt.who)
 						}
 					}
@@ -217,7 +218,7 @@ func TestDecisionIsJudgedAnew(t *testing.T) {
 				w.Chat.Say(tt.say, inTeam(tt.who)...)
 				w.Settle()
 				p.After(nil)
-				if commits < 2 {
+				if commits.Load() < 2 {
 					t.Fatal("the command did not begin")
 				}
 				if got := approvalState(w); got != "waiting" {

@@ -130,12 +130,12 @@ func TestStopWhileAWaitBegins(t *testing.T) {
 	ot.Run(t, func(w *ot.World) {
 		w.Model.On("hello", ot.Later(100*time.Millisecond, ot.Fail("", busyFor(time.Minute))), ot.Say("Never."))
 		p := w.Start()
-		commits := 0
+		var commits atomic.Int64
 		p.After(func() {
 			if w.Value(`SELECT coalesce(max(next_ms), 0) > 0 FROM inbound_events WHERE seq = 1`) != "1" {
 				return
 			}
-			if commits++; commits == 2 { // the turn was put aside, and the wait was taken up
+			if commits.Add(1) == 2 { // the turn was put aside, and the wait was taken up
 				w.Chat.Say("/stop")
 				time.Sleep(time.Millisecond) // all others have done what they can by then
 			}
@@ -143,7 +143,7 @@ func TestStopWhileAWaitBegins(t *testing.T) {
 		w.Chat.Say("hello")
 		w.Pass(2 * time.Second) // before it would look by itself
 		p.After(nil)
-		if commits < 2 {
+		if commits.Load() < 2 {
 			t.Fatal("nothing waited")
 		}
 		if got := w.States("hello"); got != "stopped" {
