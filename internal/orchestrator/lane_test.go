@@ -383,3 +383,25 @@ func TestResumeWaitsForNoSweep(t *testing.T) {
 		w.Chat.Find("re: hello")
 	})
 }
+
+// TestProcessThatStopsBeginsNothing: it ends what runs, and leaves what waits to the next one.
+func TestProcessThatStopsBeginsNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		p := w.Start()
+		w.Chat.Say("first")
+		w.Chat.Say("second")
+		w.Settle()
+		p.Shutdown()
+		w.Settle()
+		w.Model.Release()
+		w.Pass(time.Second)
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		w.Restart()
+		w.Pass(time.Second)
+		w.Chat.Want("It is first.", "re: second")
+	})
+}
