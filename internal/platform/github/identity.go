@@ -173,7 +173,7 @@ func (c *client) mint(ctx context.Context, installation int64, narrow *github.In
 		return "", time.Time{}, fault.Wrap(errNoToken, fault.Unavailable, "getting a token of an installation")
 	}
 	now := time.Now()
-	left := out.GetExpiresAt().Sub(now)
+	left := out.GetExpiresAt().Sub(c.clock.At(now))
 	return out.GetToken(), now.Add(max(left-tokenMargin, left/2)), nil
 }
 

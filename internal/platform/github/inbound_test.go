@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/waittest"
@@ -235,7 +236,19 @@ func TestHostileAddressesGetNoToken(t *testing.T) {
 
 func TestPingPongEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	for _, ahead := range []time.Duration{-time.Minute, 0, time.Minute} {
+		t.Run(fmt.Sprint("GitHub's clock ", ahead), func(t *testing.T) {
+			t.Parallel()
+			pingPongEnds(t, ahead)
+		})
+	}
+}
+
+func pingPongEnds(t *testing.T, ahead time.Duration) {
+	t.Helper()
+	w := newWorld(t, setting{server: func(o *emulator.Options) {
+		o.Now = func() time.Time { return time.Now().Add(ahead) }
+	}})
 	w.run(t)
 	eve := w.person("ann")
 	n := eve.OpenIssue("x", "y").Number

@@ -63,7 +63,8 @@ func newLoopGuard() *loopGuard {
 	return &loopGuard{answered: platform.NewRecent[messagesKey, time.Time](4096), quick: platform.NewRecent[messagesKey, quickRun](4096)}
 }
 
-// spoke notes that the bot wrote in a conversation.
+// spoke notes that the bot wrote in a conversation, by GitHub's clock, which also dates
+// what people write.
 func (g *loopGuard) spoke(conversation string, at time.Time) {
 	g.answered.Put(messagesKey{conversation: conversation}, at)
 }

@@ -135,6 +135,7 @@ func TestOldWordsDoNotComeBack(t *testing.T) {
 	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) { polling(cfg); cfg.Cursor = store }})
 	n := w.person("ann").OpenIssue("x", "@remote-agent from before").Number
 	old := w.person("ann").Comment(n, "@remote-agent also from before").Comment
+	c.later(time.Minute)
 	w.run(t)
 	await(t, func() bool { return w.server.Count(emulator.ListCommentsForRepo) > 2 })
 	c.later(90 * time.Minute)

@@ -32,7 +32,7 @@ func (p *poller) redeliver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started := time.Now()
+	started := p.client.clock.At(time.Now())
 	failed, err := p.failedDeliveries(ctx, at.Add(-redeliverOverlap))
 	if err != nil {
 		return err
@@ -104,13 +104,14 @@ func (p *poller) failedDeliveries(ctx context.Context, since time.Time) ([]*gith
 const maxAge = 72 * time.Hour
 
 // position returns up to when something was read; fresh if it never was, in
-// which case it begins now: what was said before is not for the bot.
+// which case it begins now: what was said before is not for the bot. All of it is by
+// GitHub's clock, which dates what is read.
 func (p *poller) position(ctx context.Context, key string) (at time.Time, err error) {
 	text, err := p.cursor.Load(ctx, key)
 	if err != nil {
 		return at, err
 	}
-	now := time.Now().UTC().Truncate(time.Second)
+	now := p.client.clock.At(time.Now()).UTC().Truncate(time.Second)
 	at, bad := time.Parse(time.RFC3339, text)
 	if text == "" || bad != nil {
 		return now, p.cursor.Save(ctx, key, now.Format(time.RFC3339))

@@ -75,7 +75,7 @@ func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 func (s *sender) madeBy(at place, p post, delivery string) messages.Ref {
 	ref := messages.Ref{Conversation: at.key(), Message: p.message()}
 	s.sent.Put(ref.Message, delivery)
-	s.guard.spoke(ref.Conversation.ID, time.Now())
+	s.guard.spoke(ref.Conversation.ID, s.client.clock.At(time.Now()))
 	return ref
 }
 
@@ -145,7 +145,7 @@ func (s *sender) Edit(ctx context.Context, e platform.Edit) error {
 		return resp, err
 	})
 	if err == nil {
-		s.guard.spoke(e.Ref.Conversation.ID, time.Now())
+		s.guard.spoke(e.Ref.Conversation.ID, s.client.clock.At(time.Now()))
 	}
 	return err
 }
