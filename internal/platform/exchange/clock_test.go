@@ -31,6 +31,10 @@ func TestClockOfThePlatform(t *testing.T) {
 			if since := clock.Since(made); !since.Before(theirs.Add(-10*time.Minute)) || theirs.Sub(since) > 16*time.Minute {
 				t.Errorf("looked for since %v, made at %v", since, theirs)
 			}
+			// Our clock was most of a day fast when it was made, an hour ago, and was set.
+			if since := clock.Since(time.Now().Add(19 * time.Hour)); since.After(time.Now().Add(ahead - time.Hour)) {
+				t.Errorf("after our clock was set by hours, looked for since %v", since)
+			}
 			// Our clock was half an hour fast when it was made, and was set.
 			if since := clock.Since(made.Add(31 * time.Minute)); !since.Before(theirs) {
 				t.Errorf("after our clock was set, looked for since %v, made at %v", since, theirs)
@@ -80,5 +84,28 @@ func TestClockIgnoresWhatIsNoTime(t *testing.T) {
 				t.Errorf("the platform is %v ahead, want an hour", ahead)
 			}
 		})
+	}
+}
+
+// TestClockIsThatOfThePlatform: another host that a call goes to as well tells nothing.
+func TestClockIsThatOfThePlatform(t *testing.T) {
+	t.Parallel()
+	dated := func(ahead time.Duration) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		}
+	}
+	client, address := server(t, dated(time.Hour))
+	_, elsewhere := server(t, dated(-time.Hour))
+	var clock exchange.Clock
+	call := &exchange.Call{Clock: &clock}
+	for _, to := range []string{address, elsewhere} {
+		if err := post(call.Context(t.Context()), client, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	if ahead := clock.At(now).Sub(now); ahead < 59*time.Minute {
+		t.Errorf("the platform is %v ahead, want an hour", ahead)
 	}
 }

@@ -196,6 +196,8 @@ func TestHeadersStayAtHome(t *testing.T) {
 		switch r.URL.Path {
 		case "/renamed":
 			http.Redirect(w, r, "/now", http.StatusTemporaryRedirect)
+		case "/found":
+			http.Redirect(w, r, "/never", http.StatusFound)
 		case "/away":
 			http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusTemporaryRedirect)
 		}
@@ -212,6 +214,9 @@ func TestHeadersStayAtHome(t *testing.T) {
 	if err := post(call().Context(t.Context()), client, address+"/away?to="+url.QueryEscape(other.URL+"/x")); err == nil {
 		t.Error("a redirect to elsewhere was followed")
 	}
+	if err := post(call().Context(t.Context()), client, address+"/found"); err == nil {
+		t.Error("reading what a redirect names was taken for posting it")
+	}
 	// Even one call of an SDK that asks two hosts.
 	two := call()
 	for _, to := range []string{address + "/first", other.URL + "/second"} {
@@ -225,7 +230,7 @@ func TestHeadersStayAtHome(t *testing.T) {
 	for s := range seen {
 		got = append(got, s)
 	}
-	want := []string{"/renamed Bearer secret", "/now Bearer secret", "/away Bearer secret", "/first Bearer secret", "/second "}
+	want := []string{"/renamed Bearer secret", "/now Bearer secret", "/away Bearer secret", "/found Bearer secret", "/first Bearer secret", "/second "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -370,6 +375,27 @@ func TestBudgetTakesNothingForWhatIsNotDone(t *testing.T) {
 		begin := time.Now()
 		if err := b.Wait(ctx, "a", fast); !fault.Is(err, fault.RateLimited) || time.Since(begin) != 0 {
 			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// Who gives up while it waits leaves its turn to others.
+func TestBudgetGivesBackWhatWasWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &exchange.Budget{Platform: "X"}
+		slow := exchange.Share{Bucket: "slow", Every: time.Minute, Burst: 1}
+		if err := b.Wait(t.Context(), "a", slow); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, cancel)
+		if err := b.Wait(ctx, "a", slow); !fault.Is(err, fault.Canceled) || time.Since(begin) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		if err := b.Wait(t.Context(), "a", slow); err != nil || time.Since(begin) != time.Minute {
+			t.Errorf("the next one: %v after %v, want a minute", err, time.Since(begin))
 		}
 	})
 }

@@ -156,6 +156,22 @@ func TestSilenceIsShared(t *testing.T) {
 	})
 }
 
+// TestSilenceThatGoesOnIsHandedOn: each that is short is waited out, but not one after the
+// other without an end.
+func TestSilenceThatGoesOnIsHandedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newTable()
+		shared.fails = exchange.Limited(2 * time.Second)
+		b := &exchange.Budget{Platform: "X", Shared: shared, Account: "a"}
+		begin := time.Now()
+		err := b.Wait(t.Context(), "w", exchange.Share{Bucket: "all", Every: time.Second, Burst: 1, Common: true})
+		if !fault.Is(err, fault.RateLimited) || time.Since(begin) > exchange.ShortWait {
+			t.Errorf("Wait = %v after %v", err, time.Since(begin))
+		}
+	})
+}
+
 func TestSharedWithBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
