@@ -3,7 +3,9 @@ package telegram_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -256,6 +258,32 @@ func TestInvalidEventDoesNotBlockTheBatch(t *testing.T) {
 	b.acknowledged(t, last.UpdateID)
 	if n, k := len(b.sink.Events()), len(b.sink.Kept()); n != 2 || k != 1 {
 		t.Errorf("%d events, %d kept", n, k)
+	}
+}
+
+// A server that gives the same update again although it was confirmed is not asked in a
+// tight loop.
+func TestConfirmedUpdatesOnceMore(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var polls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"ok":true,"result":{"id":4711,"is_bot":true,"username":"acme_bot"}}`
+		if strings.HasSuffix(r.URL.Path, "/getUpdates") {
+			if answer = `{"ok":true,"result":[{"update_id":7}]}`; polls.Add(1) == 4 {
+				cancel()
+			}
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	b := setup(t, func(c *telegram.Config) { c.APIURL = server.URL })
+	started := time.Now()
+	if err := b.Run(ctx, b.sink); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(started); d < 300*time.Millisecond { // the first one, and at least 100 ms and 200 ms
+		t.Errorf("asked four times in %v", d)
 	}
 }
 

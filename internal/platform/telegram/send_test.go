@@ -242,6 +242,27 @@ func TestUnreachableServerIsNotUncertain(t *testing.T) {
 	}
 }
 
+// A page of a server between here and Telegram: who could not wait for Telegram's answer
+// does not know what became of the message.
+func TestPagesOfAGateway(t *testing.T) {
+	t.Parallel()
+	for status, uncertain := range map[int]bool{
+		http.StatusBadGateway: true, http.StatusGatewayTimeout: true, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "<html>", status)
+			}))
+			t.Cleanup(server.Close)
+			b := setup(t, func(c *telegram.Config) { c.APIURL = server.URL })
+			if _, err := b.sendText(t, "x"); !fault.Is(err, fault.Unavailable) || fault.Uncertain(err) != uncertain {
+				t.Errorf("%v, uncertain %v", err, fault.Uncertain(err))
+			}
+		})
+	}
+}
+
 // Whatever a server between here and Telegram answers, the token does not get
 // into the error: neither from the URL, nor echoed, nor by a redirect.
 func TestTokenDoesNotLeak(t *testing.T) { //nolint:tparallel // what follows the subtests needs their end
@@ -368,6 +389,23 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// The path of a file is put behind the token, so it must not lead out of the folder of files.
+func TestFilesAreBelowTheirRoot(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", "/etc/passwd", "../bot1:x/getMe", "documents/../../bot1:x/getMe"} {
+		asked := make(chan string, 8)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.URL.Path
+			_, _ = io.WriteString(w, `{"ok":true,"result":{"file_id":"f","file_path":"`+path+`"}}`)
+		}))
+		t.Cleanup(server.Close)
+		b := setup(t, func(c *telegram.Config) { c.APIURL = server.URL })
+		if _, err := b.Fetch(t.Context(), messages.Attachment{Source: "f"}); !fault.Is(err, fault.Unsupported) || len(asked) != 1 {
+			t.Errorf("%q: %v, %d requests", path, err, len(asked))
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	ok := telegram.Config{Token: "1:x"}
@@ -438,5 +476,25 @@ func TestProgressDoesNotWaitForAFlood(t *testing.T) {
 	}
 	if n := b.server.Count("editMessageText"); n != 1 {
 		t.Errorf("%d edits were tried", n)
+	}
+}
+
+// A mark that Telegram refuses for a while silences the chat like a message that it refuses.
+func TestMarksObeyAFlood(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	asked := b.server.Person(ann).Says("hi")
+	ref := messages.Ref{Conversation: key(ann), Message: messages.MessageID(strconv.Itoa(asked.MessageID))}
+	b.server.Inject("setMessageReaction", emulator.FloodWait(30*time.Second))
+	for range 2 {
+		if err := b.Mark(t.Context(), ref, platform.MarkSeen); !fault.Is(err, fault.RateLimited) {
+			t.Errorf("a mark: %v", err)
+		}
+	}
+	if err := b.Typing(t.Context(), key(ann)); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("typing: %v", err)
+	}
+	if n := b.server.Count("setMessageReaction") + b.server.Count("sendChatAction"); n != 1 {
+		t.Errorf("%d calls", n)
 	}
 }
