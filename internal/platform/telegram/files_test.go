@@ -154,6 +154,43 @@ func TestSendFileFallsBack(t *testing.T) {
 	}
 }
 
+func TestAMessageBecomesAFile(t *testing.T) {
+	t.Parallel()
+	refuse := func(why string) emulator.Fault { return emulator.Refuse(400, "Bad Request: "+why) }
+	for name, tt := range map[string]struct {
+		faults []emulator.Fault
+		kind   fault.Kind
+		plain  bool // the caption
+		calls  int
+	}{
+		"taken":                         {calls: 1},
+		"for a short flood":             {faults: []emulator.Fault{emulator.FloodWait(time.Second)}, calls: 2},
+		"without its formatting":        {faults: []emulator.Fault{refuse("can't parse entities: whatever")}, plain: true, calls: 2},
+		"once without its formatting":   {faults: []emulator.Fault{refuse("can't parse entities: x"), refuse("can't parse entities: x")}, kind: fault.Invalid, calls: 2},
+		"as it was":                     {faults: []emulator.Fault{refuse("message is not modified: specified new message content is the same")}, calls: 1},
+		"not by a server that is old":   {faults: []emulator.Fault{refuse("there is no media in the message to edit")}, kind: fault.Unsupported, calls: 1},
+		"nor by one that is a bit less": {faults: []emulator.Fault{refuse("message type can't be changed")}, kind: fault.Unsupported, calls: 1},
+		"not where the answer is lost":  {faults: []emulator.Fault{emulator.DropAfter()}, kind: fault.Unavailable, calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			ref, err := b.sendText(t, "…")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.server.Inject("editMessageMedia", tt.faults...)
+			err = b.EditFile(t.Context(), ref, platform.File{Name: "a", Data: []byte("x"), Caption: "**b**"})
+			if fault.KindOf(err) != tt.kind || fault.Uncertain(err) || b.server.Count("editMessageMedia") != tt.calls {
+				t.Errorf("%v after %d calls", err, b.server.Count("editMessageMedia"))
+			}
+			if m := b.server.ChatView(ann).Last(); m.Document != nil && (m.Text != "b" || len(m.Entities) == 0 != tt.plain) {
+				t.Errorf("caption %q, %+v", m.Text, m.Entities)
+			}
+		})
+	}
+}
+
 func TestFilesKeepTheRate(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(c *telegram.Config) { c.ChatSendRate = 10 })
