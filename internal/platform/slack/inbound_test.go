@@ -71,6 +71,8 @@ func TestMessages(t *testing.T) {
 		"no mention":                   {`{"type":"message","channel":"C1","user":"U1","text":"hi","ts":"10.1"}`, nil},
 		"another's thread":             {`{"type":"message","channel":"C1","user":"U1","text":"hi","ts":"20.1","thread_ts":"9.1","parent_user_id":"U2"}`, nil},
 		"someone else is mentioned":    {`{"type":"message","channel":"C1","user":"U1","text":"<@UBOTTER> hi","ts":"10.1"}`, nil},
+		"Slackbot":                     {`{"type":"message","channel":"D1","user":"USLACKBOT","text":"hi","ts":"10.1"}`, nil},
+		"hidden":                       {`{"type":"message","hidden":true,"channel":"D1","user":"U1","text":"hi","ts":"10.1"}`, nil},
 		"own message":                  {`{"type":"message","channel":"D1","user":"UBOT","text":"hi","ts":"10.1"}`, nil},
 		"a bot":                        {`{"type":"message","channel":"D1","user":"U3","bot_id":"B3","text":"hi","ts":"10.1"}`, nil},
 		"a bot's message":              {`{"type":"message","subtype":"bot_message","channel":"D1","bot_id":"B3","text":"<@UBOT> hi","ts":"10.1"}`, nil},
@@ -191,8 +193,51 @@ func TestExternalPeopleAreTold(t *testing.T) {
 			b.deliver("events", "application/json", strings.Replace(
 				wrapped(`{"type":"app_mention","channel":"C1","user":"U1","text":"<@UBOT> x","ts":"10.1",`+tc.fields+`}`),
 				`"event_id"`, `"is_ext_shared_channel":true,"event_id"`, 1))
-			if in := b.one(t); in.Sender.External != tc.external {
-				t.Errorf("external is %v", in.Sender.External)
+			b.deliver("events", "application/json", strings.Replace(
+				wrapped(`{"type":"agent_session_stopped","channel":"C1","user":"U1","thread_ts":"10.1","event_ts":"20.1",`+tc.fields+`}`),
+				`"event_id"`, `"is_ext_shared_channel":true,"event_id"`, 1))
+			all := b.sink.Events()
+			if len(all) != 2 || all[0].Sender.External != tc.external || all[1].Sender.External != tc.external {
+				t.Errorf("accepted %+v", all)
+			}
+		})
+	}
+}
+
+// TestWhoActsElsewhereIsExternal: somebody of another organization who gives a command or
+// presses a button is told from our people also where what Slack sends names their own
+// workspace, as it does in shared channels and where the app is installed there, too.
+func TestWhoActsElsewhereIsExternal(t *testing.T) {
+	t.Parallel()
+	const single = `{"ok":true,"team_id":"T1","user_id":"UBOT","user":"agent"}`
+	const orgWide = `{"ok":true,"team_id":"T1","enterprise_id":"E1","is_enterprise_install":true,"user_id":"UBOT","user":"agent"}`
+	for name, tc := range map[string]struct {
+		auth                         string
+		team, enterprise, user, orgs string // of the payload
+		external                     bool
+	}{
+		"ours":                          {single, "T1", "", "T1", "false", false},
+		"another organization's":        {single, "T1", "", "T2", "false", true},
+		"where they are at home":        {single, "T2", "", "T2", "false", true},
+		"ours, as a guest elsewhere":    {single, "T2", "", "T1", "false", false},
+		"of an organization that we do": {orgWide, "T2", "E1", "T2", "true", false},
+		"of one that we do not":         {orgWide, "T8", "E8", "T8", "true", true},
+		"of no organization":            {orgWide, "T9", "", "T9", "false", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.api.answer("auth.test", tc.auth)
+			if _, err := b.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.interaction(`{"type":"block_actions","trigger_id":"1.2.3","team":{"id":"` + tc.team + `","enterprise_id":"` + tc.enterprise + `"},"is_enterprise_install":` + tc.orgs + `,
+				"user":{"id":"U1","team_id":"` + tc.user + `"},"channel":{"id":"C1"},"message":{"ts":"20.1"},"actions":[{"type":"button","value":"b-1"}]}`)
+			// A command tells where it was given, which is where who gave it is at home.
+			b.command(map[string]string{"team_id": tc.user, "enterprise_id": tc.enterprise, "is_enterprise_install": tc.orgs})
+			all := b.sink.Events()
+			if len(all) != 2 || all[0].Sender.External != tc.external || all[1].Sender.External != tc.external {
+				t.Errorf("accepted %+v", all)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func (t *translator) translateCommand(payload []byte) platform.Meaning {
 		Account: t.me.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
 		Event:   eventID("cmd", s.Trigger),
 		Kind:    messages.KindMessage,
-		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80)},
+		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80), External: !t.me.installedIn(s.TeamID, s.EnterpriseID)},
 		Trigger: s.Trigger,
 		SentAt:  time.Now().UTC(),
 		Raw:     r.Raw,
@@ -78,7 +78,7 @@ func (t *translator) translateInteraction(payload []byte) platform.Meaning {
 		SentAt:  time.Now().UTC(),
 		Raw:     r.Raw,
 	}
-	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != team && p.User.TeamID != enterprise
+	in.Sender.External = p.User.TeamID != "" && p.User.TeamID != team && p.User.TeamID != enterprise || !t.me.installedIn(team, enterprise)
 	if me := t.me.self.Load(); me != nil && p.User.TeamID == me.team {
 		in.Sender.External = false
 	}

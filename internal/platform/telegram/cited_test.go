@@ -14,8 +14,9 @@ func TestWhatIsFormattedAsAQuotation(t *testing.T) {
 	entities := []entity{
 		{Type: "bold", Offset: 0, Length: 5}, {Type: "blockquote", Offset: 14, Length: 11}, {Type: "pre", Offset: 26, Length: 8},
 		{Type: "pre", Offset: 26, Length: 800}, {Type: "blockquote", Offset: -1, Length: 3}, {Type: "expandable_blockquote", Offset: 13, Length: 1},
+		{Type: "expandable_blockquote", Offset: 9, Length: 4},
 	}
-	if got, want := cited(text, entities), []string{"Bob's words", "and code"}; !slices.Equal(got, want) {
+	if got, want := cited(text, entities), []string{"Bob's words", "and code", "this"}; !slices.Equal(got, want) {
 		t.Errorf("cited %q, want %q", got, want)
 	}
 	encoded, err := json.Marshal(entities[1:2])

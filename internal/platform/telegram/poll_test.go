@@ -261,6 +261,32 @@ func TestInvalidEventDoesNotBlockTheBatch(t *testing.T) {
 	}
 }
 
+// What is refused as a batch is passed on one by one. An update that cannot be stored then,
+// for another reason than what it is, comes again.
+func TestAnEventThatCannotBeStoredNowComesAgain(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	var away atomic.Bool
+	away.Store(true)
+	b.sink.BeforeAccept = func(events []messages.Inbound) error {
+		switch {
+		case len(events) > 1:
+			return fault.New(fault.Invalid, "not as a batch")
+		case events[0].Text == "two" && away.Swap(false):
+			return fault.New(fault.Unavailable, "the database is away")
+		}
+		return nil
+	}
+	person := b.server.Person(ann)
+	person.Says("one")
+	last := person.Says("two")
+	b.run(t)
+	b.acknowledged(t, last.UpdateID)
+	if n, k := len(b.sink.Events()), len(b.sink.Kept()); n != 2 || k != 0 {
+		t.Errorf("%d events, %d kept", n, k)
+	}
+}
+
 // A server that gives the same update again although it was confirmed is not asked in a
 // tight loop.
 func TestConfirmedUpdatesOnceMore(t *testing.T) {
