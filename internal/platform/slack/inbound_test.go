@@ -419,7 +419,11 @@ func TestButtonsAndDialogs(t *testing.T) {
 			&messages.Inbound{Event: "view:1.2.3", Conversation: key("T1/C1/10.1"), Message: "20.1", Action: "edit-1", Text: "new plan"},
 		},
 		"a dialog of another team": {
-			`{"type":"view_submission",` + base + `,"view":{"private_metadata":"{\"a\":\"edit-1\",\"k\":\"T2/C1/10.1\"}"}}`, nil,
+			`{"type":"view_submission",` + base + `,"view":{"private_metadata":"{\"a\":\"edit-1\",\"k\":\"T2/C1/10.1\"}","state":{"values":{"text":{"text":{"type":"plain_text_input","value":" new plan "}}}}}}`, nil,
+		},
+		"a dialog in a direct message": {
+			`{"type":"view_submission",` + base + `,"view":{"private_metadata":"{\"a\":\"edit-1\",\"k\":\"T1/D1\"}","state":{"values":{"text":{"text":{"type":"plain_text_input","value":"x"}}}}}}`,
+			&messages.Inbound{Event: "view:1.2.3", Conversation: key("T1/D1"), Action: "edit-1", Text: "x", Private: true},
 		},
 		"unknown":   {`{"type":"workflow_step",` + base + `}`, nil},
 		"malformed": {`{"type":"block_actions","actions":7}`, nil},

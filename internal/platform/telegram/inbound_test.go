@@ -180,6 +180,12 @@ func TestTranslate(t *testing.T) {
 			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,` + privJSON + `,"old_chat_member":{"status":"member"},"new_chat_member":{"status":"kicked"}}}`,
 			base(func(in *messages.Inbound) { in.Kind, in.Message = messages.KindGone, "" }),
 		},
+		"Removed": {
+			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,` + groupJSON + `,"old_chat_member":{"status":"member"},"new_chat_member":{"status":"left"}}}`,
+			base(func(in *messages.Inbound) {
+				in.Kind, in.Message, in.Conversation.ID, in.Private = messages.KindGone, "", "-100", false
+			}),
+		},
 		"Unblocked": {
 			`{"update_id":7,"my_chat_member":{"date":1,` + annJSON + `,` + privJSON + `,"new_chat_member":{"status":"from_the_future"}}}`, nil,
 		},
