@@ -209,6 +209,45 @@ func TestAgainLooksFirst(t *testing.T) {
 			if len(looked) == 0 || looked[0].form.Get("include_all_metadata") != "1" || looked[0].form.Get("oldest") == "" {
 				t.Errorf("looked with %v", looked)
 			}
+			if len(looked) > 1 && looked[1].form.Get("cursor") != "c" {
+				t.Errorf("looked on at %q", looked[1].form.Get("cursor"))
+			}
+		})
+	}
+}
+
+// A stream whose opening is in doubt has no metadata yet. It is told from what else of the
+// bot has none: to take that for the answer would be to overwrite it.
+func TestOnlyAStreamIsTakenForTheAnswer(t *testing.T) {
+	t.Parallel()
+	id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
+	stream := func(fields string) string { return `{"user":"UBOT","bot_id":"BBOT","text":"…"` + fields + `}` }
+	for name, tc := range map[string]struct {
+		message, text string
+		found         bool
+	}{
+		"a stream":                         {stream(`,"ts":"20.5"`), platform.Placeholder, true},
+		"somebody else's":                  {strings.Replace(stream(`,"ts":"20.5"`), `"UBOT","bot_id":"BBOT"`, `"U9"`, 1), platform.Placeholder, false},
+		"another delivery's":               {stream(`,"ts":"20.5","metadata":{"event_type":"remote_agent","event_payload":{"delivery":"other"}}`), platform.Placeholder, false},
+		"another delivery's, by memory":    {stream(`,"ts":"1700000100.000100"`), platform.Placeholder, false},
+		"the root":                         {stream(`,"ts":"10.1"`), platform.Placeholder, false},
+		"before the question":              {stream(`,"ts":"14.9"`), platform.Placeholder, false},
+		"a remark of Slack":                {stream(`,"ts":"20.5","subtype":"channel_topic"`), platform.Placeholder, false},
+		"a file":                           {stream(`,"ts":"20.5","files":[{"id":"F1"}]`), platform.Placeholder, false},
+		"older than what was never opened": {stream(`,"ts":"20.5"`), "hi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			thread := key("T1/C1/10.1")
+			if _, err := b.Send(t.Context(), messages.Outbound{Delivery: "other", Conversation: thread, Text: "before"}); err != nil {
+				t.Fatal(err)
+			}
+			b.api.answer("conversations.replies", `{"ok":true,"messages":[`+tc.message+`]}`)
+			_, err := b.Send(t.Context(), messages.Outbound{Delivery: id, Conversation: thread, ReplyTo: "15.0", Text: tc.text, Again: true})
+			if posts := len(b.api.made("chat.postMessage")); err != nil || (posts == 1) != tc.found {
+				t.Errorf("%d posts, %v", posts, err)
+			}
 		})
 	}
 }
