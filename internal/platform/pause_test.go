@@ -49,3 +49,25 @@ func TestAwaitTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestBackoff: pauses double up to about their limit, begin anew, and are never shorter
+// than the platform asks for.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := platform.NewBackoff(time.Second, 4*time.Second)
+		pause := func(atLeast, from, to time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			if err := b.Sleep(t.Context(), atLeast); err != nil || time.Since(begin) < from || time.Since(begin) > to {
+				t.Errorf("%v after %v, want %v to %v", err, time.Since(begin), from, to)
+			}
+		}
+		for _, most := range []time.Duration{1, 2, 4, 4, 4} {
+			pause(0, most*time.Second/2, most*time.Second)
+		}
+		pause(time.Minute, time.Minute, time.Minute)
+		b.Reset()
+		pause(0, time.Second/2, time.Second)
+	})
+}

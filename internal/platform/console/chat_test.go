@@ -228,6 +228,20 @@ func TestCtrlCStopsTheTurnAndSaysSo(t *testing.T) {
 	c.ends()
 }
 
+// What is asked for on the screen works also after something else was typed.
+func TestCtrlCAgainQuitsWhileTheTurnStops(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	b.state = func(context.Context) (console.State, error) { return console.State{Busy: true}, nil }
+	c := chatWith(t, b)
+	c.sees("Working")
+	c.types(ctrlC)
+	c.sees("Stopping. Press Ctrl-C again to quit.")
+	waittest.Until(t, "/stop", func() bool { return slices.Equal(b.texts(), []string{"/stop"}) })
+	c.types("and another thing" + ctrlC)
+	c.ends()
+}
+
 // A file goes with a message if the person has named it, and not because a text that
 // they pasted does.
 func TestFilesOfAMessage(t *testing.T) {

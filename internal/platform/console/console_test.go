@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -122,6 +123,54 @@ func TestPipedLinesBecomeMessages(t *testing.T) {
 			t.Errorf("event = %+v", e)
 		}
 	}
+}
+
+// The one who pipes may be at a terminal: nothing that an answer says steers it.
+func TestPipedAnswersSteerNoTerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	pipe := console.Pipe{In: strings.NewReader("hi"), Out: &out, Errors: io.Discard, Conversation: console.Local}
+	a, s := answering(t, console.Config{State: idle, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) {
+		send(t, a, in.Conversation, string(in.Event), "\x1b]0;title\x07a\x1b[2Jnswer")
+		outcome(t, a, in, platform.MarkDone)
+	})
+	if err := a.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07") || !strings.HasSuffix(out.String(), "nswer\n") {
+		t.Errorf("output = %q", out.String())
+	}
+}
+
+// What takes the place of a text that is on the screen is shown behind it; the same text
+// again is the same message.
+func TestAnEditOfWhatWasShown(t *testing.T) {
+	t.Parallel()
+	a := console.New(console.Config{})
+	w, err := a.Watch(t.Context(), console.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() //nolint:errcheck // nothing is read any more
+	ref := send(t, a, console.Conversation, "1", "one")
+	for _, tt := range []struct{ text, want string }{{"one", string(ref.Message)}, {"two", string(ref.Message) + "+"}} {
+		if tt.text == "one" {
+			next(t, w) // as it was sent
+		}
+		edit(t, a, ref, tt.text, false)
+		if e := next(t, w); e.Message != tt.want || e.Text != tt.text {
+			t.Errorf("shown %+v, want message %s", e, tt.want)
+		}
+	}
+}
+
+func next(t *testing.T, w console.Watcher) console.Event {
+	t.Helper()
+	e, err := w.Next(waittest.Context(t.Context(), t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 func TestEndWaitsForTheAnswers(t *testing.T) {

@@ -135,9 +135,43 @@ func TestClosing(t *testing.T) {
 	if in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#7" {
 		t.Errorf("closed: %+v", in)
 	}
+	if in = h.one(t, "issues", event("deleted", object{"issue": issueObject("x")})); in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#42" {
+		t.Errorf("deleted: %+v", in)
+	}
 	for _, action := range []string{"reopened", "edited", "labeled", "transferred", "synchronize"} {
 		h.none(t, action, "issues", event(action, object{"issue": issueObject("@remote-agent x")}))
 		h.none(t, action, "pull_request", event(action, object{"pull_request": pullObject("@remote-agent x", "Acme/Web", 9)}))
+	}
+}
+
+// A button is pressed by a person who ticks it where it stood before, in a comment of ours.
+func TestWhatIsNoPress(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	const mark = "\n\n<!-- bot:delivery=d-1 -->\n"
+	button := func(state, id string) string { return "- [" + state + "] Approve <!-- bot:button=" + id + " -->" }
+	edit := func(from, to string, more object) string {
+		all := object{
+			"issue": issueObject(""), "comment": with(commentObject(to), object{"performed_via_github_app": object{"id": 4711}}),
+			"changes": object{"body": object{"from": from}}, "sender": annUser(),
+		}
+		maps.Copy(all, more)
+		return event("edited", all)
+	}
+	off, on := "plan\n\n"+button(" ", "b-1")+mark, "plan\n\n"+button("x", "b-1")+mark
+	if in := h.one(t, "issue_comment", edit(off, on, nil)); in.Action != "b-1" || in.Kind != messages.KindAction {
+		t.Fatalf("a press: %+v", in)
+	}
+	for why, body := range map[string]string{
+		"it was not there":          edit("plan"+mark, on, nil),
+		"it was pressed":            edit(on, on, nil),
+		"it is taken back":          edit(on, off, nil),
+		"it is no person":           edit(off, on, object{"sender": object{"id": 2, "login": "other[bot]", "type": "Bot"}}),
+		"it is not ours":            edit(off, on, object{"comment": commentObject(on)}),
+		"it is of the text":         edit(button(" ", "b-1")+"\n\nthe end"+mark, button("x", "b-1")+"\n\nthe end"+mark, nil),
+		"it is not the text's edit": edit(off, on, object{"changes": object{}}),
+	} {
+		h.none(t, why, "issue_comment", body)
 	}
 }
 
