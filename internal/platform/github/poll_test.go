@@ -205,6 +205,22 @@ func TestUnchangedListsCostNothing(t *testing.T) {
 	await(t, func() bool { return unchanged() >= 6 })
 }
 
+// A review that comes within the second of the one before leaves the list of pull requests
+// as it was: times are whole seconds. So what is that new is looked at again.
+func TestTwoReviewsInOneSecond(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inTheirTime(newClock()), setting{bot: polling})
+	w.run(t)
+	const issues = "issues/list-for-repo"
+	pull, _ := w.openPull(t)
+	for i := range 2 {
+		w.person("ann").Review(pull, "COMMENT", fmt.Sprint("@remote-agent ", i))
+		w.await(t, "a review", func(all []messages.Inbound) bool { return len(all) == i+1 })
+		lists := w.server.Count(issues)
+		await(t, func() bool { return w.server.Count(issues) > lists+1 })
+	}
+}
+
 // A tenth of the deliveries is lost, a tenth doubled: all are heard, each with
 // one alias.
 func TestNothingIsMissedWithWebhooks(t *testing.T) {
