@@ -283,4 +283,19 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// A delivery that fails each time is given up: what a sweep finds is stored without it.
+func TestADeliveryIsAskedForSomeTimesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: func(c *github.Config) { c.SweepEvery = 20 * time.Millisecond }})
+	w.run(t)
+	w.hook.Store(nil) // nobody is there
+	w.settled(t, w.person("ann").OpenIssue("x", "nobody is meant"))
+	await(t, func() bool { return w.server.Count(emulator.RedeliverDelivery) >= 5 })
+	lists := w.server.Count(emulator.ListDeliveries)
+	await(t, func() bool { return w.server.Count(emulator.ListDeliveries) > lists+3 })
+	if n := w.server.Count(emulator.RedeliverDelivery); n != 5 {
+		t.Errorf("asked %d times, want 5", n)
+	}
+}
+
 var errAway = errors.New("the database is away")
