@@ -147,6 +147,24 @@ func TestOldWordsDoNotComeBack(t *testing.T) {
 	}
 }
 
+// Who was away for long answers nobody who has given up waiting: three days back are read.
+func TestWhatWasSaidLongAgoIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	c.later(-90 * time.Hour)
+	store := &cursor{values: map[string]string{"sweep:acme/web:issues": c.now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
+	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) { polling(cfg); cfg.Cursor = store }})
+	w.person("ann").OpenIssue("x", "@remote-agent long ago")
+	c.later(80 * time.Hour)
+	w.person("ann").OpenIssue("y", "@remote-agent yesterday")
+	c.later(10 * time.Hour)
+	w.run(t)
+	w.await(t, "the newer one", func(all []messages.Inbound) bool { return len(all) > 0 })
+	if all := w.sink.Events(); len(all) != 1 || all[0].Text != "yesterday" {
+		t.Errorf("events %+v", all)
+	}
+}
+
 func await(t *testing.T, done func() bool) {
 	t.Helper()
 	late := waittest.Late(t)
