@@ -114,11 +114,11 @@ func forbidden(h http.Header, text string) string {
 // ways (contract C6); the client refuses by itself while it knows of a limit.
 func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text string) (time.Duration, bool) {
 	var after time.Duration
-	status, h := seen.Status(), seen.Answered()
+	status, h, theirs := seen.Status(), seen.Answered(), c.clock.At(time.Now())
 	lower := strings.ToLower(text)
 	known := status == http.StatusTooManyRequests
 	if e, ok := errors.AsType[*github.RateLimitError](err); ok {
-		known, after = true, time.Until(e.Rate.Reset.Time)
+		known, after = true, e.Rate.Reset.Sub(theirs)
 	}
 	if e, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
 		known, after = true, e.GetRetryAfter()
@@ -132,7 +132,7 @@ func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text
 	if s := seen.RetryAfter(); s > 0 {
 		after = s
 	} else if reset, bad := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); bad == nil && h.Get("X-Ratelimit-Remaining") == "0" {
-		after = max(after, time.Until(time.Unix(reset, 0)))
+		after = max(after, time.Unix(reset, 0).Sub(theirs))
 	}
 	return c.limits.Refused(who.key(), after), true
 }

@@ -2,11 +2,18 @@ package github
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-github/v62/github"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/platform/exchange"
 )
 
 // TestTokensAreReplacedBeforeTheirEnd: what git is given is good for some minutes more, by
@@ -59,5 +66,84 @@ func TestAYesIsRememberedForAMinuteAtMost(t *testing.T) {
 	until, ok := a.admits.Get(memoryOf("acme/web", "7"))
 	if left := time.Until(until); !ok || left <= 0 || left > time.Minute {
 		t.Errorf("remembered for %v", left)
+	}
+}
+
+// TestHowLongALimitHolds: the time that GitHub names is by its clock, and is that of the
+// limit that was reached.
+func TestHowLongALimitHolds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ahead     time.Duration
+		remaining int
+		want      time.Duration
+	}{
+		"the hour's":              {0, 0, 20 * time.Minute},
+		"GitHub's clock is back":  {-2 * time.Hour, 0, 20 * time.Minute},
+		"GitHub's clock is ahead": {2 * time.Hour, 0, 20 * time.Minute},
+		"another one":             {0, 4000, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limited := false
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				theirs := time.Now().Add(tt.ahead).UTC()
+				w.Header().Set("Date", theirs.Format(http.TimeFormat))
+				if limited {
+					w.Header().Set("X-Ratelimit-Remaining", strconv.Itoa(tt.remaining))
+					w.Header().Set("X-Ratelimit-Reset", strconv.FormatInt(theirs.Add(20*time.Minute).Unix(), 10))
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = fmt.Fprint(w, `{"message":"You have exceeded a secondary rate limit."}`)
+					return
+				}
+				_, _ = fmt.Fprint(w, "{}")
+			}))
+			t.Cleanup(server.Close)
+			c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: server.URL, Observe: func(string) {}})
+			t.Cleanup(c.http.CloseIdleConnections)
+			if _, err := c.askRepository(t.Context(), "acme/web"); err != nil {
+				t.Fatal(err)
+			}
+			limited = true
+			_, err := c.askRepository(t.Context(), "acme/web")
+			if after := exchange.RetryAfter(err); !fault.Is(err, fault.RateLimited) || (after-tt.want).Abs() > 20*time.Second {
+				t.Errorf("to wait for %v, want %v: %v", after, tt.want, err)
+			}
+		})
+	}
+}
+
+// TestWhereTheAppIsNoLongerInstalled: what was known of an installation that is gone is
+// forgotten, however that is heard of.
+func TestWhereTheAppIsNoLongerInstalled(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	c := newClient(Config{AppID: "4711", APIURL: server.URL, Observe: func(string) {}})
+	t.Cleanup(c.http.CloseIdleConnections)
+	c.assertion.value, c.assertion.until = "x.y.z", time.Now().Add(time.Hour)
+	home := func() int64 {
+		id, _ := c.homes.Get("acme/web")
+		return id
+	}
+	c.homes.Put("acme/web", 5)
+	if _, err := c.askRepository(t.Context(), "acme/web"); !fault.Is(err, fault.Gone) || home() != 0 {
+		t.Errorf("a call: %v, and the installation is %d", err, home())
+	}
+	c.homes.Put("acme/web", 5)
+	tr := &translator{client: c, observe: func(string) {}, log: slog.New(slog.DiscardHandler)}
+	var p payload
+	if err := lenient([]byte(`{"action":"removed","repositories_removed":[{"full_name":"Acme/Web"}]}`), &p); err != nil {
+		t.Fatal(err)
+	}
+	if !tr.housekeeping(t.Context(), "installation_repositories", p) || home() != 0 {
+		t.Errorf("a repository was removed, and the installation is %d", home())
+	}
+	for action, kept := range map[string]bool{"deleted": false, "suspend": false, "new_permissions_accepted": true} {
+		before := c.minted(tokenKey{installation: 5})
+		tr.housekeeping(t.Context(), "installation", payload{Action: action, Installation: &github.Installation{ID: new(int64(5))}})
+		if (c.minted(tokenKey{installation: 5}) == before) != kept {
+			t.Errorf("%s: the token is kept: %v", action, !kept)
+		}
 	}
 }
