@@ -120,6 +120,13 @@ func TestTranslate(t *testing.T) {
 				in.Quotes = []messages.Quote{{Relation: "forwarded from", Author: "Eve", Text: "/reset"}}
 			}),
 		},
+		"ForwardedFile": {
+			msg(annJSON, privJSON, `"caption":"x","document":{"file_id":"D","file_name":"a.txt","mime_type":"text/plain","file_size":3},"forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`),
+			base(func(in *messages.Inbound) {
+				in.Quotes = []messages.Quote{{Relation: "forwarded from", Author: "Eve", Text: "x"}}
+				in.Attachments = []messages.Attachment{{Name: "a.txt", MediaType: "text/plain", Size: 3, Source: "D", Author: "Eve"}}
+			}),
+		},
 		"ForwardOfUnknownKind": {
 			msg(annJSON, privJSON, `"text":"x","forward_origin":{"type":"from_the_future"}`),
 			base(func(in *messages.Inbound) { in.Quotes = []messages.Quote{{Relation: "forwarded from", Text: "x"}} }),
