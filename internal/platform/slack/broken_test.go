@@ -55,6 +55,36 @@ func TestStreamsThatBreak(t *testing.T) {
 	}
 }
 
+// What may have been appended is not appended once more: there would be no telling.
+func TestAnAppendInDoubtIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	w := asked(t, overHTTP, streams)
+	ref := w.place(t)
+	w.server.Inject("chat.appendStream", emulator.Pass(), emulator.DropAfter())
+	for _, text := range []string{"one ", "one two ", "one two three ", "one two three four "} {
+		_ = w.progress(t, ref, text) // best effort
+	}
+	if n := w.server.Count("chat.appendStream"); n != 2 {
+		t.Errorf("appended %d times, and the second one was in doubt", n)
+	}
+}
+
+// Nothing is appended to a message that was taken back.
+func TestAStreamThatIsTakenBackIsOver(t *testing.T) {
+	t.Parallel()
+	w := asked(t, overHTTP, streams)
+	ref := w.place(t)
+	if err := w.Delete(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.progress(t, ref, "one "); !fault.Is(err, fault.NotFound) {
+		t.Errorf("progress of what is gone: %v", err)
+	}
+	if n := w.server.Count("chat.appendStream") + w.server.Count("chat.stopStream"); n != 0 {
+		t.Errorf("%d calls for a stream that is gone", n)
+	}
+}
+
 // A stream whose opening is in doubt is found without metadata, by this process
 // and by another one, and by nobody after it was closed.
 func TestEveryAmbiguousStreamIsFound(t *testing.T) {
