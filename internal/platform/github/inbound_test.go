@@ -15,6 +15,7 @@ import (
 
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/waittest"
 )
@@ -310,6 +311,29 @@ func pingPongEnds(t *testing.T, ahead time.Duration) {
 	w.settled(t, w.person("boss").Comment(n, "@remote-agent stop"))
 	if in := w.last(t); in.Sender.Name != "boss" || in.Unanswered {
 		t.Errorf("heard %+v", in)
+	}
+}
+
+// An answer that took a minute was given when it took the place of the first word.
+func TestPingPongOfLateAnswersEnds(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	w := newWorld(t, inTheirTime(c))
+	w.run(t)
+	n := w.person("ann").OpenIssue("x", "y").Number
+	for i := range 9 {
+		w.settled(t, w.person("ann").Comment(n, "@remote-agent again"))
+		ref, err := w.Send(t.Context(), messages.Outbound{Delivery: messages.DeliveryID(fmt.Sprint("d-", i)), Conversation: key(fmt.Sprintf("%s#%d", inKey, n)), Text: platform.Placeholder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.later(time.Minute)
+		if err := w.Edit(t.Context(), platform.Edit{Ref: ref, Text: "answer"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in := w.last(t); !in.Unanswered {
+		t.Errorf("the ninth request in a row is served: %+v", in)
 	}
 }
 
