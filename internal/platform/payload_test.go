@@ -10,14 +10,14 @@ import (
 func TestLenient(t *testing.T) {
 	t.Parallel()
 	for body, ok := range map[string]bool{
-		`{"name":"a"}`: true, " \t\r\n{\"name\":\"a\",\"number\":\"x\"}": true, `{"number":{},"name":"a"}`: true,
+		`{"name":"a"}`: true, `{"name":"a","number":"x"}`: true, `{"number":{},"name":"a"}`: true,
 		`7`: false, `"a"`: false, `["a"]`: false, `{"name":"a"`: false, ``: false,
 	} {
 		var out struct {
 			Name   string `json:"name"`
 			Number int    `json:"number"`
 		}
-		if err := platform.Lenient([]byte(body), &out); (err == nil) != ok || ok && out.Name != "a" {
+		if err := platform.Lenient([]byte(" \t\r\n"+body), &out); (err == nil) != ok || ok && out.Name != "a" {
 			t.Errorf("%s: %+v, %v", body, out, err)
 		}
 	}
