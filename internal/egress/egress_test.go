@@ -225,13 +225,16 @@ func TestFinding3OnlyListedPublicHosts(t *testing.T) {
 		"named loopback":      {[]string{"127.0.0.1:8080"}, "http://127.0.0.1:8080/", nil, 200, "hello", []string{"127.0.0.1:8080"}},
 		"loopback elsewhere":  {[]string{"127.0.0.1:8080"}, "http://127.0.0.1:8081/", nil, 403, "not in the list", nil},
 		"no such name":        {[]string{"*"}, "http://nowhere.example/", nil, 502, "no connection", nil},
+		"as people write it":  {[]string{"api.example:80"}, "http://API.Example./", [][]netip.Addr{public}, 200, "hello", []string{"140.82.121.4:80"}},
+		"everything, not ssh": {[]string{"*"}, "http://api.example:22/", [][]netip.Addr{public}, 403, "not in the list", nil},
+		"named besides":       {[]string{"*:81", "model.lan:81"}, "http://model.lan:81/", [][]netip.Addr{addrs("10.0.0.7")}, 200, "hello", []string{"10.0.0.7:81"}},
 		"nobody listed":       {nil, "http://api.example/", [][]netip.Addr{public}, 403, "not in the list", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if u, _ := url.Parse(c.address); c.answers != nil {
-				w.names[u.Hostname()] = c.answers
+				w.names[strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")] = c.answers
 			}
 			code, text := get(t, w.client(t, c.hosts...), c.address)
 			if code != c.code || !strings.Contains(text, c.says) {
