@@ -176,7 +176,7 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 				html.If(whole, decision("Approve and run", "decision", string(plan.Execute), "primary")),
 				html.If(whole && pl.State == plan.Proposed, decision("Approve", "decision", string(plan.Approve), "")),
 				decision("Reject", "decision", string(plan.Reject), "danger")),
-			html.If(whole, html.El("details", html.El("summary", html.Text("Edit the plan")),
+			html.If(whole && p.show.redact(pl.Text) == pl.Text, html.El("details", html.El("summary", html.Text("Edit the plan")), // the form has it as it is stored
 				form(r, "/decide", fields,
 					html.El("label", html.Text("New text, which takes the place of this version"),
 						html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),

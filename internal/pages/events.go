@@ -65,6 +65,9 @@ func (p *sessionPages) eventLine(r *request, e store.SessionEvent) html.Node {
 	return html.El("li", parts)
 }
 
+// whispered stands for a message to everybody but its sender.
+const whispered = "A message that only its sender sees"
+
 // eventText says what came in. What only one person wrote to the bot, such as a command
 // about their memories, is nobody else's: of a command of somebody else only the name is
 // shown.
@@ -82,7 +85,7 @@ func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 		return "Command: /" + p.show.head200(call.Name)
 	}
 	if e.In.Whispered && !own {
-		return "A message that only its sender sees"
+		return whispered
 	}
 	if text := p.show.head200(e.In.Text); text != "" {
 		return text

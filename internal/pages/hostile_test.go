@@ -335,6 +335,50 @@ func TestAllThatIsDecidedOnIsShown(t *testing.T) {
 	})
 }
 
+// A plan that somebody edited is stored as they wrote it. Others decide on it without its
+// secrets, and nobody edits what they are not shown.
+func TestASecretInAPlanIsNotInItsForm(t *testing.T) {
+	t.Parallel()
+	eachWith(t, func(c *pages.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter2", "[redacted]") }
+	}, func(t *testing.T, w *world) {
+		s := w.fill()
+		pl := plan.Plan{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: s.entry, Goal: "log in", Text: "1. Log in with hunter2.", Requester: "telegram/42"}
+		w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Proposals().InsertPlan(ctx, &pl) })
+		b := w.as(ann)
+		for _, path := range []string{"/approvals", "/approvals/" + pl.Name(), "/sessions/" + s.session.ID + "?tab=plan"} {
+			if page := b.get(path); strings.Contains(page, "hunter2") || !strings.Contains(page, "Log in with [redacted]") {
+				t.Errorf("GET %s shows a secret, or no plan", path)
+			}
+		}
+		_, card, _ := strings.Cut(b.get("/approvals/"+pl.Name()), `<section class="card" id="`+pl.Name())
+		if wants(t, card, "Approve and run", "Reject"); strings.Contains(card, "Edit the plan") {
+			t.Error("what is shown without its secrets can be edited")
+		}
+	})
+}
+
+// What only its sender sees in the chat is nobody else's on the first page, either.
+func TestAWhisperThatWaitsIsOfItsSender(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		dan := signin.Account{Platform: "telegram", ID: "99"}
+		w.roles[dan] = sessions.User
+		e := sessions.Entry{ConversationID: s.conversation.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, AcceptedAt: w.now, In: messages.Inbound{
+			Event: "w", Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "99", Name: "Dan"}, Text: "/clone https://git.example.com/hush", Whispered: true}}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Inbox().InsertEntry(ctx, &e)
+			return err
+		})
+		wants(t, w.as(dan).get("/"), "/clone https://git.example.com/hush")
+		page := w.as(bob).get("/")
+		if wants(t, page, "A message that only its sender sees"); strings.Contains(page, "hush") {
+			t.Error("somebody else reads it")
+		}
+	})
+}
+
 func TestMessagesStopAndDelete(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -147,9 +147,9 @@ func (p *memoryPages) memoryLine(r *request, m memory.Memory) html.Node {
 	}
 	about = append(about, p.show.when(m.UpdatedAt))
 	number := hidden("number", strconv.FormatInt(m.Number, 10))
-	return html.El("li", html.El("span", html.Class("what"), html.Text(p.show.redact(cut(m.Text, maxOutput)))), meta(about...),
+	return html.El("li", html.El("span", html.Class("what"), html.Text(p.show.redact(m.Text))), meta(about...),
 		html.If(m.Kind != memory.Episodic, html.El("details", html.El("summary", html.Text("Edit")), form(r, "/memory/change", number, hidden("do", "edit"),
-			html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(cut(m.Text, maxOutput)))),
+			html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(m.Text))),
 			button("Save", "primary")))),
 		html.El("details", html.El("summary", html.Text("Forget")), form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
 }

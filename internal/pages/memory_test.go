@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"remote-agent/internal/memory"
+	"remote-agent/internal/pages"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
 )
@@ -100,6 +101,29 @@ func TestMemoryIsEverybodysOwn(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// The form of a memory has all of it, or saving would forget the end; and a secret is
+// looked for in all of it, or the beginning of one would be shown.
+func TestALongMemoryIsShownWhole(t *testing.T) {
+	t.Parallel()
+	eachWith(t, func(c *pages.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter2", "[redacted]") }
+	}, func(t *testing.T, w *world) {
+		for _, text := range []string{strings.Repeat("語", memory.MaxText-3) + "。终。", strings.Repeat("語", 1364) + " hunter2"} {
+			if _, err := (&remembering{w}).Remember(t.Context(), bob, uuid.NewString(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page := w.as(bob).get("/memory")
+		if got := strings.Count(page, "。终。"); got != 2 {
+			t.Errorf("the end of a memory is there %d times, want it in the list and in the form", got)
+		}
+		list, _, _ := strings.Cut(page[strings.Index(page, "語"):], "</span>")
+		if strings.Contains(list, "hunt") || !strings.Contains(list, "[redacted]") {
+			t.Errorf("a secret at the end: %q", list[len(list)-40:])
+		}
 	})
 }
 
