@@ -114,6 +114,25 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// No scope includes another, and each key may ask what it is.
+func TestAKeyAllowsItsScopesOnly(t *testing.T) {
+	t.Parallel()
+	for _, has := range apikey.Scopes() {
+		k, _, err := apikey.New("ci", []apikey.Scope{has}, 0, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, asked := range append(apikey.Scopes(), "sessions", "admin", "*") {
+			if k.Allows(asked) != (asked == has) {
+				t.Errorf("a key for %s and %s: %v", has, asked, k.Allows(asked))
+			}
+		}
+		if !k.Allows("") {
+			t.Errorf("a key for %s may not ask what it is", has)
+		}
+	}
+}
+
 func TestParseID(t *testing.T) {
 	t.Parallel()
 	k, token, err := apikey.New("ci", []apikey.Scope{apikey.SessionsRead}, 0, now)

@@ -55,7 +55,7 @@ func TestPagesAnswerNamesOfThisServerOnly(t *testing.T) {
 	s := start(t, web.Config{Pages: pages, Hosts: []string{"bot.example.com"}})
 	for host, want := range map[string]int{
 		"127.0.0.1": 200, "localhost:9": 200, "[::1]:3000": 200, "bot.example.com": 200, "BOT.example.com:443": 200,
-		"evil.example": 421, "localhost.evil.example": 421, "192.0.2.7": 421, "bot": 421, "bot.example.com.evil.example": 421,
+		"evil.example": 421, "localhost.evil.example": 421, "192.0.2.7": 421, "0.0.0.0": 421, "bot": 421, "bot.example.com.evil.example": 421,
 	} {
 		for _, path := range []string{"/", "/sessions"} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+path, nil)

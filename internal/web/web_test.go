@@ -190,7 +190,7 @@ func (large) MaxBody() int64 { return 3 << 20 }
 
 func TestBodiesAreLimited(t *testing.T) {
 	t.Parallel()
-	s := start(t, web.Config{Webhooks: map[string]http.Handler{
+	s := start(t, web.Config{API: http.HandlerFunc(echo), Webhooks: map[string]http.Handler{
 		"small": http.HandlerFunc(echo), "large": large{echo},
 	}})
 	body := func(n int) io.Reader { return bytes.NewReader(make([]byte, n)) }
@@ -202,16 +202,18 @@ func TestBodiesAreLimited(t *testing.T) {
 		size int
 		want int
 	}{
-		"at the limit":          {"small", body, 1 << 20, 200},
-		"above the limit":       {"small", body, 1<<20 + 1, 413},
-		"chunked":               {"small", chunked, 1<<20 + 1, 413},
-		"raised":                {"large", body, 2 << 20, 200},
-		"above the raised one":  {"large", body, 3<<20 + 1, 413},
-		"chunked, above raised": {"large", chunked, 3<<20 + 1, 413},
+		"at the limit":          {"webhooks/small", body, 1 << 20, 200},
+		"above the limit":       {"webhooks/small", body, 1<<20 + 1, 413},
+		"chunked":               {"webhooks/small", chunked, 1<<20 + 1, 413},
+		"raised":                {"webhooks/large", body, 2 << 20, 200},
+		"above the raised one":  {"webhooks/large", body, 3<<20 + 1, 413},
+		"chunked, above raised": {"webhooks/large", chunked, 3<<20 + 1, 413},
+		"of the API":            {"api/v1/x", body, 1<<20 + 1, 413},
+		"chunked, of the API":   {"api/v1/x", chunked, 1<<20 + 1, 413},
 	} {
-		status, _, _, err := try(t, "POST", s.url+"/webhooks/"+tc.path, tc.body(tc.size))
+		status, _, _, err := try(t, "POST", s.url+"/"+tc.path, tc.body(tc.size))
 		for i := 0; err != nil && tc.want == 413 && i < 10; i++ {
-			status, _, _, err = try(t, "POST", s.url+"/webhooks/"+tc.path, tc.body(tc.size))
+			status, _, _, err = try(t, "POST", s.url+"/"+tc.path, tc.body(tc.size))
 		}
 		if status != tc.want {
 			t.Errorf("%s: %d, %v, want %d", name, status, err, tc.want)
@@ -255,6 +257,20 @@ func TestPanicBecomes500WithoutDetails(t *testing.T) {
 	var line map[string]any
 	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line["panic"] != "hunter2" || line["stack"] == "" {
 		t.Errorf("log = %s (%v)", log.String(), err)
+	}
+}
+
+// TestAPanicCutsAnAnswerThatHasBegun: half of it is not taken for a whole one.
+func TestAPanicCutsAnAnswerThatHasBegun(t *testing.T) {
+	t.Parallel()
+	s := start(t, web.Config{API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic("hunter2")
+	})})
+	status, _, body, err := try(t, "GET", s.url+"/api/v1/x", nil)
+	if status != http.StatusOK || body != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%d %q, %v; want an answer that breaks off", status, body, err)
 	}
 }
 
