@@ -127,3 +127,88 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOwnerIsOfTheirOwnPlatform gives commands in a chat of another platform, as in the
+// browser: ids are the same on several platforms, and people are not.
+func TestAnOwnerIsOfTheirOwnPlatform(t *testing.T) {
+	t.Parallel()
+	s := service(storetest.SQLite(t)(t), owners, nil)
+	eve := people.Account{Platform: "test", ID: "eve"}
+	from := func(home, chat messages.Platform, id messages.UserID) people.By {
+		r := request(id)
+		r.Entry.In.Sender.Platform, r.Entry.In.Conversation.Platform = home, chat
+		return people.Owner(r)
+	}
+	for name, c := range map[string]struct {
+		by   people.By
+		want bool
+	}{
+		"of another platform, in a chat of this one": {from("other", "test", "ann"), false},
+		"of this platform, in a chat of another one": {from("test", "other", "ann"), true},
+		"of this platform, at home":                  {from("", "test", "ann"), true},
+		"of another platform, at home":               {from("", "other", "ann"), false},
+		"in the browser":                             {people.OwnerAt(people.Account{Platform: "test", ID: "bob"}), true},
+		"in the browser, of another platform":        {people.OwnerAt(people.Account{Platform: "other", ID: "bob"}), false},
+	} {
+		_, err := s.Allow(t.Context(), c.by, eve, sessions.User)
+		if (err == nil) != c.want || err != nil && !fault.Is(err, fault.Forbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTheConfigurationNamesTheOwners, and a change by hand holds as far as that lets it.
+func TestTheConfigurationNamesTheOwners(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)(t)
+	open := service(db, orchestrator.AccessRule{}, nil)
+	only := service(db, orchestrator.AccessRule{Owners: map[messages.UserID]bool{"ann": true}}, nil)
+	ann, eve := people.Account{Platform: "test", ID: "ann"}, people.Account{Platform: "test", ID: "eve"}
+	is := func(s *people.Service, a people.Account, want sessions.Role) {
+		t.Helper()
+		err := db.InRead(t.Context(), func(tx *store.Tx) error {
+			got, err := s.Role(t.Context(), tx, a)
+			if got != want {
+				t.Errorf("%s is %s, want %s", a, got, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if said, err := only.AddOwner(t.Context(), people.By{}, eve); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "TEST_OWNERS lists the owners") {
+		t.Errorf("an owner beside the only one that is listed: %q, %v", said, err)
+	}
+	is(only, eve, sessions.Stranger)
+
+	// One who became an owner before the list was made is none, and is taken from it.
+	if _, err := open.AddOwner(t.Context(), people.By{}, eve); err != nil {
+		t.Fatal(err)
+	}
+	is(open, eve, sessions.Owner)
+	if said, err := only.RemoveOwner(t.Context(), people.By{}, eve); err != nil {
+		t.Errorf("a former owner: %q, %v", said, err)
+	}
+	is(open, eve, sessions.Stranger)
+
+	// One who is listed and was shut out is an owner again once somebody says so.
+	if _, err := only.Remove(t.Context(), people.By{}, ann); err != nil {
+		t.Fatal(err)
+	}
+	is(only, ann, sessions.Stranger)
+	if said, err := only.AddOwner(t.Context(), people.By{}, ann); err != nil || !strings.Contains(said, "is an owner now") {
+		t.Errorf("a listed owner who was removed: %q, %v", said, err)
+	}
+	is(only, ann, sessions.Owner)
+	for what, change := range map[string]func() (string, error){
+		"take the role of a listed one": func() (string, error) { return only.RemoveOwner(t.Context(), people.By{}, ann) },
+		"change one's own role": func() (string, error) {
+			return only.Allow(t.Context(), people.Owner(request("ann")), ann, sessions.Reader)
+		},
+	} {
+		if said, err := change(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %q, %v", what, said, err)
+		}
+	}
+}
