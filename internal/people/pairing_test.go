@@ -93,6 +93,10 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 	if said, err := s.Remove(t.Context(), people.By{}, people.Account{Platform: "test", ID: "gone"}); err != nil {
 		t.Fatal(said, err)
 	}
+	if said, err := s.Remove(t.Context(), people.By{}, people.Account{Platform: "test", ID: "out"}); err != nil {
+		t.Fatal(said, err)
+	}
+	out := asks(t, db, "out", "BCD-FGM", time.Now()) // as if they had asked in the same moment
 	ann := people.Owner(request("ann"))
 	for name, tt := range map[string]struct {
 		by   people.By
@@ -105,6 +109,7 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 		"NoCode":    {ann, people.Request{Code: "ZZZ-ZZZ"}, "", "That code has expired"},
 		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "already has a role: user", ""},
 		"Removed":   {ann, people.Request{Number: gone.Number}, "", "Already decided: ✖ Refused by cli"},
+		"Out":       {ann, people.Request{Number: out.Number}, "already has a role", ""},
 		"NotByUser": {people.Owner(request("lou")), people.Request{Code: "BCD-FGK"}, "", "Only an owner"},
 	} {
 		said, err := s.Answer(t.Context(), tt.by, tt.r, sessions.User)
@@ -115,10 +120,13 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 	if said, err := s.Allow(t.Context(), ann, people.Account{Platform: "test", ID: "lou"}, sessions.Reader); !fault.Is(err, fault.Invalid) {
 		t.Errorf("the configuration lets them in as user: %q, %v", said, err)
 	}
+	if who := roleOf(t, db, "out"); who.Role == sessions.User || who.RemovedAt.IsZero() {
+		t.Errorf("a request lets in whom an owner has shut out: %+v", who)
+	}
 	if who := roleOf(t, db, "old"); who.Role == sessions.User {
 		t.Errorf("an expired request lets in: %+v", who)
 	}
-	if list, err := s.Waiting(t.Context()); err != nil || len(list) != 1 || !strings.Contains(people.WaitingLine(list[0]), "test/lou (`Eve '#1'`): waiting") {
+	if list, err := s.Waiting(t.Context()); err != nil || len(list) != 2 || !strings.Contains(people.WaitingLine(list[0]), "test/lou (`Eve '#1'`): waiting") {
 		t.Errorf("waiting: %v, %v", list, err)
 	}
 }
