@@ -123,7 +123,7 @@ func parseProxies(c *Config, text string) error {
 		case network.Bits() == 0:
 			return fmt.Errorf("has %q, which is everybody: name the proxies", entry)
 		}
-		list = append(list, network)
+		list = append(list, network.Masked())
 	}
 	c.SignIn.Proxies = list
 	return nil

@@ -142,10 +142,15 @@ func (p *profilePages) readProfile(text string, from profile.Profile) (profile.P
 		if old != keptValue {
 			return old
 		}
-		s := from.MCPServers[server]
+		s, now := from.MCPServers[server], a.MCPServers[server]
 		for _, values := range []map[string]string{s.Env, s.Headers} {
-			if known, ok := values[key]; ok {
+			known, ok := values[key]
+			switch {
+			case ok && s.Command == now.Command && slices.Equal(s.Args, now.Args) && s.URL == now.URL:
 				return known
+			case ok: // whoever does not see it does not send it somewhere
+				unknown = append(unknown, "mcp_servers: "+server+" leads elsewhere now; write the value of "+key+".")
+				return old
 			}
 		}
 		unknown = append(unknown, "mcp_servers: "+server+" has no "+key+" yet; write its value.")

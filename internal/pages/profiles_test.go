@@ -107,6 +107,48 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 	})
 }
 
+// What the page does not show goes where it went before, and nowhere else: whoever changes
+// the server writes its values, too.
+func TestHiddenValuesStayWithTheirServer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		owner := w.as(ann)
+		p := profile.New("reviewer")
+		p.MCPServers = map[string]mcpserver.Server{
+			"issues": {Command: "issues", Args: []string{"--quiet"}, Env: map[string]string{"TOKEN": "s3cret"}},
+			"web":    {URL: "https://mcp.example.com/", Headers: map[string]string{"Authorization": "Bearer s3cret-too"}},
+		}
+		kept := w.hasProfile(p)
+		text := textOf(t, owner.get("/agents/"+kept.ID))
+		for name, c := range map[string][3]string{
+			"another address": {"https://mcp.example.com/", "https://mcp.example.org/", "mcp_servers: web leads elsewhere now; write the value of Authorization."},
+			"another program": {"command: issues", "command: printenv", "mcp_servers: issues leads elsewhere now; write the value of TOKEN."},
+			"another task":    {"--quiet", "--verbose", "mcp_servers: issues leads elsewhere now; write the value of TOKEN."},
+		} {
+			changed := strings.Replace(text, c[0], c[1], 1)
+			if changed == text {
+				t.Fatalf("%s: the text has no %q:\n%s", name, c[0], text)
+			}
+			for path, form := range map[string]url.Values{"/agents/" + kept.ID: {"version": {"1"}}, "/agents/new": {"from": {kept.ID}}} {
+				form.Set("text", strings.Replace(changed, "name: reviewer", "name: reviewer-b", 1))
+				r := owner.post(path, form)
+				if wants(t, r.Body.String(), c[2]); r.Code != http.StatusBadRequest {
+					t.Errorf("%s at %s: %d", name, path, r.Code)
+				}
+			}
+		}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			all, err := tx.Profiles().List(ctx, "")
+			if len(all) != 1 || all[0].Version != 1 {
+				t.Errorf("the profiles: %+v", all)
+			}
+			return err
+		})
+		form := url.Values{"version": {"1"}, "text": {strings.Replace(text, "name: reviewer", "name: reviewer-c", 1)}}
+		wants(t, owner.follow(owner.post("/agents/"+kept.ID, form)), "Saved reviewer-c.")
+	})
+}
+
 func TestWhatIsWrongInAProfileIsBesideIt(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
