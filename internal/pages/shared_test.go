@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remote-agent/internal/pages"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store/storetest"
 )
@@ -97,4 +98,36 @@ func TestASharedPageIsSignedForEach(t *testing.T) {
 	if mine, _ := page(bob); !strings.Contains(mine, "Today, you") {
 		t.Errorf("somebody else's page:\n%s", mine)
 	}
+}
+
+// Whoever asks at the same moment as others gets the page of their own account.
+func TestASharedPageIsOfThoseWhoSeeTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, storetest.SQLite(t)(t))
+		w.fill()
+		dan := signin.Account{Platform: "telegram", ID: "44"}
+		w.roles[dan] = sessions.User
+		ask := func(who signin.Account) func() string {
+			b := w.as(who)
+			b.header.Set("Bot-Part", "main")
+			return func() string { return b.send("GET", "/", nil).Body.String() }
+		}
+		others := map[signin.Account]func() string{bob: ask(bob), cat: ask(cat), dan: ask(dan)}
+		owner, second := ask(ann), ask(ann)
+		if page := owner(); !strings.Contains(page, "Today, all people") {
+			t.Fatalf("the page of an owner:\n%s", page)
+		}
+		var all sync.WaitGroup
+		all.Go(func() { second() }) // it is made for them, a moment later
+		synctest.Wait()
+		for who, get := range others {
+			all.Go(func() {
+				page := get()
+				if want := who == bob; !strings.Contains(page, "Today, you") || strings.Contains(page, "/sessions/") != want {
+					t.Errorf("%s got the page of somebody else", who)
+				}
+			})
+		}
+		all.Wait()
+	})
 }
