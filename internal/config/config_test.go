@@ -385,11 +385,13 @@ func TestSecretFromFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if c := mustLoad(t, "", nil, "OPENAI_API_KEY_FILE="+path); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "chmod 600") {
-		t.Errorf("warnings = %q", c.Warnings)
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if c := mustLoad(t, "", nil, "OPENAI_API_KEY_FILE="+path); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "chmod 600") {
+			t.Errorf("%o: warnings = %q", mode, c.Warnings)
+		}
 	}
 }
 

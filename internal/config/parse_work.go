@@ -59,7 +59,7 @@ var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // ownSecret reports whether a variable belongs to this program alone: those that begin
 // as the options of a platform do. Keys of model APIs may be meant for an agent.
 func (c *Config) ownSecret(name string) bool {
-	prefixes := []string{"GITHUB_TOKEN", "GH_TOKEN", "DATABASE_URL"}
+	prefixes := []string{"GITHUB_TOKEN", "GH_TOKEN", "DATABASE_URL", "OIDC_CLIENT_SECRET"}
 	for _, s := range c.Sections {
 		if _, ok := s.(option.Answerer); ok {
 			continue
