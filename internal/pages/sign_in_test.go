@@ -163,6 +163,27 @@ func TestFormsOfOthersDoNothing(t *testing.T) {
 	})
 }
 
+// A page of somebody else signs no browser in: who is signed in as another account does
+// their own work there.
+func TestOtherSitesSignNobodyIn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		link := url.Values{"k": {w.link(bob)}}
+		for _, header := range []http.Header{
+			{"Origin": {"https://example.com"}}, {"Origin": {"null"}}, {"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}},
+		} {
+			b := w.browser()
+			b.header = header
+			if r := b.send("POST", "/sign-in", link); r.Code != http.StatusForbidden || len(b.cookies) > 0 {
+				t.Errorf("%v: %d, cookies %v", header, r.Code, b.cookies)
+			}
+		}
+		if r := w.browser().send("POST", "/sign-in", link); r.Code != http.StatusSeeOther {
+			t.Errorf("the link was used up: %d", r.Code)
+		}
+	})
+}
+
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
