@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,6 +192,31 @@ func TestTheConfigurationNamesTheOwners(t *testing.T) {
 		t.Errorf("a former owner: %q, %v", said, err)
 	}
 	is(open, eve, sessions.Stranger)
+
+	// One who is no owner any more is told apart from one who was shut out.
+	dan := people.Account{Platform: "test", ID: "dan"}
+	if _, err := open.AddOwner(t.Context(), people.By{}, dan); err != nil {
+		t.Fatal(err)
+	}
+	stands := func() (p people.Person) {
+		list, err := only.List(t.Context())
+		if i := slices.IndexFunc(list, func(p people.Person) bool { return p.Account == dan }); err == nil && i >= 0 {
+			p = list[i]
+		}
+		if overruled := slices.Contains(people.Overruled(list), p); overruled != p.Overruled || slices.Contains(people.Owners(list), p) != overruled {
+			t.Errorf("the lists have another view of %+v", p)
+		}
+		return p
+	}
+	if p := stands(); !p.Overruled || p.Removed || p.Role != sessions.Stranger {
+		t.Errorf("a former owner: %+v", p)
+	}
+	if _, err := only.Remove(t.Context(), people.By{}, dan); err != nil {
+		t.Fatal(err)
+	}
+	if p := stands(); p.Overruled || !p.Removed || p.Role != sessions.Stranger {
+		t.Errorf("a former owner who was shut out: %+v", p)
+	}
 
 	// One who is listed and was shut out is an owner again once somebody says so.
 	if _, err := only.Remove(t.Context(), people.By{}, ann); err != nil {
