@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // talks has the pages keep what is said, as the adapter does.
@@ -147,6 +148,45 @@ func TestAConversationInTheBrowser(t *testing.T) {
 }
 
 // People delete their own conversations, once they have confirmed that, with plain forms.
+// uploading is an answer whose request may take its time.
+type uploading struct {
+	*httptest.ResponseRecorder
+
+	until time.Time
+}
+
+func (u *uploading) SetReadDeadline(until time.Time) error {
+	u.until = until
+	return nil
+}
+
+// A stranger who says that files come holds a connection no longer than others do.
+func TestOnlyWhoIsSignedInHasTimeForFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.talks()
+	forged := w.browser()
+	forged.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: strings.Repeat("A", 52)}
+	for name, c := range map[string]struct {
+		b    *browser
+		want bool
+	}{"nobody": {w.browser(), false}, "somebody with a made-up session": {forged, false}, "a member": {w.as(bob), true}} {
+		for _, path := range []string{"/chat", "/chat/x"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader("--x--\r\n"))
+			r.Host, r.RemoteAddr = c.b.host, "192.0.2.1:1000"
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+			for _, cookie := range c.b.cookies {
+				r.AddCookie(cookie)
+			}
+			out := &uploading{ResponseRecorder: httptest.NewRecorder()}
+			c.b.pages.ServeHTTP(out, r)
+			if got := !out.until.IsZero(); got != c.want || out.Code < 400 {
+				t.Errorf("%s at %s: more time %v, answer %d", name, path, got, out.Code)
+			}
+		}
+	}
+}
+
 func TestPeopleDeleteTheirConversations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -201,7 +201,6 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limit := int64(maxForm)
 	if isUpload(r) {
 		limit = maxUpload
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where there is none, there is nothing to wait for
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	handler, pattern := p.mux.Handler(r)
@@ -336,6 +335,9 @@ func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w h
 	r, err := p.authenticate(w, plain)
 	if errors.Is(err, errNobody) {
 		err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	}
+	if err == nil && isUpload(plain) { // who is not signed in gets no more time than others
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where there is none, there is nothing to wait for
 	}
 	if err == nil {
 		err = readForm(plain)
