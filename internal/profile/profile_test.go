@@ -155,6 +155,7 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 		"ToolTwice":      {func(p *profile.Profile) { p.Plugins = profile.Texts{"bash", "bash"} }, "twice"},
 		"ForeignServer":  {func(p *profile.Profile) { p.Plugins = profile.Texts{"mcp__gitlab__*"} }, "did you mean mcp__github__*?"},
 		"BadPattern":     {func(p *profile.Profile) { p.Plugins = profile.Texts{"read_[file"} }, "not a tool name"},
+		"ManyTools":      {func(p *profile.Profile) { p.Plugins = slices.Repeat(profile.Texts{"bash"}, 201) }, "201 entries are too many"},
 		"Mode":           {func(p *profile.Profile) { p.Mode = "interctive" }, "did you mean interactive?"},
 		"ModeThatWidens": {func(p *profile.Profile) { p.Mode = "auto" }, `unknown value "auto"`},
 		"Tier":           {func(p *profile.Profile) { p.ModelTier = "smrt" }, "did you mean smart?"},

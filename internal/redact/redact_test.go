@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -107,6 +108,16 @@ func TestStringRemovesConfiguredSecretsInEveryForm(t *testing.T) {
 			t.Errorf("String(%q) = %q", form, got)
 		}
 	}
+	// Some programs write escapes in small letters, and a blank in a path as no plus.
+	r = redact.New("pass word/of&mine")
+	for _, form := range []string{
+		"pass word/of&mine", "pass+word%2Fof%26mine", "pass+word%2fof%26mine", "pass%20word%2Fof&mine", "pass%20word%2fof&mine",
+		"pass word/of&amp;mine", `pass word/of\u0026mine`,
+	} {
+		if got := r.String("<" + form + ">"); got != "<"+redact.Mask+">" {
+			t.Errorf("String(%q) = %q", form, got)
+		}
+	}
 }
 
 func TestNilRedactorKnowsShapes(t *testing.T) {
@@ -150,6 +161,22 @@ func TestHandlerRedactsEverything(t *testing.T) {
 	for _, want := range []string{`"number":42`, `"with":"[redacted]"`, `"inner":{"k":"[redacted]"}`, "PANIC"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in %s", want, out)
+		}
+	}
+}
+
+// Bytes are text to one handler and base64 to another; a token in them is in neither.
+func TestHandlerReadsBytes(t *testing.T) {
+	t.Parallel()
+	token := canaries()["github"]
+	for name, next := range map[string]func(w io.Writer) slog.Handler{
+		"text": func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+		"JSON": func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+	} {
+		var buf bytes.Buffer
+		slog.New(redact.Handler(next(&buf), redact.New())).Info("answered", "body", []byte("token "+token+" is good"))
+		if out := buf.String(); strings.Contains(out, token) || !strings.Contains(out, "token [redacted] is good") {
+			t.Errorf("%s: %s", name, out)
 		}
 	}
 }
