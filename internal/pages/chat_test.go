@@ -139,7 +139,7 @@ func TestAConversationInTheBrowser(t *testing.T) {
 				}
 			}
 			for _, path := range []string{at, at + "/press", at + "/stop"} {
-				if r := other.post(path, url.Values{"text": {"hi"}, "action": {"x"}}); r.Code != http.StatusNotFound {
+				if r := other.post(path, url.Values{"text": {"hi"}, "action": {"x"}, "message": {string(ref)}}); r.Code != http.StatusNotFound {
 					t.Errorf("POST %s of somebody else: %d", path, r.Code)
 				}
 			}

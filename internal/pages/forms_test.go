@@ -135,6 +135,27 @@ func TestAnEndedSessionIsNotChanged(t *testing.T) {
 }
 
 // A form that comes to nothing shows again what was written in it.
+// A viewer who sees a session, as one who was a member when they wrote there, changes
+// nothing in it.
+func TestAViewerChangesNoSession(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.roles[bob] = sessions.Reader
+		b := w.as(bob)
+		at := "/sessions/" + s.session.ID
+		b.get(at)
+		for _, do := range []string{"retry", "undo", "fork", "message", "delete"} {
+			if r := b.post(at+"/"+do, url.Values{"sure": {"yes"}, "text": {"hello"}}); r.Code != http.StatusForbidden {
+				t.Errorf("%s: %d", do, r.Code)
+			}
+		}
+		if len(w.took) > 0 {
+			t.Errorf("the engine was given %+v", w.took)
+		}
+	})
+}
+
 func TestWhatWasWrittenIsNotLost(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -213,6 +214,11 @@ func (s settled) decision(on, what string) url.Values {
 	return url.Values{"on": {on}, "number": {strconv.FormatInt(number, 10)}, "sha256": {sum}, "decision": {what}}
 }
 
+func without(name string, form url.Values) url.Values {
+	form.Del(name)
+	return form
+}
+
 func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
@@ -247,6 +253,7 @@ func TestDecidingIsPressingTheButtonOfWhatWasShown(t *testing.T) {
 			"an unknown decision":  s.decision("plan", "burn"),
 			"an unknown subject":   s.decision("pairing", "let_in"),
 			"an edit without text": s.decision("plan", "edit"),
+			"what was not shown":   without("sha256", s.decision("approval", string(approval.Once))),
 		} {
 			if r := b.post("/decide", form); r.Code != http.StatusBadRequest {
 				t.Errorf("%s: %d", name, r.Code)
@@ -331,6 +338,41 @@ func TestAllThatIsDecidedOnIsShown(t *testing.T) {
 		wants(t, cut, "too long to be shown whole", "Reject")
 		if strings.Contains(cut, "Approve") || strings.Contains(cut, "Edit the plan") || len(cut) > 64<<10 {
 			t.Errorf("what is not shown whole: %d bytes, %q", len(cut), cut[len(cut)-600:])
+		}
+	})
+}
+
+// Nobody allows a command of which a part is not shown, or for ever what no rule names.
+func TestOnlyWhatIsShownIsAllowed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		card := func(detail, rule string) string {
+			a := approval.Approval{ConversationID: s.conversation.ID, SessionID: s.session.ID, EntryID: s.entry, CallID: rule + detail[:1], Tool: "bash", Arguments: "{}",
+				Title: "ls", Detail: detail, Rule: rule, Requester: "telegram/42", ExpiresAt: w.now.Add(time.Hour)}
+			w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Questions().InsertApproval(ctx, &a) })
+			_, card, found := strings.Cut(b.get("/approvals/"+a.Name()), `<section class="card" id="`+a.Name())
+			if !found {
+				t.Fatalf("there is no card of %s", a.Name())
+			}
+			card, _, _ = strings.Cut(card, "</section>")
+			return card
+		}
+		const once, always, deny = "Allow once", "Always allow this", "Don&#39;t run"
+		for name, c := range map[string]struct {
+			card string
+			want []string
+		}{
+			"shown":          {card("ls", "ls"), []string{once, always, deny}},
+			"without a rule": {card("ls", ""), []string{once, deny}},
+			"not shown":      {card("x"+strings.Repeat("y", 60<<10), "ls"), []string{deny}},
+		} {
+			for _, button := range []string{once, always, deny} {
+				if got := strings.Contains(c.card, button); got != slices.Contains(c.want, button) {
+					t.Errorf("%s: the button %q is there: %v", name, button, got)
+				}
+			}
 		}
 	})
 }

@@ -130,6 +130,9 @@ func TestALockoutIsOfOneClient(t *testing.T) {
 		if r := from("203.0.113.5, 198.51.100.1").send("POST", "/sign-in", url.Values{"k": {"guess"}}); r.Code != http.StatusTooManyRequests {
 			t.Errorf("the guesser under a made-up address: %d", r.Code)
 		}
+		if r := from("198.51.100.1, 192.0.2.2").send("POST", "/sign-in", url.Values{"k": {"guess"}}); r.Code != http.StatusTooManyRequests {
+			t.Errorf("the guesser through two proxies: %d", r.Code)
+		}
 		if r := from("198.51.100.1, 203.0.113.5, 192.0.2.2").send("POST", "/sign-in", url.Values{"k": {w.link(bob)}}); r.Code != http.StatusSeeOther {
 			t.Errorf("another client: %d %s", r.Code, r.Body)
 		}

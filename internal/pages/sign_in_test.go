@@ -281,6 +281,39 @@ func TestGuessingIsLimited(t *testing.T) {
 	})
 }
 
+// Whatever is guessed counts against the same address, and who is at work there already
+// goes on.
+func TestEveryWayOfGuessingIsLimited(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		member := w.as(bob)
+		member.get("/account")
+		for name, guess := range map[string]func(b *browser) int{
+			"a link that is looked at": func(b *browser) int { return b.send("GET", "/sign-in?k=guess", nil).Code },
+			"a link that is used":      func(b *browser) int { return b.send("POST", "/sign-in", url.Values{"k": {"guess"}}).Code },
+			"a session": func(b *browser) int {
+				b.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: strings.Repeat("A", 52)}
+				return b.send("GET", "/account", nil).Code
+			},
+		} {
+			w.later(time.Hour)
+			member.get("/account")
+			b, refused := w.browser(), 0
+			for range 30 {
+				if guess(b) == http.StatusTooManyRequests {
+					refused++
+				}
+			}
+			if refused != 20 {
+				t.Errorf("%s: %d of 30 guesses were refused, want 20", name, refused)
+			}
+			if r := member.send("GET", "/account", nil); r.Code != http.StatusOK {
+				t.Errorf("%s: who is signed in there reads %d", name, r.Code)
+			}
+		}
+	})
+}
+
 func TestHeadersAndAssets(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
