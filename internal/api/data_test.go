@@ -453,6 +453,16 @@ func TestMemories(t *testing.T) {
 		if e.at(t, "kind") != "episodic" || e.at(t, "expires_at") == nil || e.at(t, "sources", 0) != "a message" {
 			t.Errorf("%s", e.body)
 		}
+		ends, err := time.Parse(time.RFC3339Nano, e.at(t, "expires_at").(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, want := range map[time.Time]int{ends.Add(-time.Millisecond): http.StatusOK, ends: http.StatusNotFound} {
+			w.clock(at)
+			if r := w.send("GET", api.Prefix+"/memories/2?person=telegram/42", w.token); r.status != want {
+				t.Errorf("at %v of its end at %v: %d, want %d", at, ends, r.status, want)
+			}
+		}
 		for _, path := range []string{"/memories/3?person=telegram/42", "/memories/1?person=telegram/77", "/memories/9?person=telegram/42"} {
 			if r := w.send("GET", api.Prefix+path, w.token); r.status != http.StatusNotFound || r.at(t, "detail") != "This person has no such memory." {
 				t.Errorf("GET %s: %d %s", path, r.status, r.body)
@@ -542,6 +552,12 @@ func TestErrorsInsideStayInside(t *testing.T) {
 		status, body := api.ProblemOf(err)
 		if strings.Contains(body, "secret") || status < 400 {
 			t.Errorf("%v becomes %d %s", err, status, body)
+		}
+	}
+	// Who is refused is this program, by the database or by the system, and not the client.
+	for _, kind := range []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.Damaged, fault.Internal} {
+		if status, body := api.ProblemOf(fault.New(kind, "secret")); status != http.StatusInternalServerError || strings.Contains(body, "secret") {
+			t.Errorf("%s becomes %d %s", kind, status, body)
 		}
 	}
 }

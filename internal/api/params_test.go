@@ -4,6 +4,7 @@ package api_test
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -49,6 +50,7 @@ func TestBadRequests(t *testing.T) {
 			{"/sessions/" + w.done.ID + "?x=1", "x", "expected none"},
 			{"/sessions/1", "session_id", "0198c2d1"},
 			{"/sessions/%27%20OR%201=1", "session_id", "an id such as"},
+			{"/tool-calls?cursor=" + cursorOf("r|1") + "&" + session, "cursor", "not a cursor of this list"},
 			{"/conversations?cursor=" + cursorOf("c|nothing"), "cursor", "not a cursor of this list"},
 			{"/conversations/telegram%2F42", "conversation_id", "an id such as"},
 			{"/messages", "session", "Specify a session or a conversation"},
@@ -139,6 +141,24 @@ func TestMethods(t *testing.T) {
 		if head.status != http.StatusOK || len(head.body) != 0 || head.header.Get("Content-Length") != get.header.Get("Content-Length") {
 			t.Errorf("HEAD: %d %v %s", head.status, head.header, head.body)
 		}
+	})
+}
+
+// No request takes a body, whether or not it says how long that is.
+func TestBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		at := api.Prefix + "/sessions/" + w.done.ID
+		for name, length := range map[string]int64{"with its length": 2, "in chunks": -1} {
+			body := func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), length }
+			for method, path := range map[string]string{http.MethodGet: at, http.MethodDelete: at, http.MethodPost: at + "/fork"} {
+				if r := w.send(method, path, w.token, body); r.status != http.StatusRequestEntityTooLarge {
+					t.Errorf("%s %s: %d %s", method, name, r.status, r.body)
+				}
+			}
+		}
+		w.get(at) // it is still there
 	})
 }
 

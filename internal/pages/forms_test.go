@@ -135,6 +135,21 @@ func TestAnEndedSessionIsNotChanged(t *testing.T) {
 }
 
 // A form that comes to nothing shows again what was written in it.
+func TestALongMessageIsRefusedWhole(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(bob)
+		for n, want := range map[int]int{64 << 10: http.StatusSeeOther, 64<<10 + 1: http.StatusBadRequest} {
+			w.took = nil
+			r := b.post("/sessions/"+s.session.ID+"/message", url.Values{"text": {strings.Repeat("x", n)}})
+			if r.Code != want || len(w.took) > 0 != (want == http.StatusSeeOther) {
+				t.Errorf("a message of %d bytes: %d, %d taken", n, r.Code, len(w.took))
+			}
+		}
+	})
+}
+
 // A viewer who sees a session, as one who was a member when they wrote there, changes
 // nothing in it.
 func TestAViewerChangesNoSession(t *testing.T) {

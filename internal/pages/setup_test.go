@@ -225,6 +225,12 @@ func TestSetUpIsDoubtful(t *testing.T) {
 		if page := b.submits("/setup/model", form); strings.Contains(page, "Keep it as it is") || c.done() != "try" {
 			t.Error("bad values can be kept")
 		}
+		_, id, _ = strings.Cut(b.post("/setup/model", form).Header().Get("Location"), "attempt=")
+		c.done()
+		b.submits("/setup/model", url.Values{"way": {"server"}, "attempt": {id}, "do": {"keep"}})
+		if did := c.done(); id == "" || did != "try" {
+			t.Errorf("whoever asks for it keeps bad values: %q", did)
+		}
 	})
 }
 
