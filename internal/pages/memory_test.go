@@ -120,9 +120,10 @@ func TestALongMemoryIsShownWhole(t *testing.T) {
 		if got := strings.Count(page, "。终。"); got != 2 {
 			t.Errorf("the end of a memory is there %d times, want it in the list and in the form", got)
 		}
-		list, _, _ := strings.Cut(page[strings.Index(page, "語"):], "</span>")
+		_, list, _ := strings.Cut(page, "語")
+		list, _, _ = strings.Cut(list, "</span>")
 		if strings.Contains(list, "hunt") || !strings.Contains(list, "[redacted]") {
-			t.Errorf("a secret at the end: %q", list[len(list)-40:])
+			t.Errorf("a secret at the end: %q", list[max(0, len(list)-40):])
 		}
 	})
 }
