@@ -186,13 +186,17 @@ func copyProjects(ctx context.Context, from, to string) error {
 // copyAttached copies the files that people attached. They never change; one that is
 // deleted meanwhile is left out.
 func copyAttached(ctx context.Context, from, to string) error {
-	names, err := filepath.Glob(filepath.Join(from, "[0-9a-f][0-9a-f]", "*"))
-	if from == "" || err != nil {
+	if from == "" {
+		return nil
+	}
+	source := os.DirFS(from) // the folder's own name may mean something in a pattern
+	names, err := fs.Glob(source, "[0-9a-f][0-9a-f]/*")
+	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		target := filepath.Join(to, filepath.Base(filepath.Dir(name)), filepath.Base(name))
-		if err := copyFile(ctx, name, target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		name = filepath.FromSlash(name)
+		if err := copyFile(ctx, filepath.Join(from, name), filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

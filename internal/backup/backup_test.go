@@ -3,14 +3,18 @@ package backup_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/apikey"
 	"remote-agent/internal/backup"
@@ -214,6 +218,97 @@ func TestBackupHasWhatPeopleAttached(t *testing.T) {
 			t.Errorf("restored %q, %v", got, err)
 		}
 	})
+}
+
+// A data folder may have any name, also one that means something in a pattern.
+func TestBackupHasWhatPeopleAttachedInAFolderOfAnyName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		src := w.source()
+		src.Attached = filepath.Join(t.TempDir(), "bot [old]", "files")
+		name := filepath.Join(src.Attached, "ab", "ab01")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("a picture"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, m, err := backup.Create(t.Context(), src, t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(m.Files, func(f backup.File) bool { return f.Path == "files/ab/ab01" }) {
+			t.Errorf("files = %+v, want what was attached among them", m.Files)
+		}
+	})
+}
+
+// add puts a file into a backup, as if it had been made with it.
+func add(t *testing.T, dir, name, text string) {
+	t.Helper()
+	m, err := backup.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Files = append(m.Files, backup.File{Path: name, Size: int64(len(text)), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))})
+	encoded, err := json.Marshal(m)
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "manifest.json"), encoded, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a restore brought before it failed is gone again, so that the next one is not
+// refused because of it.
+func TestARestoreThatFailedCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, dir, "bundles/owner__repo.bundle", "# v2 git bundle\n")
+		to, _ := w.elsewhere(t)
+		mend := obstructed(t, to)
+		if r, err := backup.Restore(t.Context(), dir, to); err == nil {
+			t.Fatalf("restored = %+v, want an error", r)
+		}
+		mend()
+		r, err := backup.Restore(t.Context(), dir, to)
+		if err != nil {
+			t.Fatalf("the second restore: %v", err)
+		}
+		if len(r.Bundles) != 1 || r.Projects != 1 {
+			t.Errorf("restored = %+v, want a bundle and a project", r)
+		}
+	})
+}
+
+// obstructed makes the database of a target one that no backup gets into, until mend is
+// called.
+func obstructed(t *testing.T, to backup.Target) (mend func()) {
+	t.Helper()
+	if to.Path != "" {
+		in := to.Path + ".restoring"
+		if err := os.MkdirAll(filepath.Join(in, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.RemoveAll(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run := func(statement string) {
+		conn, err := pgx.Connect(t.Context(), to.Tools.URL)
+		if err == nil {
+			_, err = conn.Exec(t.Context(), statement)
+			err = errors.Join(err, conn.Close(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`CREATE TABLE agents (id int)`)
+	return func() { run(`DROP TABLE agents`) }
 }
 
 // What belongs to pgvector is not restored but made again, so that a server without

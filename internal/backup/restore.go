@@ -60,14 +60,15 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 		return r, err
 	}
 	var made []string
+	bundles := filepath.Join(to.DataDir, bundlesDir)
 	defer func() {
 		if err != nil {
 			for _, name := range made {
 				err = errors.Join(err, os.RemoveAll(name))
 			}
+			_ = os.Remove(bundles) // it is empty, and while it is there the next restore is refused
 		}
 	}()
-	bundles := filepath.Join(to.DataDir, bundlesDir)
 	for _, f := range r.Manifest.Files {
 		folder, name, ok := strings.Cut(f.Path, "/")
 		target := map[string]string{projectsDir: to.Projects, bundlesDir: bundles, attachedDir: filepath.Join(to.DataDir, attachedDir)}[folder]
