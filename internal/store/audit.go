@@ -328,6 +328,9 @@ type RestoreDetail struct {
 	Kept   int64      `json:"kept"`   // rows of the replaced database that were put behind it
 }
 
+var errOtherAudit = fault.New(fault.Conflict,
+	"The audit log of the database that is replaced does not continue the one of the backup: it is another database, or one of them was changed.")
+
 // KeepAudit puts the rows that another database has behind the end of this one's
 // chain into it, as they are, and returns how many. That is the database which a
 // restored copy of it replaces. A chain that is broken, or no continuation of this
@@ -343,13 +346,14 @@ func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err err
 			return err
 		}
 		return from.InRead(ctx, func(other *Tx) error {
-			end := head
+			end, continues := head, head.Seq == 0
 			err := other.AuditLog().each(ctx, max(head.Seq-1, 0), func(r audit.Row) error {
-				switch {
-				case r.Seq <= head.Seq && r.Hash != head.Hash:
-					return fault.New(fault.Conflict, "The audit log of the database that is replaced does not continue the one of the backup: it is another database, or one of them was changed.")
-				case r.Seq <= head.Seq:
+				if r.Seq <= head.Seq {
+					continues = r.Hash == head.Hash
 					return nil
+				}
+				if !continues {
+					return errOtherAudit
 				}
 				if _, err := t.AuditLog().insert(ctx, r); err != nil {
 					return err
@@ -358,6 +362,9 @@ func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err err
 				kept++
 				return nil
 			})
+			if err == nil && !continues { // it ends before the backup does
+				err = errOtherAudit
+			}
 			if err != nil || kept == 0 {
 				return err
 			}

@@ -234,6 +234,11 @@ func TestAnAuditOutlivesARestore(t *testing.T) {
 	if _, err := fresh.KeepAudit(t.Context(), other.Store); !fault.Is(err, fault.Conflict) {
 		t.Errorf("another database's log: %v", err)
 	}
+	short := bundle{storetest.SQLite(t)(t)}
+	short.audit(t, entry("a", ""))
+	if n, err := fresh.KeepAudit(t.Context(), short.Store); !fault.Is(err, fault.Conflict) {
+		t.Errorf("another database's log that ends before the backup's: kept %d, %v", n, err)
+	}
 	b.unguarded(t, `UPDATE audit_log SET actor = 'eve' WHERE seq = 3`)
 	if _, err := fresh.KeepAudit(t.Context(), b.Store); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a log that was changed: %v", err)
