@@ -203,11 +203,11 @@ func (l *Learner) one(ctx context.Context) (more bool) {
 	var answer answer
 	if j.skip == "" {
 		if answer, err = l.ask(ctx, j); err != nil {
-			return l.putBack(ctx, j, err)
+			return l.putBack(ctx, j, answer, err)
 		}
 	}
 	if err := l.finish(ctx, j, answer); err != nil {
-		return l.putBack(ctx, j, err)
+		return l.putBack(ctx, j, answer, err)
 	}
 	return true
 }
@@ -349,16 +349,22 @@ func (a answer) record(m assistant.Model, conv sessions.Conversation, entry sess
 	})
 }
 
+// charge records what an answer cost.
+func (l *Learner) charge(ctx context.Context, tx Tx, j job, a answer) error {
+	if !a.costs() {
+		return nil
+	}
+	return tx.AddUsage(ctx, a.record(l.config.Model, j.conv, j.entries[0], j.account, l.config.Now()))
+}
+
 // finish stores what was learned and deletes the notes.
 func (l *Learner) finish(ctx context.Context, j job, a answer) error {
 	facts, episodes := l.learned(ctx, j, a)
 	var stored int
 	err := l.config.Storage.InTx(ctx, func(tx Tx) error {
 		stored = 0
-		if a.costs() {
-			if err := tx.AddUsage(ctx, a.record(l.config.Model, j.conv, j.entries[0], j.account, l.config.Now())); err != nil {
-				return err
-			}
+		if err := l.charge(ctx, tx, j, a); err != nil {
+			return err
 		}
 		held, err := tx.FinishLessons(ctx, j.claim)
 		if err != nil {
@@ -462,8 +468,9 @@ func (l *Learner) each(
 }
 
 // putBack gives notes back after a failure: to be tried again if that may help,
-// else they are dropped. It reports whether there may be other work now.
-func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
+// else they are dropped. What the attempt cost is recorded: a budget would not notice
+// the next ones otherwise. It reports whether there may be other work now.
+func (l *Learner) putBack(ctx context.Context, j job, a answer, why error) bool {
 	stopped := ctx.Err() != nil
 	after, retry := fault.Retry(why)
 	if fault.Is(why, fault.Canceled) || fault.Passing(why) {
@@ -476,6 +483,9 @@ func (l *Learner) putBack(ctx context.Context, j job, why error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := l.config.Storage.InTx(ctx, func(tx Tx) error {
+		if err := l.charge(ctx, tx, j, a); err != nil {
+			return err
+		}
 		switch {
 		case stopped:
 			return tx.ReleaseLessons(ctx, j.claim, l.config.Now(), false)

@@ -64,6 +64,9 @@ func (m *model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 			texts = append(texts, one.Text)
 		}
 		said, err := answer(texts)
+		if said != "" && err != nil { // it broke off
+			yield(assistant.UsageUpdated{Usage: assistant.Usage{InputTokens: 400, OutputTokens: 7}}, nil)
+		}
 		if err == nil && ctx.Err() != nil {
 			err = fault.Wrap(ctx.Err(), fault.Canceled, "ask")
 		}
@@ -336,6 +339,33 @@ func TestAModelThatFails(t *testing.T) {
 				t.Errorf("%s: something was learned", name)
 			}
 		}
+	})
+}
+
+// What a request used counts for whom it was made, also if its answer broke off and it
+// is made again.
+func TestAnAnswerThatBreaksOffIsPaidFor(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.config.Now = func() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+		c.Learner = learn.New(c.config)
+		broken := false
+		c.model.answer = func(texts []string) (string, error) {
+			if !broken {
+				broken = true
+				return "{", fault.New(fault.Unavailable, "cut off")
+			}
+			return gullible(texts)
+		}
+		c.hears("42", "c", "I prefer short answers")
+		c.learns("test/42")
+		c.do(func(ctx context.Context, tx *store.Tx) error {
+			sum, err := tx.Spending().SumUsage(ctx, store.UsageFilter{Actor: "test/42"})
+			if sum.InputTokens != 800 || sum.OutputTokens != 57 {
+				t.Errorf("used %+v, %v; want both requests", sum, err)
+			}
+			return err
+		})
 	})
 }
 
