@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -57,6 +58,9 @@ func (m *maker) WorktreeAt(ctx context.Context, repo Repo, conversation string, 
 	}
 	defer unlock()
 	was, found, err := m.readMeta(p.rel, short)
+	if err == nil && !found {
+		was, found, err = m.renew(ctx, t)
+	}
 	if err != nil {
 		return Tree{}, err
 	}
@@ -76,6 +80,24 @@ func (m *maker) WorktreeAt(ctx context.Context, repo Repo, conversation string, 
 		m.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
 	}
 	return m.make(ctx, t, start)
+}
+
+// renew makes the notes of a worktree again that are there and cannot be read, as after
+// a power failure. The worktree is whole then: notes are written last and go first.
+func (m *maker) renew(ctx context.Context, t Tree) (meta, bool, error) {
+	if _, err := m.root.Lstat(t.rel() + ".json"); err != nil || !m.intact(t) {
+		return meta{}, false, nil //nolint:nilerr // as if they were not there
+	}
+	base, err := m.resolve(ctx, t.place, t.ref("base")+"^{commit}")
+	if err != nil || base == "" {
+		return meta{}, false, err
+	}
+	t.Base = base
+	if err := m.recall(ctx, &t); err != nil {
+		return meta{}, false, err
+	}
+	m.log.WarnContext(ctx, "the notes of a worktree were damaged; they are made again", "conversation_id", t.Conversation, "codebase", t.Repo.Name)
+	return meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base, origins: t.from}, true, m.writeMeta(t)
 }
 
 // make makes the worktree of t, whose lock the caller holds. What a process that
@@ -103,6 +125,9 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 		if err := m.recall(ctx, &t); err != nil {
 			return Tree{}, err
 		}
+		if saved, err = m.unlessOlder(ctx, t.place, saved, branch); err != nil {
+			return Tree{}, err
+		}
 	}
 	if err := m.note(ctx, t); err != nil {
 		return Tree{}, err
@@ -120,6 +145,19 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 		return t, m.catchUp(ctx, &t, start)
 	}
 	return t, nil
+}
+
+// unlessOlder returns a saved state, or nothing if the branch has got commits since it
+// was saved: it would take them back.
+func (m *maker) unlessOlder(ctx context.Context, p place, saved, branch string) (string, error) {
+	if saved == "" {
+		return "", nil
+	}
+	head, err := m.resolve(ctx, p, saved+"^")
+	if err != nil || head == "" || head == branch || !m.contains(ctx, p, branch, head) {
+		return saved, err
+	}
+	return "", nil
 }
 
 // start finds the commit to start from and makes the branch there.
@@ -175,6 +213,9 @@ func (m *maker) note(ctx context.Context, t Tree) error {
 		return err
 	}
 	defer unlock()
+	if err := m.root.Remove(t.rel() + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) { // until it is whole again
+		return fault.Wrap(err, fault.Internal, "removing a worktree's notes")
+	}
 	if err := m.discard(t.rel()); err != nil {
 		return err
 	}

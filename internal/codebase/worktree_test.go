@@ -1,6 +1,7 @@
 package codebase_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -347,6 +348,74 @@ func TestHalfMadeWorktreeIsMadeAgain(t *testing.T) {
 	again := b.tree(repo, "c1")
 	if got := read(t, again.Dir, "a"); got != "1\n" || again.Base != tree.Base {
 		t.Errorf("a = %q, tree %+v", got, again)
+	}
+}
+
+// The state that a sweep saved is older than what was committed since: it does not come
+// back in its place.
+func TestAnOldSavedStateDoesNotTakeCommitsBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	write(t, filepath.Join(tree.Dir, "a"), "open\n")
+	if s, err := b.ws.Sweep(t.Context(), func(string) bool { return false }); err != nil || len(s.Removed) != 1 {
+		t.Fatalf("Sweep = %+v, %v", s, err)
+	}
+	tree = b.tree(repo, "c1")
+	write(t, filepath.Join(tree.Dir, "a"), "committed\n")
+	gitIn(t, tree.Dir, "commit", "-aqm", "work")
+	if err := os.RemoveAll(tree.Dir); err != nil {
+		t.Fatal(err)
+	}
+	tree = b.tree(repo, "c1")
+	if got, status := read(t, tree.Dir, "a"), gitIn(t, tree.Dir, "status", "--porcelain"); got != "committed\n" || status != "" {
+		t.Errorf("a = %q, status %q; want what was committed, and no change", got, status)
+	}
+}
+
+// Notes that a power failure left empty are made again from the refs. The worktree is
+// whole: notes are the last thing that is written, and the first that goes.
+func TestDamagedNotesCostNoWork(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	write(t, filepath.Join(tree.Dir, "a"), "mine\n")
+	write(t, tree.Dir+".json", "")
+	again := b.tree(repo, "c1")
+	if got := read(t, again.Dir, "a"); got != "mine\n" || again.Base != tree.Base || again.Created {
+		t.Errorf("a = %q, tree %+v", got, again)
+	}
+	if _, ok, err := b.ws.Existing(t.Context(), repo, "c1"); !ok || err != nil {
+		t.Errorf("the notes are not there again: %v, %v", ok, err)
+	}
+}
+
+// A worktree that vanished and is made again has no notes until it is whole.
+func TestAVanishedWorktreeIsNotTakenForWholeWhileItIsMade(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	write(t, filepath.Join(tree.Dir, "a"), "mine\n")
+	gitIn(t, tree.Dir, "commit", "-aqm", "work")
+	blob := strings.TrimSpace(gitIn(t, tree.Dir, "rev-parse", "HEAD:a"))
+	object := filepath.Join(repo.Dir, ".git", "objects", blob[:2], blob[2:])
+	if err := errors.Join(os.RemoveAll(tree.Dir), os.Rename(object, object+".away")); err != nil {
+		t.Fatal(err)
+	}
+	if tree, err := b.ws.Worktree(t.Context(), repo, "c1"); err == nil {
+		t.Fatalf("made %+v without one of its files", tree)
+	}
+	if err := os.Rename(object+".away", object); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, b.tree(repo, "c1").Dir, "a"); got != "mine\n" {
+		t.Errorf("a = %q", got)
 	}
 }
 
