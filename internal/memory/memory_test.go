@@ -135,11 +135,12 @@ func TestAContradictionMakesNobodySurer(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m := fact(t, "version 0 of the text").NewMemory()
+	before := m
 	for i := range 3 * memory.MaxHistory {
-		m = fact(t, strings.Repeat("again ", i+1)+"a text").Update(memory.Candidate{Memory: m, Similarity: 1}).Memory
+		before, m = m, fact(t, strings.Repeat("again ", i+1)+"a text").Update(memory.Candidate{Memory: m, Similarity: 1}).Memory
 	}
-	if len(m.History) != memory.MaxHistory {
-		t.Errorf("%d earlier texts, want %d", len(m.History), memory.MaxHistory)
+	if n := len(m.History); n != memory.MaxHistory || m.History[n-1].Text != before.Text {
+		t.Errorf("%d earlier texts, want the newest %d", n, memory.MaxHistory)
 	}
 }
 
@@ -319,5 +320,98 @@ func TestMergingTwoMemoriesOfOneText(t *testing.T) {
 	if m.Number != 1 || m.Text != "likes tea" || m.Confidence != 0.99 || m.AccessCount != 5 || m.Category != memory.Preference ||
 		!slices.Equal(m.Events, []int64{3}) || m.CreatedAt != b.CreatedAt || m.UpdatedAt != b.UpdatedAt {
 		t.Errorf("merged: %+v", m)
+	}
+}
+
+// What a person said themself stays theirs, and what would be forgotten soon is kept as
+// long as the other one.
+func TestMergingKeepsWhoseWordsTheyAreAndTheLongerLife(t *testing.T) {
+	t.Parallel()
+	a, b := fact(t, "likes tea").NewMemory(), fact(t, "likes tea").NewMemory()
+	b.Origin = memory.ByPerson
+	for name, m := range map[string]memory.Memory{"into it": a.Merge(b), "out of it": b.Merge(a)} {
+		if m.Origin != memory.ByPerson {
+			t.Errorf("%s: origin %s", name, m.Origin)
+		}
+	}
+	soon, late := episode(t, "Deployed").NewMemory(), episode(t, "Deployed").NewMemory()
+	late.ExpiresAt = soon.ExpiresAt.Add(time.Hour)
+	for name, m := range map[string]memory.Memory{"into it": soon.Merge(late), "out of it": late.Merge(soon)} {
+		if m.ExpiresAt != late.ExpiresAt {
+			t.Errorf("%s: expires %s, want %s", name, m.ExpiresAt, late.ExpiresAt)
+		}
+	}
+}
+
+func TestOfTwoThatAreAsNearTheOlderIsMeant(t *testing.T) {
+	t.Parallel()
+	near := func(number int64) memory.Candidate {
+		return memory.Candidate{Memory: memory.Memory{Number: number}, Similarity: 0.9}
+	}
+	for _, list := range [][]memory.Candidate{{near(1), near(2)}, {near(2), near(1)}} {
+		if best, ok := memory.Nearest(list, 0.9); !ok || best.Number != 1 {
+			t.Errorf("nearest = %d, %v", best.Number, ok)
+		}
+	}
+}
+
+// A judge that calls one text "different" from itself does not have it remembered twice.
+func TestOneTextIsNeverSeparate(t *testing.T) {
+	t.Parallel()
+	old := fact(t, "likes tea").NewMemory()
+	f, same := fact(t, "likes green tea"), fact(t, "Likes tea.")
+	f.Judged = memory.Judgment{Of: old.Hash, Relation: memory.Different}
+	same.Judged = f.Judged
+	if !f.Separate(old) || same.Separate(old) {
+		t.Errorf("separate: another text %v, the same %v", f.Separate(old), same.Separate(old))
+	}
+}
+
+func TestTheNewestSourcesAreKept(t *testing.T) {
+	t.Parallel()
+	f := fact(t, "likes tea")
+	for i := range int64(memory.MaxSources + 5) {
+		f.Events = append(f.Events, i)
+	}
+	events := f.NewMemory().Events
+	if len(events) != memory.MaxSources || events[0] != 5 || events[len(events)-1] != memory.MaxSources+4 {
+		t.Errorf("%d events: %v", len(events), events)
+	}
+}
+
+// A correction never makes anybody surer than they were.
+func TestACorrectionOfSomethingUnsureStaysUnsure(t *testing.T) {
+	t.Parallel()
+	old := fact(t, "likes tea").NewMemory()
+	old.Confidence = 0.2 // as an import may have it
+	f := fact(t, "likes cocoa")
+	f.Correct = true
+	if m := f.Update(memory.Candidate{Memory: old, Similarity: 1}).Memory; m.Confidence != 0.2 {
+		t.Errorf("confidence %g", m.Confidence)
+	}
+}
+
+// What is repeated after a crash says again what it did: stored, or confirmed.
+func TestARepeatedEpisodeSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	e := episode(t, "Deployed")
+	e.Key = "k"
+	m := e.NewMemory()
+	if out := e.Confirm(memory.Candidate{Memory: m, Similarity: 1}); !out.Repeated || out.Operation != memory.InsertNew || out.Matched != "" {
+		t.Errorf("stored, and again: %+v", out)
+	}
+	m.AccessCount = 1
+	if out := e.Confirm(memory.Candidate{Memory: m, Similarity: 1}); !out.Repeated || out.Operation != memory.SkipDuplicate || out.Matched != "Deployed" {
+		t.Errorf("confirmed, and again: %+v", out)
+	}
+}
+
+func TestRecallIsBounded(t *testing.T) {
+	t.Parallel()
+	for limit, fine := range map[int]bool{-1: false, 1000: true, 1001: false} {
+		_, err := memory.Query{Scope: memory.Scope{Person: "test/42"}, Limit: limit}.Prepare()
+		if fine != (err == nil) || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 	"remote-agent/internal/tool"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -252,5 +253,139 @@ func TestAProfileLimitsRecall(t *testing.T) {
 		if n := e.asked.Load() - before; n != tt.embeds {
 			t.Errorf("%s: %d texts were embedded, want %d", name, n, tt.embeds)
 		}
+	}
+}
+
+// A budget of tokens bounds what is recalled, and a bot has no memory.
+func TestRecallKeepsToItsBudget(t *testing.T) {
+	t.Parallel()
+	d := setup(t, func(c *recollect.Config) { c.Tokens = 60 })
+	for i := range 6 {
+		d.knows("ann", fmt.Sprintf("something about tea that is rather long, number %d", i))
+	}
+	if n := strings.Count(d.recalls("ann", "tea"), "\n- ["); n == 0 || n > 4 {
+		t.Errorf("%d memories for 60 tokens", n)
+	}
+	bot := entry("ann", "tea", true)
+	bot.In.Sender.Bot = true
+	if tools := d.Tools(orchestrator.ToolTurn{Entry: bot}); len(tools) != 0 {
+		t.Errorf("a bot has %d tools for a person's memory", len(tools))
+	}
+}
+
+// Where others read the answer, the model is told so.
+func TestRecallIsDiscreetWhereOthersRead(t *testing.T) {
+	t.Parallel()
+	d := setup(t)
+	d.knows("ann", "I like green tea")
+	for private, told := range map[bool]bool{true: false, false: true} {
+		quotes, err := d.Recall(t.Context(), sessions.Conversation{}, entry("ann", "tea?", private), orchestrator.RecallLimits{})
+		if err != nil || len(quotes) != 1 || strings.Contains(quotes[0].Text, "Others read the answer") != told {
+			t.Errorf("private %v: %v, %v", private, quotes, err)
+		}
+	}
+}
+
+// What the model notes of a person holds everywhere, but for a plain fact, which is likely
+// to be about the repository at hand; it may say where.
+func TestWhereANoteHolds(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)(t)
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	var repo sessions.Codebase
+	err := db.InTx(t.Context(), func(tx *store.Tx) (err error) {
+		repo, err = tx.Registry().Create(t.Context(), sessions.Codebase{Name: "acme/web", DefaultCwd: "/srv/web"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct{ category, where, codebase string }{
+		{"", "", repo.ID}, {"fact", "", repo.ID}, {"preference", "", ""}, {"skill", "", ""}, {"fact", "everywhere", ""}, {"preference", "repository", repo.ID},
+	} {
+		who := fmt.Sprint("p", i)
+		e := entry(who, "x", true)
+		e.ID = fmt.Sprintf(runID, i)
+		box, err := tool.NewBox(d.Tools(orchestrator.ToolTurn{Entry: e, Conversation: sessions.Conversation{CodebaseID: repo.ID}})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := fmt.Sprintf(`{"text":"Deploys on Fridays","category":%q,"where":%q}`, tt.category, tt.where)
+		if r, _ := box.Run(t.Context(), messages.ToolCall{ID: "1", Name: "remember", Arguments: args}); r.IsError {
+			t.Fatalf("%s: %s", args, r.Content)
+		}
+		err = db.InRead(t.Context(), func(tx *store.Tx) error {
+			m, err := tx.Memories().Memory(t.Context(), "test/"+who, 1)
+			if m.Codebase != tt.codebase {
+				t.Errorf("%s: holds in %q, want %q", args, m.Codebase, tt.codebase)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// That something was forgotten is on record, and not what it was.
+func TestForgettingIsOnRecord(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)(t)
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	d.knows("ann", "I like green tea")
+	if err := d.Forget(t.Context(), "test/ann", 1); err != nil {
+		t.Fatal(err)
+	}
+	err := db.InRead(t.Context(), func(tx *store.Tx) error {
+		rows, err := tx.AuditLog().Rows(t.Context(), store.AuditFilter{Actor: "test/ann", Action: "memory.forget", Limit: 9})
+		if len(rows) != 1 || rows[0].Target != "1" || strings.Contains(rows[0].Detail, "tea") {
+			t.Errorf("on record: %+v", rows)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Codes that nobody used in time are deleted, by whichever process looks first.
+func TestExpiredLinkCodesAreSwept(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)(t)
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		for name, left := range map[string]time.Duration{"test/old": -time.Minute, "test/good": time.Hour} {
+			code := memory.LinkCode{Account: memory.Account{Name: name}, Hash: name, Expires: time.Now().Add(left)}
+			if err := tx.Persons().SaveLinkCode(t.Context(), code); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		d.Run(ctx)
+	}()
+	codes := func(account string) (n int64) {
+		err := db.InRead(t.Context(), func(tx *store.Tx) error {
+			h, err := tx.Persons().Holdings(t.Context(), account)
+			n = h.Codes
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	waittest.Until(t, "the sweep", func() bool { return codes("test/old") == 0 })
+	cancel()
+	<-done
+	if codes("test/good") != 1 {
+		t.Error("a code that is good was swept")
 	}
 }
