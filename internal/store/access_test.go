@@ -3,9 +3,11 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -109,6 +111,33 @@ func TestAHaltIsTakenOnceAndKeepsEntriesFromRinging(t *testing.T) {
 		})
 		if got := work(); len(got) != 1 {
 			t.Errorf("work after the resume: %v", got)
+		}
+	})
+}
+
+// What waits for a decision in the name of somebody who was removed is looked at now, not
+// when it expires.
+func TestRemovingSomebodyWakesWhatWaitsInTheirName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		later := time.Now().Add(time.Hour)
+		theirs, others := b.accept(t, "one", "1"), b.accept(t, "two", "2")
+		b.question(t, theirs)
+		b.question(t, others, func(a *approval.Approval) { a.Requester = "test/43" })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(
+				tx.Inbox().UpdateEntry(ctx, theirs.ID, sessions.EntryUpdate{NextAt: &later}),
+				tx.Inbox().UpdateEntry(ctx, others.ID, sessions.EntryUpdate{NextAt: &later}),
+				tx.People().SetRole(ctx, sessions.Identity{Platform: "test", UserID: "42"}, "test/1", true))
+		})
+		for id, wakes := range map[string]bool{theirs.ID: true, others.ID: false} {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				e, err := tx.Inbox().Entry(ctx, id)
+				if e.NextAt.IsZero() != wakes {
+					t.Errorf("waits until %s, want it woken: %v", e.NextAt, wakes)
+				}
+				return err
+			})
 		}
 	})
 }

@@ -3,15 +3,21 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/approval"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
@@ -89,16 +95,64 @@ func TestRemoveSessionTakesItsTextsEverywhere(t *testing.T) {
 
 func TestSessionsAtWorkAreNotRemoved(t *testing.T) {
 	t.Parallel()
+	for name, work := range map[string]func(t *testing.T, b bundle, s sessions.Session, e sessions.Entry){
+		"Message": func(t *testing.T, b bundle, _ sessions.Session, _ sessions.Entry) { b.accept(t, "one", "another") },
+		"Answer": func(t *testing.T, b bundle, _ sessions.Session, e sessions.Entry) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Deliveries().AddDelivery(ctx, delivery(e, "on its way"))
+			})
+		},
+		"Question": func(t *testing.T, b bundle, s sessions.Session, e sessions.Entry) {
+			b.question(t, e, func(a *approval.Approval) { a.SessionID = s.ID })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b bundle) {
+				s, e := b.answered(t, "one")
+				work(t, b, s, e)
+				wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Care().RemoveSession(ctx, s.ID)
+					return err
+				}), fault.Conflict)
+				wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Care().RemoveConversation(ctx, s.ConversationID)
+					return err
+				}), fault.Conflict)
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					old, err := tx.Care().OldSessions(ctx, time.Now().Add(time.Hour), "", 100)
+					if len(old) != 0 {
+						t.Errorf("old sessions: %v; want none", old)
+					}
+					return err
+				})
+				removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100)
+				if err != nil || removed != (store.Removed{}) {
+					t.Errorf("sweep = %+v, %v; want nothing", removed, err)
+				}
+			})
+		})
+	}
+}
+
+// A plan that waits for somebody, or is being carried out, stays when the session that made
+// it goes.
+func TestOpenPlansOutliveTheirSession(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		s, _ := b.answered(t, "one")
-		b.accept(t, "one", "another")
-		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Care().RemoveSession(ctx, s.ID)
+		s, e := b.answered(t, "one")
+		var p plan.Plan
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			p = plan.Plan{ConversationID: e.ConversationID, SessionID: s.ID, EntryID: e.ID, Text: "1. look"}
+			return tx.Proposals().InsertPlan(ctx, &p)
+		})
+		var removed store.Removed
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			removed, err = tx.Care().RemoveSession(ctx, s.ID)
 			return err
-		}), fault.Conflict)
-		removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100)
-		if err != nil || removed != (store.Removed{}) {
-			t.Errorf("sweep = %+v, %v; want nothing", removed, err)
+		})
+		if removed.Plans != 0 || b.counted(t, "plans WHERE state = 'proposed'") != 1 {
+			t.Errorf("removed = %+v, and the plan with it", removed)
 		}
 	})
 }
@@ -189,6 +243,79 @@ func TestSettleRestoredEndsWhatWasOpen(t *testing.T) {
 				t.Errorf("cursor = %q, %v: old events would be read again", position, err)
 			}
 			return nil
+		})
+	})
+}
+
+// Nothing of a copy opens, decides or teaches anything any more: it may have been used up,
+// decided or taken back since.
+func TestNothingOfARestoredCopyCanBeUsed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		at := time.Now()
+		s, e := b.answered(t, "one")
+		c := b.conversation(t, "told")
+		for _, state := range []plan.State{plan.Proposed, plan.Approved, plan.Executing, plan.Done} {
+			if p := b.propose(t, b.conversation(t, string(state)).ID, 0, "1. look"); state != plan.Proposed {
+				if err := b.settle(t, p, state); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		b.question(t, e)
+		ann := signin.Account{Platform: "test", ID: "42"}
+		link, _ := signin.NewLink(ann, at)
+		browser, _ := signin.NewSession(ann, "Firefox", at, signin.SessionLife)
+		key, _ := newKey(t, "ci", 0, at)
+		var lease sessions.Lease
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			notice := messages.Delivery{ConversationID: c.ID, Text: "an answer to a command", Final: true, Control: true}
+			err = errors.Join(
+				tx.SignIn().SaveSignInLink(ctx, link, at), tx.SignIn().InsertWebSession(ctx, browser), tx.SignIn().InsertAPIKey(ctx, key),
+				tx.People().SaveOwnerCode(ctx, "test", "hash", at.Add(time.Hour)),
+				tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: "test/42"}, Hash: "h", Expires: at.Add(time.Hour)}),
+				tx.Lessons().AddLesson(ctx, e.ID, "test/42", e.ConversationID, at),
+				tx.Buttons().SaveButton(ctx, command.Button{ID: "b", ConversationID: c.ID, Decision: "approve", Number: 1}),
+				tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "2", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}),
+				tx.Deliveries().AddDelivery(ctx, &notice))
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Leases().AcquireNamed(ctx, "poller", "dead", time.Hour); err != nil {
+				return err
+			}
+			lease, _, _, err = tx.Leases().ClaimLease(ctx, c.ID, "dead", time.Hour)
+			return err
+		})
+		var settled store.Settled
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			settled, err = tx.Care().SettleRestored(ctx, "notice")
+			return err
+		})
+		// An answer to a command alone is worth no notice.
+		if diff := cmp.Diff(store.Settled{Deliveries: 1, ToolCalls: 1, Plans: 3, Approvals: 1, Keys: 1}, settled); diff != "" {
+			t.Errorf("settled (-want +got):\n%s", diff)
+		}
+		for _, rest := range []string{
+			"sign_in_links", "owner_codes", "link_codes", "memory_lessons", "buttons", "named_leases",
+			"web_sessions WHERE revoked_ms = 0", "api_keys WHERE revoked_ms = 0", "agent_tool_calls WHERE status = 'executing'",
+			"plans WHERE state NOT IN ('done', 'expired')", "approvals WHERE state <> 'expired'",
+			"remote_agent_conversations WHERE stop_seq <> inbox_seq OR lease_owner IS NOT NULL",
+		} {
+			if n := b.counted(t, rest); n != 0 {
+				t.Errorf("%d are left: %s", n, rest)
+			}
+		}
+		wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Leases().HoldLease(ctx, lease)
+			return err
+		}), fault.Conflict)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { // nor does the next one have the number of the old one
+			next, _, ok, err := tx.Leases().ClaimLease(ctx, c.ID, "dead", time.Hour)
+			if !ok || next.Epoch <= lease.Epoch+1 {
+				t.Errorf("the next lease: %v, epoch %d after %d", ok, next.Epoch, lease.Epoch)
+			}
+			return err
 		})
 	})
 }

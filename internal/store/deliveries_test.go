@@ -289,3 +289,22 @@ func TestAuditLogOnlyGrows(t *testing.T) {
 		})
 	})
 }
+
+func TestATextThatWasToldLongAgoIsToldAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		at := time.Now().Truncate(time.Millisecond)
+		c := b.conversation(t, "one")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: "a notice", CreatedAt: at}); err != nil {
+				return err
+			}
+			for since, want := range map[time.Time]bool{at: true, at.Add(time.Millisecond): false} {
+				if told, err := tx.Deliveries().ToldSince(ctx, c.ID, "a notice", since); told != want || err != nil {
+					t.Errorf("told since %s: %v, %v", since, told, err)
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -498,3 +498,63 @@ func TestUnansweredCountsLoopsOfADay(t *testing.T) {
 		})
 	})
 }
+
+// What a person has waiting is counted without what runs, and a refusal counts from the very
+// moment that is asked for.
+func TestWhatAPersonHasWaitingAndWasRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		at := time.Now().Truncate(time.Millisecond)
+		first := b.accept(t, "one", "1")
+		b.accept(t, "one", "2")
+		b.accept(t, "two", "3")
+		refused := b.accept(t, "one", "4", func(e *sessions.Entry) {
+			e.State, e.Error, e.AcceptedAt = sessions.EntryRefused, "too many", at
+		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Inbox().UpdateEntry(ctx, first.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning)}); err != nil {
+				return err
+			}
+			all, here, _, err := tx.Inbox().WaitingOf(ctx, first.In, first.ConversationID, 10)
+			if all != 2 || here != 1 || err != nil {
+				t.Errorf("%d wait, %d of them here, %v; want 2 and 1", all, here, err)
+			}
+			for since, want := range map[time.Time]bool{at: true, at.Add(time.Millisecond): false} {
+				if got, err := tx.Inbox().RefusedSince(ctx, refused.In, "too many", since); got != want || err != nil {
+					t.Errorf("refused since %s: %v, %v", since, got, err)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// A session began behind a message only if all its turns did.
+func TestASessionBeganBehindAMessage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		first, second, third := b.accept(t, "one", "1"), b.accept(t, "one", "2"), b.accept(t, "one", "3")
+		s := b.session(t, first.ConversationID)
+		begun := func(behind int64, turns ...sessions.Entry) (got bool) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				for _, e := range turns {
+					if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{SessionID: &s.ID}); err != nil {
+						return err
+					}
+				}
+				got, err = tx.Inbox().BegunBehind(ctx, s, behind)
+				return err
+			})
+			return got
+		}
+		if begun(second.Seq) {
+			t.Error("without turns")
+		}
+		if !begun(second.Seq, third) {
+			t.Error("with a turn behind the message it did not")
+		}
+		if begun(second.Seq, first) {
+			t.Error("with a turn before the message, too")
+		}
+	})
+}

@@ -181,3 +181,41 @@ func TestRewriteDelivery(t *testing.T) {
 		}
 	})
 }
+
+// Who was turned away takes room until that is over: a crowd that is refused one by one does
+// not ask an owner a thousand times. And the answer is remembered from when it was given,
+// however late that was.
+func TestWhoWasTurnedAwayTakesRoom(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Now()
+		long := now.Add(-sessions.PairingTTL - time.Hour)
+		ask := func(n int, at time.Time) (p sessions.Pairing, ok bool) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+				p = request(n, at)
+				ok, err = tx.People().AskPairing(ctx, &p)
+				return err
+			})
+			return p, ok
+		}
+		first, _ := ask(0, long)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.People().SettlePairing(ctx, first.Number, sessions.PairingDenied, "cli")
+		})
+		for n := range sessions.MaxPairings - 1 {
+			if _, ok := ask(n+1, now); !ok {
+				t.Fatalf("request %d is refused", n+1)
+			}
+		}
+		if _, ok := ask(100, now); ok {
+			t.Error("who was turned away just now makes room")
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			p, ok, err := tx.People().Pairing(ctx, "test", first.UserID)
+			if !ok || p.State != sessions.PairingDenied {
+				t.Errorf("the decision is forgotten: %+v", p)
+			}
+			return err
+		})
+	})
+}

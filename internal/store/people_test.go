@@ -376,6 +376,9 @@ func TestForgettingAPerson(t *testing.T) {
 			if err := tx.Lessons().AddLesson(ctx, e.ID, annsSlack, c.ID, time.Now()); err != nil {
 				return err
 			}
+			if err := tx.Persons().NoteLinkTry(ctx, annsSlack, "m1", time.Now().Add(-time.Hour), time.Now()); err != nil {
+				return err
+			}
 			return tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: annsID}, Hash: "h", Expires: time.Now().Add(time.Hour)})
 		})
 		if err := b.Say(t.Context(), messages.Posted{Chat: "annschat", ID: "m1", Author: annsSlack, Text: "hello"}, []byte("{}")); err != nil {
@@ -400,6 +403,11 @@ func TestForgettingAPerson(t *testing.T) {
 		}
 		if bob.Facts != 1 {
 			t.Errorf("Bob: %+v", bob)
+		}
+		for _, table := range []string{"memory_lessons", "link_tries"} { // also of accounts that are nobody's now
+			if n := b.counted(t, table); n != 0 {
+				t.Errorf("%d rows are left in %s", n, table)
+			}
 		}
 	})
 }

@@ -442,3 +442,20 @@ func TestButtons(t *testing.T) {
 		}
 	})
 }
+
+// A plan that was carried out is not carried out again.
+func TestAPlanThatIsDoneStaysDone(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		p := b.propose(t, b.conversation(t, "c").ID, 0, "1. look")
+		for _, state := range []plan.State{plan.Approved, plan.Executing, plan.Done} {
+			if err := b.settle(t, p, state); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantKind(t, b.settle(t, p, plan.Executing), fault.Conflict)
+		if err := b.settle(t, p, plan.Done); err != nil {
+			t.Errorf("settled the same way again: %v", err)
+		}
+	})
+}

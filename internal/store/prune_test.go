@@ -3,6 +3,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -200,4 +202,32 @@ func TestPruningTakesButtonsThatDoNothing(t *testing.T) {
 			return err
 		})
 	})
+}
+
+// The message that shows a plan stays until the plan is decided and carried out: its
+// buttons are taken away then.
+func TestPruningKeepsTheMessageOfAPlan(t *testing.T) {
+	t.Parallel()
+	for _, state := range []plan.State{plan.Proposed, plan.Approved, plan.Executing, plan.Done} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b bundle) {
+				c := b.conversation(t, "one")
+				shows := messages.Delivery{ConversationID: c.ID, Text: "the plan", State: messages.DeliverySent}
+				last := messages.Delivery{ConversationID: c.ID, Text: "last", State: messages.DeliverySent}
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					return errors.Join(tx.Deliveries().AddDelivery(ctx, &shows), tx.Deliveries().AddDelivery(ctx, &last))
+				})
+				p := b.propose(t, c.ID, 0, "1. look")
+				p.DeliveryID = string(shows.ID)
+				if err := b.settle(t, p, state); err != nil {
+					t.Fatal(err)
+				}
+				want := map[bool]int64{true: 1}[state == plan.Done]
+				if _, pruned := b.expire(t, store.ExpiringDeliveries, time.Now().Add(time.Hour)); pruned != want {
+					t.Errorf("%d went, want %d", pruned, want)
+				}
+			})
+		})
+	}
 }

@@ -118,3 +118,26 @@ func TestOpenEntriesAreInOrder(t *testing.T) {
 		})
 	})
 }
+
+// An answer that stands on the platform already is edited when it is tried again, and not
+// posted a second time.
+func TestAnAnswerThatStandsIsNotPostedAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		e := b.accept(t, "chat", "1")
+		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "an answer", Final: true, State: messages.DeliveryFailed, Message: "m-7"}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
+				return err
+			}
+			if _, err := tx.Queue().RetryDelivery(ctx, string(d.ID)); err != nil {
+				return err
+			}
+			again, err := tx.Deliveries().Delivery(ctx, d.ID)
+			if again.State != messages.DeliveryPlaced || again.Message != "m-7" {
+				t.Errorf("tried again: %+v", again)
+			}
+			return err
+		})
+	})
+}

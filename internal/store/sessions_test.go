@@ -264,13 +264,25 @@ func TestNamedLease(t *testing.T) {
 func TestClearLeases(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		c := b.conversation(t, "chat")
+		c, said, later := b.conversation(t, "chat"), b.accept(t, "chat", "1"), time.Now().Add(time.Hour)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			_, _, _, err := tx.Leases().ClaimLease(ctx, c.ID, "dead", time.Hour)
 			if err != nil {
 				return err
 			}
-			_, err = tx.Leases().AcquireNamed(ctx, "poll", "dead", time.Hour)
+			if _, err = tx.Leases().AcquireNamed(ctx, "poll", "dead", time.Hour); err != nil {
+				return err
+			}
+			for _, state := range []messages.DeliveryState{messages.DeliveryPending, messages.DeliverySending, messages.DeliveryPlaced} {
+				d := messages.Delivery{ConversationID: c.ID, Text: "an answer to a command", Control: true, State: state, NextAt: later}
+				if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
+					return err
+				}
+			}
+			if err := tx.Lessons().AddLesson(ctx, said.ID, "test/42", c.ID, time.Now()); err != nil {
+				return err
+			}
+			_, err = tx.Lessons().ClaimLessons(ctx, "dead", time.Now(), later, 9)
 			return err
 		})
 		if err := b.ClearLeases(t.Context()); err != nil {
@@ -288,6 +300,17 @@ func TestClearLeases(t *testing.T) {
 			ok, err = tx.Leases().AcquireNamed(ctx, "poll", "b", time.Hour)
 			if ok != alone {
 				t.Errorf("acquired %v, want %v", ok, alone)
+			}
+			return err
+		})
+		held := map[bool]int{true: 0, false: 3}[alone]
+		if n := b.counted(t, "deliveries WHERE next_ms > 0"); n != held {
+			t.Errorf("%d answers to commands are the dead process's, want %d", n, held)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			list, err := tx.Lessons().ClaimLessons(ctx, "b", time.Now(), later, 9)
+			if (len(list) == 1) != alone {
+				t.Errorf("lessons: %+v", list)
 			}
 			return err
 		})
