@@ -446,6 +446,92 @@ func TestDamagedAndNewerBackupsAreRefused(t *testing.T) {
 	})
 }
 
+// The checksums of a backup may be right and what it holds wrong, because it was wrong
+// when it was copied, or is another file than its name says.
+func TestFilesThatAreNotWhatTheirNamesSay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		for name, want := range map[string]string{"projects/q.db": "not a database", "bundles/owner__repo.bundle": "not a git bundle"} {
+			dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(t, dir, name, "anything")
+			if _, err := backup.Verify(t.Context(), dir, w.source().Tools); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), want) {
+				t.Errorf("%s: %v, want invalid with %q", name, err, want)
+			}
+		}
+		if w.url != "" {
+			return // a dump says nothing of the schema
+		}
+		dir, m, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Schema--
+		encoded, err := json.Marshal(m)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "manifest.json"), encoded, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := backup.Verify(t.Context(), dir, w.source().Tools); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "but the manifest says") {
+			t.Errorf("another schema than the manifest says: %v", err)
+		}
+	})
+}
+
+// A restore goes where nothing is: databases of projects and bundles that are there stay,
+// and a backup of one kind of database is none of the other.
+func TestARestoreReplacesNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"projects/other.db": "already contains project databases", "bundles/mine.bundle": "already exists"} {
+			to, _ := w.elsewhere(t)
+			there := filepath.Join(to.DataDir, filepath.FromSlash(name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(there), 0o700), os.WriteFile(there, []byte("mine"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), want) {
+				t.Errorf("%s is there: %v, want a conflict with %q", name, err, want)
+			}
+			if text, err := os.ReadFile(there); string(text) != "mine" {
+				t.Errorf("%s is %q now, %v", name, text, err)
+			}
+		}
+		to, _ := w.elsewhere(t)
+		if to.Path == "" {
+			to.Path = filepath.Join(to.DataDir, "bot.db")
+		} else {
+			to.Path = ""
+		}
+		if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "The backup is for") {
+			t.Errorf("to the other kind of database: %v", err)
+		}
+	})
+}
+
+func TestTheNewestBackupIsListedFirst(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		folder := t.TempDir()
+		old, _, err := backup.Create(t.Context(), w.source(), folder, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, _, err := backup.Create(t.Context(), w.source(), folder, now.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := backup.List(folder)
+		if err != nil || len(list) != 2 || list[0].Dir != fresh || list[1].Dir != old {
+			t.Errorf("list = %+v, %v", list, err)
+		}
+	})
+}
+
 // flip changes a byte in the middle of a file.
 func flip(name string) error {
 	b, err := os.ReadFile(name)

@@ -216,3 +216,60 @@ func TestAnExportedEventIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// importShared imports a row, and returns what ImportShared does.
+func (b bundle) importShared(t *testing.T, kind, row string) (id string, stored bool) {
+	t.Helper()
+	var columns map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(row), &columns); err != nil {
+		t.Fatal(err)
+	}
+	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+		id, stored, err = tx.Portable().ImportShared(ctx, kind, columns)
+		return err
+	})
+	return id, stored
+}
+
+// Whoever has switched memory off here is not taught by an import, and their account is
+// not made one of somebody's whose memory is on.
+func TestAnImportLeavesAloneWhoSwitchedMemoryOff(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
+		if _, stored := b.importShared(t, "memory_person", `{"user_id":"`+annsID+`","enabled":true,"seq":3}`); stored {
+			t.Error("a person with memory off was replaced")
+		}
+		if _, stored := b.importShared(t, "memory_person", `{"user_id":"person/p","enabled":true,"seq":3}`); !stored {
+			t.Error("a person who is not known was not stored")
+		}
+		for account, want := range map[string]bool{annsID: false, bobsID: true} {
+			row := `{"user_id":"person/p","account":"` + account + `","whispered":false,"last_key":"","linked_ms":1}`
+			if _, stored := b.importShared(t, "memory_account", row); stored != want {
+				t.Errorf("%s was linked: %v", account, stored)
+			}
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			on, err := tx.Memories().MemoryOn(ctx, annsID)
+			if on {
+				t.Error("memory is on again")
+			}
+			return err
+		})
+	})
+}
+
+// A codebase of an export is that of the same repository here, before one that only has its
+// name.
+func TestAnImportedCodebaseIsKnownByItsRepository(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.codebase(t, "a", "https://github.com/acme/other")
+		same := b.codebase(t, "b", "https://github.com/acme/web")
+		id, stored := b.importShared(t, "codebase", `{"id":"`+noSuchID+`","name":"a","repository_url":"https://github.com/acme/web","default_cwd":"/srv/web",
+			"ai_assistant_type":"demo","commands":{},"created_at":"2026-11-21T12:00:00.000Z","updated_at":"2026-11-21T12:00:00.000Z"}`)
+		if id != same.ID || stored {
+			t.Errorf("it is %s here, stored %v; want %s", id, stored, same.ID)
+		}
+	})
+}
