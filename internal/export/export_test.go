@@ -263,6 +263,8 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			"a memory twice":     {strings.Replace(text, lines[memoryEnd-1], lines[memoryEnd-1]+lines[memoryEnd-1], 1), "twice"},
 			"a changed memory":   {strings.Replace(text, "I prefer tabs", "I prefer tags", 1), "changed after the export"},
 			"a row in between":   {strings.Replace(text, lines[memoryEnd], lines[memoryEnd]+lines[memoryEnd-1], 1), "outside of a conversation"},
+			"data behind it":     {text + lines[message], "data after the end"},
+			"fewer than it says": {strings.Replace(text, `"conversations":2`, `"conversations":3`, 1), "conversations are missing"},
 			"a foreign line":     {strings.Replace(text, `"type":"tool_call"`, `"type":"tool"`, 1), "tool"},
 		} {
 			_, err := export.Import(t.Context(), s, strings.NewReader(c.text))
@@ -275,6 +277,83 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A repository that is registered here already is the one that imported conversations work
+// on, by the id that it has here.
+func TestConversationsFollowTheirCodebase(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to *store.Store, first sessions.Session) {
+		register := func(s *store.Store, conversation string) (id string) {
+			err := s.InTx(t.Context(), func(tx *store.Tx) error {
+				repo, known, err := tx.Registry().FindCodebase(t.Context(), "https://github.com/acme/web")
+				if err == nil && !known {
+					repo, err = tx.Registry().Create(t.Context(), sessions.Codebase{Name: "acme/web", RepositoryURL: "https://github.com/acme/web", DefaultCwd: "/srv/web"})
+				}
+				if id = repo.ID; err != nil || conversation == "" {
+					return err
+				}
+				return tx.Conversations().UpdateConversation(t.Context(), conversation, sessions.ConversationUpdate{CodebaseID: &id})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		register(from, first.ConversationID)
+		here := register(to, "")
+		if _, err := export.Import(t.Context(), to, strings.NewReader(jsonl(t, from, export.Options{}))); err != nil {
+			t.Fatal(err)
+		}
+		err := to.InRead(t.Context(), func(tx *store.Tx) error {
+			c, err := tx.Conversations().Conversation(t.Context(), first.ConversationID)
+			if c.CodebaseID != here {
+				t.Errorf("it works on %q, want %s", c.CodebaseID, here)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A cell is what it was, but for what a spreadsheet would run, and without credentials.
+func TestCellsOfATable(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	prompts := []string{"-12.5", "\t=1", "\r=1", "@now", "+1 to that", "a key " + secret}
+	err := s.InTx(t.Context(), func(tx *store.Tx) error {
+		for i, prompt := range prompts {
+			c, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "test", ID: fmt.Sprint(i)}, "demo")
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Sessions().CreateSession(t.Context(), sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: prompt}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if _, err := export.Sessions(t.Context(), s, &table, export.Options{Redact: redact.New()}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(table.String(), secret) {
+		t.Error("a credential is in the table")
+	}
+	rows, err := csv.NewReader(&table).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-12.5", "'\t=1", "'@now", "'+1 to that"} {
+		if !slices.ContainsFunc(rows, func(row []string) bool { return row[4] == want }) {
+			t.Errorf("no cell is %q: %q", want, rows)
+		}
+	}
 }
 
 // learn stores a fact about a person.

@@ -457,3 +457,26 @@ func TestDeleteAllAgentsOfTheSeed(t *testing.T) {
 		})
 	})
 }
+
+// A conversation that takes the place of another one has its standing task: there are not
+// two of them, which would both run.
+func TestAStandingTaskMovesWithItsPlace(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		p := b.agent(t, "watcher", every(3600))
+		e, _ := b.uses(t, "here", p)
+		s := b.schedule(t, e, p)
+		from, to := b.conversationOf(t, e.ConversationID), b.conversation(t, "there")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().TakePlace(ctx, from, to) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			all, err := tx.Tasks().Schedules(ctx, 9)
+			if len(all) != 1 || all[0].ConversationID != to.ID || !all[0].NextAt.Equal(s.NextAt) {
+				t.Errorf("standing tasks: %+v", all)
+			}
+			return err
+		})
+		if got := b.conversationOf(t, to.ID).AgentID; got != p.ID {
+			t.Errorf("its profile is %q", got)
+		}
+	})
+}

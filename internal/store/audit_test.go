@@ -275,3 +275,17 @@ func TestAToolCallBeginsOnce(t *testing.T) {
 		})
 	})
 }
+
+func TestActionsAreChosenByTheirFamily(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.audit(t, entry("tool.run", ""), entry("toolbox.open", ""), entry("tool", ""))
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "tool", Limit: 10})
+			if len(rows) != 2 || rows[0].Action != "tool.run" || rows[1].Action != "tool" {
+				t.Errorf("of the family tool: %+v", rows)
+			}
+			return err
+		})
+	})
+}

@@ -189,3 +189,25 @@ func TestControlBefore(t *testing.T) {
 		}
 	})
 }
+
+// A session that has a parent because it goes on from it is no fork.
+func TestASessionWithAParentIsNotAFork(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		c := b.conversation(t, "c")
+		first := b.session(t, c.ID)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.Sessions().DeactivateSession(ctx, first.ID, "new"); err != nil {
+				return err
+			}
+			if _, err := tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", ParentID: first.ID}); err != nil {
+				return err
+			}
+			s, ok, err := tx.Sessions().ForkAfter(ctx, c.ID, "")
+			if ok {
+				t.Errorf("%s is taken for a fork", s.ID)
+			}
+			return err
+		})
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -408,6 +409,69 @@ func TestForgettingAPerson(t *testing.T) {
 			if n := b.counted(t, table); n != 0 {
 				t.Errorf("%d rows are left in %s", n, table)
 			}
+		}
+	})
+}
+
+// A lesson that was put back waits for its time, also when others of the same person are due;
+// and none is left of somebody who switches memory off.
+func TestALessonThatWasPutBackWaits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		now := time.Now()
+		c := b.conversation(t, "c")
+		claim := func(name string) (ids []string) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				list, err := tx.Lessons().ClaimLessons(ctx, name, now, now.Add(time.Minute), 9)
+				ids = nil
+				for _, l := range list {
+					ids = append(ids, l.EntryID)
+				}
+				return err
+			})
+			return ids
+		}
+		add := func(event string) string {
+			e := b.accept(t, "c", event)
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Lessons().AddLesson(ctx, e.ID, annsID, c.ID, now)
+			})
+			return e.ID
+		}
+		add("1")
+		claim("first")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Lessons().ReleaseLessons(ctx, "first", now.Add(time.Hour), true)
+		})
+		fresh := add("2")
+		if got := claim("second"); !slices.Equal(got, []string{fresh}) {
+			t.Errorf("claimed %v, want %s", got, fresh)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
+		if n := b.counted(t, "memory_lessons"); n != 0 {
+			t.Errorf("%d lessons are left of somebody whose memory is off", n)
+		}
+	})
+}
+
+// What a person was answered is emptied also where they wrote as a guest from another
+// platform.
+func TestForgettingEmptiesAnswersElsewhere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		for event, home := range map[string]messages.Platform{"guest": "telegram", "namesake": ""} {
+			e := b.accept(t, "c", event, func(e *sessions.Entry) {
+				e.Lane, e.In.Sender = sessions.LaneControl, messages.Sender{ID: "7", Platform: home}
+			})
+			d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "you like tea, " + event, State: messages.DeliverySent}
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Deliveries().AddDelivery(ctx, &d) })
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Persons().ForgetPerson(ctx, "telegram/7")
+			return err
+		})
+		if n := b.counted(t, "deliveries WHERE body = ''"); n != 1 || b.counted(t, "deliveries WHERE body LIKE '%namesake'") != 1 {
+			t.Errorf("%d answers were emptied, want that of the guest", n)
 		}
 	})
 }
