@@ -544,3 +544,112 @@ func TestTheOtherDatabaseIsOnlyRead(t *testing.T) {
 		}
 	}
 }
+
+func row(columns ...string) store.SeedRow {
+	r := store.SeedRow{}
+	for i := 0; i < len(columns); i += 2 {
+		r[columns[i]] = &columns[i+1]
+	}
+	return r
+}
+
+// seedOf has one codebase, conversation and session, as they are in the other database.
+func seedOf(change func(rows importer.Rows)) importer.Rows {
+	rows := importer.Rows{
+		store.SeedCodebases: {row("id", web, "name", "shop", "default_cwd", "/workspace/shop", "ai_assistant_type", "claude")},
+		store.SeedConversations: {row("id", chat, "platform_type", "telegram", "platform_conversation_id", "1", "codebase_id", web, "ai_assistant_type", "claude",
+			"created_at", "2026-03-02 00:00:00")},
+		store.SeedSessions: {row("id", ended, "conversation_id", chat, "ai_assistant_type", "claude", "ended_at", "2026-03-01 00:00:00")},
+	}
+	change(rows)
+	return rows
+}
+
+func TestTimesOfSessions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ started, want string }{
+		"none, and it ended before its conversation began": {"", "2026-03-01T00:00:00Z"},
+		"seconds":                          {"1767225600", "2026-01-01T00:00:00Z"},
+		"milliseconds":                     {"1767225600000", "2026-01-01T00:00:00Z"},
+		"milliseconds of the last century": {"915148800000", "1999-01-01T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			to := storetest.SQLite(t)(t)
+			rows := seedOf(func(rows importer.Rows) {
+				if tt.started != "" {
+					rows[store.SeedSessions][0]["started_at"] = &tt.started
+				}
+			})
+			if _, err := importer.Import(t.Context(), to, rows, options(t)); err != nil {
+				t.Fatal(err)
+			}
+			if got := all(t, to).Sessions[ended].StartedAt; !got.Equal(at(tt.want)) {
+				t.Errorf("it began %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A conversation began with its first session, if nobody wrote down when, and a folder
+// outside of its repository is the top of it.
+func TestWhatAConversationDoesNotSay(t *testing.T) {
+	t.Parallel()
+	to := storetest.SQLite(t)(t)
+	outside := "../etc"
+	rows := seedOf(func(rows importer.Rows) {
+		delete(rows[store.SeedConversations][0], "created_at")
+		rows[store.SeedConversations][0]["cwd"] = &outside
+		rows[store.SeedSessions] = append(rows[store.SeedSessions],
+			row("id", planned, "conversation_id", chat, "ai_assistant_type", "claude", "started_at", "2026-02-02 00:00:00"),
+			row("id", older, "conversation_id", chat, "ai_assistant_type", "claude", "started_at", "2026-02-01 00:00:00"))
+	})
+	if _, err := importer.Import(t.Context(), to, rows, options(t)); err != nil {
+		t.Fatal(err)
+	}
+	if c := all(t, to).Conversations[chat]; !c.CreatedAt.Equal(at("2026-02-01T00:00:00Z")) || c.Cwd != "" {
+		t.Errorf("it began %s in %q", c.CreatedAt, c.Cwd)
+	}
+}
+
+// A name that is taken gets a number, and still fits; an address loses its password, and
+// somebody is told; an id that a session of another conversation has here is refused.
+func TestWhatMeetsSomethingHere(t *testing.T) {
+	t.Parallel()
+	to := storetest.SQLite(t)(t)
+	long, address := strings.Repeat("n", 255), "https://ann:hunter2@github.com/acme/shop"
+	err := to.InTx(t.Context(), func(tx *store.Tx) error {
+		if _, err := tx.Registry().Create(t.Context(), sessions.Codebase{Name: long, DefaultCwd: "/srv/other"}); err != nil {
+			return err
+		}
+		c, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), messages.ConversationKey{Platform: "telegram", ID: "9"}, "claude")
+		if err != nil {
+			return err
+		}
+		return tx.Portable().ImportSession(t.Context(), sessions.Session{ID: older, ConversationID: c.ID, Assistant: "claude", Status: sessions.Completed, StartedAt: at("2026-01-01T00:00:00Z")}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := seedOf(func(rows importer.Rows) {
+		rows[store.SeedCodebases][0]["name"], rows[store.SeedCodebases][0]["repository_url"] = &long, &address
+		taken := older
+		rows[store.SeedSessions] = append(rows[store.SeedSessions], row("id", taken, "conversation_id", chat, "ai_assistant_type", "claude"))
+	})
+	o := options(t)
+	o.Skip = true
+	report, err := importer.Import(t.Context(), to, rows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Refused) != 1 || report.Refused[0].ID != older || !strings.Contains(report.Refused[0].Why, "already has this ID") {
+		t.Errorf("refused: %+v", report.Refused)
+	}
+	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "revoke it") || strings.Contains(notes, "hunter2") {
+		t.Errorf("notes: %s", notes)
+	}
+	list := all(t, to).Codebases
+	if len(list) != 2 || list[1].Name != long && list[0].Name != long[:253]+"-2" || strings.Contains(list[0].RepositoryURL+list[1].RepositoryURL, "hunter2") {
+		t.Errorf("codebases: %+v", list)
+	}
+}
