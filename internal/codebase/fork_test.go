@@ -69,3 +69,22 @@ func TestForkBeginsAsTheWorktreeIs(t *testing.T) {
 		t.Errorf("a fork of its own: %v", err)
 	}
 }
+
+// A fork pushes nowhere of its own accord: the branch of the worktree that it was made of
+// stays that one's.
+func TestAForkDoesNotPushToTheSameBranch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	from := b.treeAt(repo, "parent", codebase.Start{Branch: "bot/issue-1"})
+	if _, err := b.ws.Fork(t.Context(), from, "child"); err != nil {
+		t.Fatal(err)
+	}
+	if tree := b.tree(repo, "child"); tree.Remote != "" {
+		t.Errorf("the fork pushes to %s", tree.Remote)
+	}
+	if tree := b.tree(repo, "parent"); tree.Remote != "bot/issue-1" {
+		t.Errorf("the worktree that was forked pushes to %q", tree.Remote)
+	}
+}

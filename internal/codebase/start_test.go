@@ -248,6 +248,7 @@ func TestProtected(t *testing.T) {
 		"CLAUDE.md": true, "claude.MD": true, "a/b/CLAUDE.md": true, ".claude/x": true, "x/.claude/commands/y.md": true, ".mcp.json": true,
 		".codex/config.toml": true, ".cursor/rules/a.mdc": true, ".gitmodules": true, ".husky/pre-commit": true, ".agents/commands/x.md": true,
 		"AGENTS.md": true, "GEMINI.md": true, ".github/copilot-instructions.md": true, ".github/instructions/a.md": true, ".claude/": true,
+		".github/prompts/a.md": true, ".GitHub/Agents/a.md": true,
 		"README.md": false, ".github/workflows/ci.yml": false, "claude/x": false, "docs/CLAUDE.md.txt": false, ".gitignore": false, "a.claude": false,
 	} {
 		if got := codebase.Protected(p); got != want {

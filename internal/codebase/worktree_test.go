@@ -556,3 +556,36 @@ func TestExistingMakesNothing(t *testing.T) {
 	}
 	missing(t, made.Dir, "a")
 }
+
+// Two conversations may have the same short id. Releasing one leaves the other's worktree.
+func TestReleaseTakesNoOtherConversationsWorktree(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	const mine, other = "01900000-0000-7000-8000-0123456789ab", "01911111-1111-7111-8111-0123456789ab"
+	tree := b.tree(repo, mine)
+	write(t, filepath.Join(tree.Dir, "a"), "mine\n")
+	if gone, err := b.ws.Release(t.Context(), repo, other); err != nil || !gone {
+		t.Errorf("releasing what is not there: %v, %v", gone, err)
+	}
+	if got := read(t, tree.Dir, "a"); got != "mine\n" {
+		t.Errorf("a = %q", got)
+	}
+}
+
+// A file as large as a checkpoint saves is saved; a larger one keeps its worktree from
+// being put away.
+func TestTheLargestFileThatIsSaved(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *codebase.Config) { c.MaxFile = 10 })
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	for size, unsaved := range map[int]int{10: 0, 11: 1} {
+		write(t, filepath.Join(tree.Dir, "new"), strings.Repeat("x", size))
+		if saved, err := b.ws.Checkpoint(t.Context(), tree, "x"); err != nil || len(saved.Unsaved) != unsaved {
+			t.Errorf("%d bytes: unsaved %q, %v", size, saved.Unsaved, err)
+		}
+	}
+}
