@@ -22,6 +22,7 @@ import (
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -426,9 +427,68 @@ func TestForgettingWhileLearning(t *testing.T) {
 				return gullible(texts)
 			}
 			c.hears(name, "c", "I prefer short answers")
-			c.learns("test/" + name)
+			c.learnsUntilPaid("test/" + name)
 			if list := c.known("test/" + name); len(list) > 0 {
 				t.Errorf("%s: learned %v", name, texts(list))
+			}
+		}
+	})
+}
+
+// learnsUntilPaid runs the learner until what it asked for somebody is paid for, which is
+// when it has stored what it learned. No note is left before that of whoever is forgotten.
+func (c *class) learnsUntilPaid(account string) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	waittest.Until(c.t, "what was learned", func() (paid bool) {
+		c.Noted()
+		c.do(func(ctx context.Context, tx *store.Tx) error {
+			sum, err := tx.Spending().SumUsage(ctx, store.UsageFilter{Actor: account})
+			paid = sum.InputTokens > 0
+			return err
+		})
+		return paid
+	})
+	cancel()
+	<-done
+}
+
+// A plain fact is likely about the repository at hand; what is said of a person holds
+// everywhere.
+func TestWhereWhatIsLearnedHolds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *class) {
+		c.model.answer = func([]string) (string, error) {
+			return `{"facts":[{"message":1,"quote":"I deploy the shop on Fridays","fact":"deploys the shop on Fridays","category":"fact"},
+				{"message":1,"quote":"I prefer short answers","fact":"prefers short answers","category":"preference"}]}`, nil
+		}
+		var repo sessions.Codebase
+		c.do(func(ctx context.Context, tx *store.Tx) (err error) {
+			if repo, err = tx.Registry().Create(ctx, sessions.Codebase{Name: "acme/shop", DefaultCwd: "/srv/shop"}); err != nil {
+				return err
+			}
+			key := said("").Conversation
+			key.ID = "c"
+			conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, key, "scripted")
+			if err != nil {
+				return err
+			}
+			return tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &repo.ID})
+		})
+		c.hears("42", "c", "I deploy the shop on Fridays. I prefer short answers")
+		c.learns("test/42")
+		list := c.known("test/42")
+		if len(list) != 2 {
+			t.Fatalf("learned %v", texts(list))
+		}
+		for _, m := range list {
+			if want := map[memory.Category]string{memory.General: repo.ID}[m.Category]; m.Codebase != want {
+				t.Errorf("%s holds in %q, want %q", m.Text, m.Codebase, want)
 			}
 		}
 	})
