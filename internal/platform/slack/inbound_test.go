@@ -223,6 +223,7 @@ func TestWhoActsElsewhereIsExternal(t *testing.T) {
 		"of an organization that we do": {orgWide, "T2", "E1", "T2", "true", false},
 		"of one that we do not":         {orgWide, "T8", "E8", "T8", "true", true},
 		"of no organization":            {orgWide, "T9", "", "T9", "false", true},
+		"ours, without an organization": {orgWide, "T1", "", "T1", "false", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

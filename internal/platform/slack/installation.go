@@ -175,17 +175,11 @@ func (i *installation) accountOf(team, enterprise string, orgWide bool) string {
 	return account(enterprise, team)
 }
 
-// installedIn reports whether a workspace, and its organization if it has one, is where
-// this adapter's app is installed. In a shared channel, and where the app has another
-// installation, what Slack sends names the workspace of who acted. Before it is known who
-// we are, every one counts as ours.
+// installedIn reports whether a workspace or its organization is where this adapter's app
+// is installed. In a shared channel, and where the app has another installation, what Slack
+// sends names the workspace of who acted. Before it is known who we are, every one counts
+// as ours.
 func (i *installation) installedIn(team, enterprise string) bool {
-	switch me := i.self.Load(); {
-	case me == nil:
-		return true
-	case me.enterprise != "":
-		return enterprise == me.enterprise
-	default:
-		return team == me.team
-	}
+	me := i.self.Load()
+	return me == nil || team != "" && team == me.team || enterprise != "" && enterprise == me.enterprise
 }
