@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (c *care) bundle(ctx context.Context, p place, folder string) (Bundle, erro
 	if err != nil || commits == 0 {
 		return Bundle{}, err
 	}
-	b := Bundle{Repo: p.rel, File: strings.ReplaceAll(strings.TrimPrefix(p.rel, "."), "/", "__") + ".bundle", Commits: commits}
+	b := Bundle{Repo: p.rel, File: bundleFile(p.rel), Commits: commits}
 	_, err = c.run(ctx, p, gitcmd.Call{
 		Args:    append([]string{"bundle", "create", "--quiet", filepath.Join(folder, b.File)}, ownRefs...),
 		Timeout: c.cfg.CloneTimeout,
@@ -71,6 +72,17 @@ func (c *care) bundle(ctx context.Context, p place, folder string) (Bundle, erro
 		return Bundle{}, err
 	}
 	return b, os.Chmod(filepath.Join(folder, b.File), 0o600)
+}
+
+// bundleFile names the bundle of a repository, owner__repo.bundle as a rule. Where
+// underscores could be taken for the slash, the slash is escaped, so that no two
+// repositories have the same file.
+func bundleFile(repo string) string {
+	repo = strings.TrimPrefix(repo, ".")
+	if strings.Contains(repo, "__") || strings.Contains(repo, "_/") || strings.Contains(repo, "/_") {
+		return url.PathEscape(repo) + ".bundle"
+	}
+	return strings.ReplaceAll(repo, "/", "__") + ".bundle"
 }
 
 // gitDirs returns the clones below the workspace and the histories of plain

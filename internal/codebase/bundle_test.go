@@ -65,6 +65,27 @@ func TestBundlesHoldWhatWasNotPushed(t *testing.T) {
 	}
 }
 
+func TestBundlesOfSimilarNamesAreSeveralFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, name := range []string{"a__b/c", "a/b__c", "d_/e", "d/_e"} {
+		b.server.Repo(name, map[string]string{"a": "1\n"})
+		tree := b.tree(b.clone(name), conversation)
+		if err := os.WriteFile(filepath.Join(tree.Dir, "new"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "work"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := t.TempDir()
+	bundles, problems, err := b.ws.Bundles(t.Context(), folder)
+	files, _ := os.ReadDir(folder)
+	if err != nil || len(problems) > 0 || len(bundles) != 4 || len(files) != 4 {
+		t.Errorf("%d files of %+v, %v, %v", len(files), bundles, problems, err)
+	}
+}
+
 func TestBundlesOfPlainFoldersAreComplete(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
