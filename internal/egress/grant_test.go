@@ -29,31 +29,37 @@ func status(t *testing.T, proxy, address string) int {
 	return code
 }
 
+// granted returns a grant and the address of its proxy.
+func granted(t *testing.T, proxy *egress.Proxy, policy egress.Policy) (*egress.Grant, *url.URL) {
+	t.Helper()
+	g, err := proxy.Grant(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := g.URL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, u
+}
+
 // TestAProxyIsOfWhoHasItsPassword: every program of this machine reaches the port, and
 // each is given the hosts of its own grant.
 func TestAProxyIsOfWhoHasItsPassword(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	granted := func(port uint16) (*egress.Grant, *url.URL) {
-		g, err := w.proxy.Grant(egress.Policy{Rules: []egress.Rule{{Host: "127.0.0.1", Port: port, Inside: true}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		address, err := g.URL()
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if host, _, _ := net.SplitHostPort(u.Host); host != "127.0.0.1" {
-			t.Errorf("it listens on %s", u.Host)
-		}
-		return g, u
+	to := func(port uint16) egress.Policy {
+		return egress.Policy{Rules: []egress.Rule{{Host: "127.0.0.1", Port: port, Inside: true}}}
 	}
-	one, own := granted(81)
-	_, others := granted(82)
+	one, own := granted(t, w.proxy, to(81))
+	_, others := granted(t, w.proxy, to(82))
+	if host, _, _ := net.SplitHostPort(own.Host); host != "127.0.0.1" {
+		t.Errorf("it listens on %s", own.Host)
+	}
 	password, _ := own.User.Password()
 	other, _ := others.User.Password()
 	if !slices.Equal(one.Secrets(), []string{own.User.Username(), password}) {
@@ -134,18 +140,7 @@ func TestMoreThanMayBeReceivedIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The second answer fits in with its head, the third one not.
-	g, err := proxy.Grant(egress.Policy{Rules: []egress.Rule{rule}, MaxBytes: 2*size + size/2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, err := g.URL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, u := granted(t, proxy, egress.Policy{Rules: []egress.Rule{rule}, MaxBytes: 2*size + size/2})
 	c := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u), DisableKeepAlives: true}}
 	defer c.CloseIdleConnections()
 	for i := range 4 {
