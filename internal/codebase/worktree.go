@@ -197,10 +197,15 @@ func (w *worktrees) writeMeta(t Tree) error {
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "encoding a worktree's notes")
 	}
-	if err := w.root.WriteFile(t.rel()+".new", data, 0o600); err != nil {
-		return fault.Wrap(err, fault.Internal, "writing a worktree's notes")
+	f, err := w.root.OpenFile(t.rel()+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = f.Write(data)
+		err = errors.Join(err, f.Sync(), f.Close()) // else a power failure may leave the name without the text
 	}
-	return fault.Wrap(w.root.Rename(t.rel()+".new", t.rel()+".json"), fault.Internal, "writing a worktree's notes")
+	if err == nil {
+		err = w.root.Rename(t.rel()+".new", t.rel()+".json")
+	}
+	return fault.Wrap(err, fault.Internal, "writing a worktree's notes")
 }
 
 func (w *worktrees) readMeta(rel, short string) (meta, bool, error) {
