@@ -176,11 +176,7 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 				html.If(whole, decision("Approve and run", "decision", string(plan.Execute), "primary")),
 				html.If(whole && pl.State == plan.Proposed, decision("Approve", "decision", string(plan.Approve), "")),
 				decision("Reject", "decision", string(plan.Reject), "danger")),
-			html.If(whole && p.show.redact(pl.Text) == pl.Text, html.El("details", html.El("summary", html.Text("Edit the plan")), // the form has it as it is stored
-				form(r, "/decide", fields,
-					html.El("label", html.Text("New text, which takes the place of this version"),
-						html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
-					decision("Save as a new version", "decision", string(plan.Edit), "")))),
+			html.If(whole, p.planForm(r, pl, fields)),
 		}
 	}
 	word := "proposed"
@@ -194,6 +190,19 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 		toSession(pl.SessionID),
 		html.El("p", html.Class("meta"), html.Text("The person who asked or an owner can decide.")),
 		choices)
+}
+
+// planForm lets a plan be edited. It has the plan as it is stored, so there is none for one
+// that holds a secret.
+func (p *approvalPages) planForm(r *request, pl plan.Plan, fields html.Group) html.Node {
+	if p.show.redact(pl.Text) != pl.Text {
+		return html.El("p", html.Class("meta"), html.Text("This plan holds a secret, which is masked here, so you can edit it only in the chat."))
+	}
+	return html.El("details", html.El("summary", html.Text("Edit the plan")),
+		form(r, "/decide", fields,
+			html.El("label", html.Text("New text, which takes the place of this version"),
+				html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
+			decision("Save as a new version", "decision", string(plan.Edit), "")))
 }
 
 // question shows one thing that is or was to be decided on, by the name that chats give

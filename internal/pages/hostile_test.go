@@ -394,7 +394,7 @@ func TestASecretInAPlanIsNotInItsForm(t *testing.T) {
 			}
 		}
 		_, card, _ := strings.Cut(b.get("/approvals/"+pl.Name()), `<section class="card" id="`+pl.Name())
-		if wants(t, card, "Approve and run", "Reject"); strings.Contains(card, "Edit the plan") {
+		if wants(t, card, "Approve and run", "Reject", "you can edit it only in the chat"); strings.Contains(card, "Edit the plan") {
 			t.Error("what is shown without its secrets can be edited")
 		}
 	})
