@@ -68,6 +68,11 @@ func (p *sessionPages) eventLine(r *request, e store.SessionEvent) html.Node {
 // whispered stands for a message to everybody but its sender.
 const whispered = "A message that only its sender sees"
 
+// hushed reports whether a message is for its sender and the bot alone, and this is somebody
+// else. An owner is somebody else, too: what may be done about the message does not depend
+// on its text.
+func hushed(r *request, in messages.Inbound) bool { return in.Whispered && in.Actor() != r.actor() }
+
 // eventText says what came in. What only one person wrote to the bot, such as a command
 // about their memories, is nobody else's: of a command of somebody else only the name is
 // shown.
@@ -84,7 +89,7 @@ func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 	if call, is := command.Parse(e.In.Text); is && !own {
 		return "Command: /" + p.show.head200(call.Name)
 	}
-	if e.In.Whispered && !own {
+	if hushed(r, e.In) {
 		return whispered
 	}
 	if text := p.show.head200(e.In.Text); text != "" {
@@ -151,10 +156,10 @@ func (p *sessionPages) sentLine(r *request, d messages.Delivery) html.Node {
 	}
 	what := p.show.head200(d.Text)
 	switch {
+	case d.OnlyFor != "", d.Control && d.FileName == "":
+		what = "The answer to a command"
 	case d.FileName != "":
 		what = "📎 " + p.show.head200(d.FileName)
-	case d.Control || d.OnlyFor != "":
-		what = "The answer to a command"
 	case what == "":
 		what = "A message without text"
 	}

@@ -414,10 +414,40 @@ func TestAWhisperThatWaitsIsOfItsSender(t *testing.T) {
 			return err
 		})
 		wants(t, w.as(dan).get("/"), "/clone https://git.example.com/hush")
-		page := w.as(bob).get("/")
-		if wants(t, page, "A message that only its sender sees"); strings.Contains(page, "hush") {
-			t.Error("somebody else reads it")
+		failed, why := sessions.EntryFailed, "no"
+		dead := e
+		dead.ID, dead.State, dead.In.Event, dead.In.Text = "", "", "d", "/clone https://git.example.com/hush2"
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Inbox().InsertEntry(ctx, &dead); err != nil {
+				return err
+			}
+			if err := tx.Inbox().UpdateEntry(ctx, dead.ID, sessions.EntryUpdate{State: &failed, Error: &why}); err != nil {
+				return err
+			}
+			for _, state := range []messages.DeliveryState{messages.DeliveryPending, messages.DeliveryFailed} {
+				answer := messages.Delivery{ConversationID: s.conversation.ID, EventID: dead.ID, Text: "hush3", OnlyFor: "99", FileName: "hush4.patch", File: []byte("x"), State: state}
+				if err := tx.Deliveries().AddDelivery(ctx, &answer); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for path, who := range map[string][]signin.Account{"/": {ann, bob}, "/queue": {ann}, "/sessions/" + s.session.ID + "?tab=events": {ann, bob}} {
+			for _, who := range who {
+				page := w.as(who).get(path)
+				if !strings.Contains(path, "tab") {
+					wants(t, page, "A message that only its sender sees")
+				}
+				if strings.Contains(page, "hush") {
+					t.Errorf("%s reads it on %s", who, path)
+				}
+			}
 		}
+		if n := strings.Count(w.as(ann).get("/queue"), "An answer that only one person sees"); n != 2 {
+			t.Errorf("the queue has %d answers for one person", n)
+		}
+		w.roles[dan] = sessions.Owner
+		wants(t, w.as(dan).get("/queue"), "hush", "hush2")
 	})
 }
 

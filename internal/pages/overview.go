@@ -181,7 +181,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 			about = append(about, p.show.when(e.AcceptedAt))
 		}
 		what := html.Node(html.Text(p.show.head200(e.In.Text)))
-		if e.In.Whispered && !r.owner() && e.In.Actor() != r.actor() { // owners have all of the queue
+		if hushed(r, e.In) {
 			what = html.Text(whispered)
 		}
 		var stop html.Node

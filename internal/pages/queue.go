@@ -121,7 +121,7 @@ func (p *queuePages) queuedTurns(r *request, open []store.OpenEntry, count store
 
 // queuedTurn is the line of a message.
 func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when string, actions ...html.Node) html.Node {
-	what := html.Node(html.Text(p.saidIn(e)))
+	what := html.Node(html.Text(p.saidIn(r, e)))
 	if e.SessionID != "" {
 		what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
 	}
@@ -144,7 +144,10 @@ func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, w
 }
 
 // saidIn is the beginning of a message.
-func (p *queuePages) saidIn(e store.OpenEntry) string {
+func (p *queuePages) saidIn(r *request, e store.OpenEntry) string {
+	if hushed(r, e.In) {
+		return whispered
+	}
 	if text := p.show.head200(e.In.Text); text != "" {
 		return text
 	}
@@ -182,6 +185,8 @@ func (p *queuePages) queuedAnswers(list []store.QueuedDelivery, count store.Queu
 func (p *queuePages) answerLine(d store.QueuedDelivery, mark html.Node, actions ...html.Node) html.Node {
 	text := p.show.head200(d.Text)
 	switch {
+	case d.OnlyFor:
+		text = "An answer that only one person sees"
 	case d.FileName != "":
 		text = "📎 " + p.show.head200(d.FileName)
 	case text == "":

@@ -113,10 +113,11 @@ type QueuedDelivery struct {
 	Error          string // for operators
 	Text           string // its beginning
 	FileName       string
+	OnlyFor        bool // one person is to see it
 }
 
 const queuedDeliveryColumns = `
-	d.id, d.conversation_id, c.platform_type, c.platform_conversation_id, e.session_id, d.state, d.attempts, d.next_ms, d.created_ms, d.error, substr(d.body, 1, 300), d.file_name
+	d.id, d.conversation_id, c.platform_type, c.platform_conversation_id, e.session_id, d.state, d.attempts, d.next_ms, d.created_ms, d.error, substr(d.body, 1, 300), d.file_name, d.only_for <> ''
 	FROM deliveries d JOIN remote_agent_conversations c ON c.id = d.conversation_id LEFT JOIN inbound_events e ON e.id = d.event_id`
 
 const (
@@ -145,7 +146,7 @@ func (t *Queue) queuedDeliveries(ctx context.Context, query string, args ...any)
 	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var d QueuedDelivery
 		err := scan(text{&d.ID}, text{&d.ConversationID}, &d.Key.Platform, &d.Key.ID, text{&d.SessionID}, &d.State, &d.Attempts,
-			msTime{&d.NextAt}, msTime{&d.CreatedAt}, &d.Error, &d.Text, &d.FileName)
+			msTime{&d.NextAt}, msTime{&d.CreatedAt}, &d.Error, &d.Text, &d.FileName, &d.OnlyFor)
 		list = append(list, d)
 		return err
 	}, query, args...)
