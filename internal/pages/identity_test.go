@@ -110,15 +110,18 @@ func TestAnIssuerSignsIn(t *testing.T) {
 	})
 }
 
+// behindProxy is a browser whose requests come through the proxies of identified.
+func (w *world) behindProxy(hops string) *browser {
+	b := w.browser()
+	b.host, b.header = "bot.example.com", http.Header{"X-Forwarded-For": {hops}}
+	return b
+}
+
 // TestALockoutIsOfOneClient: whoever guesses behind a proxy locks nobody else out.
 func TestALockoutIsOfOneClient(t *testing.T) {
 	t.Parallel()
 	eachWith(t, identified(nil), func(t *testing.T, w *world) {
-		from := func(hops string) *browser {
-			b := w.browser()
-			b.host, b.header = "bot.example.com", http.Header{"X-Forwarded-For": {hops}}
-			return b
-		}
+		from := w.behindProxy
 		guesser := from("198.51.100.1")
 		for range 20 {
 			guesser.send("POST", "/sign-in", url.Values{"k": {"guess"}})
@@ -135,6 +138,36 @@ func TestALockoutIsOfOneClient(t *testing.T) {
 		}
 		if r := from("198.51.100.1, 203.0.113.5, 192.0.2.2").send("POST", "/sign-in", url.Values{"k": {w.link(bob)}}); r.Code != http.StatusSeeOther {
 			t.Errorf("another client: %d %s", r.Code, r.Body)
+		}
+	})
+}
+
+// TestAddressesWithAPortAreRead: gateways such as those of Azure name the port of a client.
+func TestAddressesWithAPortAreRead(t *testing.T) {
+	t.Parallel()
+	eachWith(t, identified(nil), func(t *testing.T, w *world) {
+		guess := func(hops string) int {
+			return w.behindProxy(hops).send("POST", "/sign-in", url.Values{"k": {"guess"}}).Code
+		}
+		guesses := func(n int, hops ...string) {
+			for i := range n {
+				if got := guess(hops[i%len(hops)]); got != http.StatusBadRequest {
+					t.Errorf("guess %d, of %q: %d", i, hops[i%len(hops)], got)
+				}
+			}
+		}
+		guesses(10, "198.51.100.1:4711", "198.51.100.1:4712, 192.0.2.2:443", "[::ffff:198.51.100.1]:443", "198.51.100.1")
+		guesses(10, "[2001:db8::1]:443", "2001:db8::2")
+		for _, hops := range []string{"198.51.100.1", "203.0.113.5:1, 198.51.100.1:4713", "2001:db8::3", "[2001:db8::4]:1"} {
+			if got := guess(hops); got != http.StatusTooManyRequests {
+				t.Errorf("one guess more, of %q: %d", hops, got)
+			}
+		}
+		guesses(2, "198.51.100.2:4711", "[2001:db8:1::1]:443")
+		// What is no address is the proxy's own, all of it together.
+		guesses(10, "unknown", "198.51.100.7:", "198.51.100.7:99999", "[2001:db8::7", "[2001:db8::7]:x", "_hidden:1", "198.51.100.7:443:443", "198.51.100.7:443, :443")
+		if got := guess("[198.51.100.8]:x"); got != http.StatusTooManyRequests {
+			t.Errorf("a guess of what is no address: %d", got)
 		}
 	})
 }

@@ -60,8 +60,8 @@ func (i Identity) client(r *http.Request) string {
 	if i.behind(r) {
 		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 		for _, hop := range slices.Backward(hops) {
-			a, err := netip.ParseAddr(strings.TrimSpace(hop))
-			if err != nil {
+			a, ok := addressOf(strings.TrimSpace(hop))
+			if !ok {
 				break
 			}
 			if !i.trusts(a) {
@@ -70,6 +70,16 @@ func (i Identity) client(r *http.Request) string {
 		}
 	}
 	return ratelimit.Client(r.RemoteAddr)
+}
+
+// addressOf reads an address of X-Forwarded-For, which some gateways write with the port of
+// the client: 203.0.113.7:4711, [2001:db8::1]:443.
+func addressOf(hop string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(hop); err == nil {
+		return a, true
+	}
+	a, err := netip.ParseAddrPort(hop)
+	return a.Addr(), err == nil
 }
 
 // misled says what is wrong with a request that reaches this server by a name of its own
