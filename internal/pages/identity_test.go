@@ -142,6 +142,49 @@ func TestALockoutIsOfOneClient(t *testing.T) {
 	})
 }
 
+// TestFailedSignInsThroughTheIssuerCount: they are guesses like those of links, and are
+// counted together with them. What is the issuer's own fault is not counted.
+func TestFailedSignInsThroughTheIssuerCount(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer func(p *issuertest.Provider, asked url.Values) url.Values
+		status int // of the issuer
+		counts bool
+	}{
+		"an answer that nobody asked for": {func(*issuertest.Provider, url.Values) url.Values { return url.Values{"code": {"c"}, "state": {"s"}} }, 0, true},
+		"a made-up code": {func(_ *issuertest.Provider, asked url.Values) url.Values {
+			return url.Values{"code": {"c"}, "state": asked["state"]}
+		}, 0, true},
+		"somebody who is not listed": {func(p *issuertest.Provider, asked url.Values) url.Values { return p.Answer(asked, "eve@example.com") }, 0, true},
+		"the issuer is away":         {func(p *issuertest.Provider, asked url.Values) url.Values { return p.Answer(asked, "bob") }, http.StatusServiceUnavailable, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := issuertest.New(t, "https://bot.example.com/sign-in/oidc/back")
+			p.Status = tt.status
+			eachWith(t, identified(p), func(t *testing.T, w *world) {
+				for n := range 10 {
+					b := w.behindProxy("198.51.100.1")
+					asked := p.Asked(t, b.send("GET", "/sign-in/oidc", nil).Header().Get("Location"))
+					r := b.send("GET", "/sign-in/oidc/back?"+tt.answer(p, asked).Encode(), nil)
+					if r.Code < 400 || r.Code == http.StatusTooManyRequests || b.cookies["__Host-bot_session"] != nil {
+						t.Fatalf("failed sign-in %d: %d %s", n+1, r.Code, r.Body)
+					}
+				}
+				for _, ask := range [][2]string{{"GET", "/sign-in/oidc"}, {"GET", "/sign-in/oidc/back?code=c&state=s"}, {"GET", "/sign-in?k=guess"}, {"POST", "/sign-in"}} {
+					r := w.behindProxy("198.51.100.1").send(ask[0], ask[1], url.Values{"k": {"guess"}})
+					if limited := r.Code == http.StatusTooManyRequests && r.Header().Get("Retry-After") != ""; limited != tt.counts {
+						t.Errorf("%s %s after 10 of them: %d", ask[0], ask[1], r.Code)
+					}
+				}
+				if r := w.behindProxy("203.0.113.5").send("GET", "/sign-in/oidc", nil); r.Code != http.StatusSeeOther {
+					t.Errorf("another client: %d %s", r.Code, r.Body)
+				}
+			})
+		})
+	}
+}
+
 // TestAddressesWithAPortAreRead: gateways such as those of Azure name the port of a client.
 func TestAddressesWithAPortAreRead(t *testing.T) {
 	t.Parallel()
