@@ -13,6 +13,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/pages"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -156,6 +157,31 @@ func TestManySumsFitOnAPage(t *testing.T) {
 			wants(t, page, "The first 100 are shown; the file has more.")
 			if n := strings.Count(page, `<th scope="row">`); n != 101 || len(page) > 300<<10 {
 				t.Errorf("by %s: %d rows, %d bytes", by, n, len(page))
+			}
+		}
+	})
+}
+
+// TestTheFirstPageHasOnesOwnSpending: owners see what all people spent today, everybody
+// else what they spent themselves.
+func TestTheFirstPageHasOnesOwnSpending(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.used(s, "telegram/42", "gpt-5-mini", 0, 20_000, 140_000)
+		w.used(s, "telegram/42", "gpt-5-mini", 1, 20_000, 5_000_000) // not today
+		w.used(s, "telegram/77", "gpt-5-mini", 0, 70_000, 9_000_000)
+		w.used(s, "slack/42", "gpt-5-mini", 0, 10_000, 3_000_000) // of the same id elsewhere
+		w.used(s, "console/local", "gpt-5-mini", 0, 10_000, 1_000_000)
+		for who, want := range map[signin.Account]string{
+			ann: "Today, all people</h2><p>121k tokens · $13.14 in",
+			bob: "Today, you</h2><p>22k tokens · $0.14 in",
+			cat: "Today, you</h2><p>0 tokens",
+		} {
+			_, page, _ := strings.Cut(w.as(who).get("/"), "<h2>Today, ")
+			page, _, _ = strings.Cut(page, "<h2>")
+			if !strings.HasPrefix("<h2>Today, "+page, "<h2>"+want) {
+				t.Errorf("%s: %q", who, page)
 			}
 		}
 	})
