@@ -2,6 +2,8 @@ package github
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -39,9 +41,28 @@ var handled = map[string]permission{
 }
 
 // translate reads the payload of a webhook. Its event id is the delivery's, the
-// same for every redelivery (contract C3).
+// same for every redelivery (contract C3). But only the payload is signed: whoever has
+// got hold of one can send it again under any id and kind of event. So what it says has a
+// name of its own, too, in its aliases: that of the comment or whatever else it tells of, or
+// where that has none, the payload's.
 func (t *translator) translate(ctx context.Context, event string, guid messages.EventID, raw []byte) platform.Meaning {
-	r := platform.Meaning{Event: guid, Raw: raw}
+	r := t.meaning(ctx, event, guid, raw)
+	if r.Reason == "" && len(r.Events) == 0 {
+		return r
+	}
+	sum := sha256.Sum256(raw)
+	r.Event = messages.EventID("payload:" + hex.EncodeToString(sum[:])) // if it is kept as it is
+	for i := range r.Events {
+		if in := &r.Events[i]; len(in.Aliases) == 0 {
+			in.Aliases = []messages.EventID{messages.EventID(fmt.Sprintf("%s:%d", r.Event, i))}
+		}
+	}
+	return r
+}
+
+// meaning is what a payload says, under the id of its delivery.
+func (t *translator) meaning(ctx context.Context, event string, guid messages.EventID, raw []byte) platform.Meaning {
+	r := platform.Meaning{Raw: raw}
 	var p payload
 	if err := lenient(raw, &p); err != nil {
 		r.Reason = "not a JSON object: " + platform.Cut(err.Error(), 200)
@@ -161,11 +182,16 @@ func (t *translator) issueEvent(p payload, in messages.Inbound) ([]messages.Inbo
 	if p.Issue == nil || p.Issue.GetNumber() < 1 {
 		return nil, errIncomplete
 	}
+	if p.Comment != nil {
+		return nil, platform.Malformed("the event is one of a comment") // which may be deleted, too
+	}
 	switch p.Action {
 	case "opened":
 		return t.heard(ofOpened(p), in)
-	case "closed", "deleted":
+	case "closed":
 		return t.closed(ofIssue(p), p.Issue.GetClosedAt(), in), nil
+	case "deleted":
+		return t.closed(ofIssue(p), github.Timestamp{}, in), nil // it may have been closed before, and gone on
 	}
 	return nil, nil
 }
