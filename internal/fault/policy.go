@@ -1,6 +1,24 @@
 package fault
 
-import "time"
+import (
+	"math"
+	"time"
+)
+
+// Asked is how long to wait when the other side asks for so many seconds, as far as it is
+// believed: at most for most, which is the longest that it has reason to ask for. What is
+// none, such as a negative number, is zero. All that others say about waiting goes through
+// here: nothing that they say, or that somebody between us says in their name, silences
+// them for years.
+func Asked(seconds float64, most time.Duration) time.Duration {
+	switch {
+	case !(seconds > 0): // also not a number
+		return 0
+	case seconds >= most.Seconds():
+		return most
+	}
+	return time.Duration(math.Round(seconds * float64(time.Second)))
+}
 
 // Policy says whether and when something that failed is tried again. It is the
 // only place that decides on pauses between tries; what it does not say is final.

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -51,6 +52,21 @@ func TestPolicyNext(t *testing.T) {
 	} {
 		if pause, again := tt.policy.Next(tt.n, tt.err); pause != tt.pause || again != tt.again {
 			t.Errorf("%s: Next = %s, %t; want %s, %t", name, pause, again, tt.pause, tt.again)
+		}
+	}
+}
+
+func TestAskedIsBelievedWithinReason(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		seconds float64
+		want    time.Duration
+	}{
+		{7, 7 * time.Second}, {0.3, 300 * time.Millisecond}, {4.35, 4350 * time.Millisecond}, {3600, time.Hour}, {3601, time.Hour},
+		{0, 0}, {-1, 0}, {1e300, time.Hour}, {-1e300, 0}, {9.3e9, time.Hour}, {math.Inf(1), time.Hour}, {math.Inf(-1), 0}, {math.NaN(), 0},
+	} {
+		if got := fault.Asked(tt.seconds, time.Hour); got != tt.want {
+			t.Errorf("%v s: %v, want %v", tt.seconds, got, tt.want)
 		}
 	}
 }

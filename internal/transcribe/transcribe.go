@@ -124,7 +124,7 @@ func refused(res *http.Response, raw []byte) error {
 	case code == http.StatusTooManyRequests:
 		f.Kind, f.Public = fault.RateLimited, "The transcription API is at its rate limit; send it again in a minute."
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
-			f.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
+			f.RetryAfter = fault.Asked(float64(seconds), time.Hour)
 		}
 	case code == http.StatusNotFound:
 		f.Kind, f.Public = fault.NotFound, "The transcription API does not know this model or address; an operator needs to check TRANSCRIBE_MODEL and TRANSCRIBE_BASE_URL."

@@ -15,9 +15,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"remote-agent/internal/fault"
 )
 
-// MaxWait is the longest wait that an API is believed to ask for.
+// MaxWait is the longest wait that an API is believed to ask for; see fault.Asked. Some
+// have limits of a day.
 const MaxWait = 24 * time.Hour
 
 const (
@@ -206,12 +209,4 @@ func Down(status int) string {
 	return fmt.Sprintf("The model API failed (%d).", status)
 }
 
-func seconds(s float64) time.Duration {
-	switch {
-	case !(s > 0): // also not a number
-		return 0
-	case s > MaxWait.Seconds():
-		return MaxWait
-	}
-	return time.Duration(s * float64(time.Second))
-}
+func seconds(s float64) time.Duration { return fault.Asked(s, MaxWait) }

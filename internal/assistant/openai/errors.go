@@ -127,7 +127,7 @@ func waitInText(text string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(d, 0), modelhttp.MaxWait)
+	return fault.Asked(d.Seconds(), modelhttp.MaxWait)
 }
 
 // effectiveStatus returns the HTTP status, or for an error inside a stream the

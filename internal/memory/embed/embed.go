@@ -294,7 +294,7 @@ func refused(res *http.Response, raw []byte) error {
 	case code == http.StatusTooManyRequests:
 		f.Kind = fault.RateLimited
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
-			f.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
+			f.RetryAfter = fault.Asked(float64(seconds), time.Hour)
 		}
 	case code == http.StatusNotFound:
 		f.Kind = fault.NotFound

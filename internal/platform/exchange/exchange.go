@@ -39,8 +39,9 @@ const (
 	defaultTimeout   = 30 * time.Second
 	defaultMaxAnswer = 32 << 20
 
-	// maxRetryAfter is the longest wait that a platform is believed to ask for.
-	maxRetryAfter = 24 * time.Hour
+	// LongestWait is the longest wait that a platform is believed to ask for; see
+	// fault.Asked. Telegram has asked for hours.
+	LongestWait = 24 * time.Hour
 
 	// maxRedirects is how many redirects a renamed thing may take.
 	maxRedirects = 3
@@ -139,10 +140,10 @@ func (c *Call) RetryAfter() time.Duration { return retryAfter(c.Answered(), time
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if s, err := strconv.ParseInt(value, 10, 64); err == nil {
-		return time.Duration(min(max(s, 0), int64(maxRetryAfter/time.Second))) * time.Second
+		return fault.Asked(float64(s), LongestWait)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return min(max(at.Sub(now), 0), maxRetryAfter)
+		return fault.Asked(at.Sub(now).Seconds(), LongestWait)
 	}
 	return 0
 }

@@ -134,7 +134,7 @@ func (c *client) watch(who caller, o op, token string) *exchange.Call {
 }
 
 // library returns the library's client for a caller. It remembers GitHub's
-// limits, which hold for each.
+// limits, which hold for each, until one is met.
 func (c *client) library(who caller) *github.Client {
 	if known, ok := c.clients.Load(who); ok {
 		return known.(*github.Client)

@@ -111,7 +111,8 @@ func forbidden(h http.Header, text string) string {
 
 // refusedByLimit reports whether a call was refused because of a rate limit, and
 // for how long. GitHub says so with 403 or 429, and how long in one of several
-// ways (contract C6); the client refuses by itself while it knows of a limit.
+// ways (contract C6); the library refuses by itself where an answer said that it was the
+// last for now.
 func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text string) (time.Duration, bool) {
 	var after time.Duration
 	status, h, theirs := seen.Status(), seen.Answered(), c.clock.At(time.Now())
@@ -134,8 +135,15 @@ func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text
 	} else if reset, bad := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); bad == nil && h.Get("X-Ratelimit-Remaining") == "0" {
 		after = max(after, time.Unix(reset, 0).Sub(theirs))
 	}
-	return c.limits.Refused(who.key(), after), true
+	// The library remembers when its limit ends, without a bound. It is the budget that
+	// keeps silent.
+	c.clients.Delete(who)
+	return c.limits.Refused(who.key(), fault.Asked(after.Seconds(), longestLimit)), true
 }
+
+// longestLimit is how long a limit of GitHub holds at most: it begins anew each hour
+// (contract C6).
+const longestLimit = time.Hour
 
 // unsure returns err as one that leaves open whether the comment is there.
 func unsure(err error) error {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-github/v62/github"
@@ -145,5 +146,67 @@ func TestWhereTheAppIsNoLongerInstalled(t *testing.T) {
 		if (c.minted(tokenKey{installation: 5}) == before) != kept {
 			t.Errorf("%s: the token is kept: %v", action, !kept)
 		}
+	}
+}
+
+// answering is a transport that needs no network, so that time can stand still.
+type answering func(req *http.Request) *http.Response
+
+func (f answering) RoundTrip(req *http.Request) (*http.Response, error) { return f(req), nil }
+
+// TestNoLimitHoldsForLonger: a limit of GitHub ends within the hour, so that whatever an
+// answer says, GitHub is asked again after that.
+func TestNoLimitHoldsForLonger(t *testing.T) {
+	t.Parallel()
+	years := strconv.FormatInt(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), 10)
+	for name, tt := range map[string]struct {
+		status  int
+		message string
+		header  map[string]string
+	}{
+		"primary":            {http.StatusForbidden, "API rate limit exceeded", map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": years}},
+		"primary, 429":       {http.StatusTooManyRequests, "API rate limit exceeded", map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": years}},
+		"no time at all":     {http.StatusTooManyRequests, "API rate limit exceeded", map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "9223372036854775807"}},
+		"secondary":          {http.StatusForbidden, "You have exceeded a secondary rate limit.", map[string]string{"Retry-After": "99999999"}},
+		"secondary, a date":  {http.StatusTooManyRequests, "slow down", map[string]string{"Retry-After": "Fri, 01 Jan 2999 00:00:00 GMT"}},
+		"secondary, too big": {http.StatusForbidden, "You have exceeded a secondary rate limit.", map[string]string{"Retry-After": "9223372036854775807"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				asked, limited := 0, true
+				c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: "http://127.0.0.1:9", Observe: func(string) {}})
+				c.http = exchange.Client(answering(func(req *http.Request) *http.Response {
+					asked++
+					r := httptest.NewRecorder()
+					r.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+					if limited {
+						for k, v := range tt.header {
+							r.Header().Set(k, v)
+						}
+						r.WriteHeader(tt.status)
+						_, _ = fmt.Fprintf(r, `{"message":%q,"documentation_url":"https://docs.github.com/rest#secondary-rate-limits"}`, tt.message)
+					} else {
+						_, _ = fmt.Fprint(r, "{}")
+					}
+					res := r.Result()
+					res.Request = req
+					return res
+				}))
+				for try := range 3 {
+					_, err := c.askRepository(t.Context(), "acme/web")
+					after := exchange.RetryAfter(err)
+					if !fault.Is(err, fault.RateLimited) || after <= 0 || after > time.Hour || asked != 1 {
+						t.Fatalf("try %d: asked %d times, to wait for %v: %v", try, asked, after, err)
+					}
+					time.Sleep(after / 2)
+				}
+				limited = false
+				time.Sleep(time.Hour)
+				if _, err := c.askRepository(t.Context(), "acme/web"); err != nil || asked != 2 {
+					t.Errorf("an hour later: asked %d times: %v", asked, err)
+				}
+			})
+		})
 	}
 }

@@ -60,7 +60,7 @@ func classify(ctx context.Context, method string, err error, seen *exchange.Call
 	f.Uncertain = false
 	if tooMany, ok := errors.AsType[*bot.TooManyRequestsError](err); ok {
 		f.Kind = fault.RateLimited
-		f.RetryAfter = max(time.Duration(tooMany.RetryAfter)*time.Second, f.RetryAfter, time.Second)
+		f.RetryAfter = max(fault.Asked(float64(tooMany.RetryAfter), exchange.LongestWait), f.RetryAfter, time.Second)
 		return f
 	}
 	if moved, ok := errors.AsType[*bot.MigrateError](err); ok {

@@ -31,6 +31,10 @@ const (
 
 	// leastConflict is the shortest pause where somebody else polls (contract A1.9).
 	leastConflict = 3 * time.Second
+
+	// longestDeaf is how long Telegram is believed not to want to be asked for messages. Its
+	// limit there is one of seconds.
+	longestDeaf = time.Hour
 )
 
 // allowedUpdates are the kinds of updates that we want. It is sent with every
@@ -346,7 +350,7 @@ func (c *client) updatesError(code int, resp apiResponse) error {
 	case http.StatusConflict:
 		f.Kind, f.Public = fault.Conflict, "Another process gets the messages of this TELEGRAM_BOT_TOKEN. Stop it, or give this one a token of its own."
 	case http.StatusTooManyRequests:
-		f.Kind, f.RetryAfter = fault.RateLimited, time.Duration(resp.Parameters.RetryAfter)*time.Second
+		f.Kind, f.RetryAfter = fault.RateLimited, fault.Asked(float64(resp.Parameters.RetryAfter), longestDeaf)
 	default:
 		f.Kind = fault.Unavailable
 	}
