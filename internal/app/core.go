@@ -138,6 +138,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		TurnTimeout:    d.config.TurnTimeout,
 		Grace:          d.config.ShutdownGrace,
 		RenewEvery:     renew,
+		Takers:         d.store.Takers,
 		Exclusive:      d.config.Database.Driver == config.DriverSQLite,
 		Now:            d.env.Now,
 		Log:            d.log,

@@ -78,14 +78,16 @@ func (d *daemon) run(ctx context.Context) error {
 // beginLife has other replicas know that this one lives, until doors ends, and takes
 // over from those that die.
 func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) error {
+	aside := func(work func()) { // the life goes on meanwhile
+		group.Go(func() error {
+			work()
+			return nil
+		})
+	}
 	life, err := d.store.BeginLife(ctx, store.LifeConfig{
 		Owner: d.core.Owner(), Log: d.log, Lost: d.core.LeasesLost,
-		Died: func(ctx context.Context, _ []string) {
-			group.Go(func() error { // the life goes on meanwhile
-				d.core.TakeOver(ctx)
-				return nil
-			})
-		},
+		Died:    func(ctx context.Context, _ []string) { aside(func() { d.core.TakeOver(ctx) }) },
+		Offered: func(ctx context.Context, ids []string) { aside(func() { d.core.Offered(ctx, ids) }) },
 	})
 	if err != nil {
 		return err

@@ -57,8 +57,7 @@ type Options struct {
 	DatabaseURL string
 
 	// Replicas is how many processes share the database while all chats write at once;
-	// more than one need DatabaseURL. Each of them then works on its part of the chats at
-	// most. Default 1.
+	// more than one need DatabaseURL. Default 1.
 	Replicas int
 
 	Turns     int   // turns with all chats at once; default 4000
@@ -223,10 +222,6 @@ func (r *run) startBot(ctx context.Context) (time.Duration, error) {
 // environ is everything that a bot is told whose files are in a folder of that name.
 // Nothing of the operator's own configuration gets into it.
 func (r *run) environ(folder string) []string {
-	slots := 64
-	if n := r.opts.Replicas; n > 1 {
-		slots = (r.opts.Chats + n - 1) / n
-	}
 	return append([]string{
 		"LISTEN_ADDR=127.0.0.1:0",
 		"DATA_DIR=" + filepath.Join(r.dir, folder),
@@ -240,7 +235,7 @@ func (r *run) environ(folder string) []string {
 		"TELEGRAM_ALLOWED_USER_IDS=*",
 		"TELEGRAM_SEND_RATE=0",
 		"TELEGRAM_CHAT_SEND_RATE=0",
-		"MAX_CONCURRENT_CONVERSATIONS=" + strconv.Itoa(slots),
+		"MAX_CONCURRENT_CONVERSATIONS=64",
 		"LOG_LEVEL=warn",
 	}, r.opts.Environ...)
 }

@@ -28,4 +28,9 @@ type LeaseStore interface {
 	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
 	// same transaction, that there is nothing left to do.
 	ReleaseLease(ctx context.Context, l sessions.Lease) error
+
+	// Offer tells another process, once the transaction is committed, of conversations
+	// that it is to work on, which it claims unless somebody has done so. An offer is a
+	// wake-up: one that nobody hears is found by a sweep.
+	Offer(ctx context.Context, taker string, conversationIDs ...string) error
 }

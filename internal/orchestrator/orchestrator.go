@@ -100,6 +100,10 @@ type Config struct {
 	// before answering, and what it returns when that is over.
 	Rush func() (over func())
 
+	// Takers returns the owners of the other processes that take offers; see
+	// Orchestrator.Offered. Nil if there can be none.
+	Takers func() []string
+
 	// Exclusive is true if no other process works on the database: what is left
 	// over at the start belongs to a dead one.
 	Exclusive bool
@@ -196,7 +200,7 @@ func (o *Orchestrator) connect() {
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Background: o.background, Commands: o.control, Live: o.turnSettings,
 		Assistants: c.Assistants, Tools: c.Tools, Worktrees: c.Worktrees, Memory: c.Memory, Learner: c.Learner, Files: c.Files,
 		Mode: c.Mode, Confined: c.Confined, SecondApprover: c.SecondApprover, Redact: c.Redact, RedactPart: c.RedactPart,
-		Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
+		Takers: c.Takers, Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
 	})
 	o.inbox = inbox.New(inbox.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background, Rush: &o.rush,

@@ -42,8 +42,13 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	jobs := make([]queue.Job, len(left))
-	for i, id := range left {
+	return o.ringLater(ctx, left)
+}
+
+// ringLater gives conversations that this process does not take to whoever has a slot.
+func (o *Orchestrator) ringLater(ctx context.Context, ids []string) error {
+	jobs := make([]queue.Job, len(ids))
+	for i, id := range ids {
 		jobs[i] = queue.Job{Kind: queue.KindTurn, Key: id}
 	}
 	return o.config.Storage.InTx(ctx, func(tx Tx) error { return o.config.Queue.Enqueue(ctx, tx, jobs...) })

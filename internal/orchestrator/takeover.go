@@ -2,8 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 
 	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/queue"
 )
 
 // Owner returns the name of this process as a holder of leases.
@@ -15,6 +17,24 @@ func (o *Orchestrator) TakeOver(ctx context.Context) {
 	defer background.Recover(ctx, o.config.Log, "take over", nil)
 	if err := o.firstSweep(ctx); err != nil && ctx.Err() == nil {
 		o.config.Log.WarnContext(ctx, "could not take over at once; the next sweep does", "err", err)
+	}
+}
+
+// Offered works on conversations that another process offers to this one. What it has no
+// slot for, or may not begin because it stops, is offered to all.
+func (o *Orchestrator) Offered(ctx context.Context, conversationIDs []string) {
+	defer background.Recover(ctx, o.config.Log, "take an offer", nil)
+	o.rush.Wait(ctx)
+	left, err := o.turns.RingAll(ctx, conversationIDs)
+	if len(left) > 0 {
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.config.RenewEvery)
+		defer cancel()
+		if failed := o.ringLater(later, left); err == nil || errors.Is(err, queue.ErrBusy) {
+			err = failed
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		o.config.Log.WarnContext(ctx, "could not take what another replica offers; the next sweep does", "err", err)
 	}
 }
 

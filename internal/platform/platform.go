@@ -105,6 +105,10 @@ type Capabilities struct {
 	// Outbound.OnlyFor is honored.
 	OnlyFor bool
 
+	// Local is true if only the process that accepted a message can answer it, as with
+	// a terminal; else any replica can.
+	Local bool
+
 	// Comments is true if messages are comments that stand in public or before a team,
 	// such as those of an issue: each new one is in the audit log.
 	Comments bool

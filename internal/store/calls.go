@@ -32,6 +32,8 @@ type company struct {
 	alone atomic.Pointer[time.Time]
 	met   atomic.Pointer[time.Time] // when another one was there last
 	clock func() int64              // of a test, in Unix microseconds; nil is the database's
+
+	takers atomic.Pointer[[]string] // the others that take offers, in order; see Takers
 }
 
 // saw notes what was seen of others when asked.

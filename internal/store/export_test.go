@@ -412,3 +412,6 @@ func (l *Life) Look(ctx context.Context) error {
 	_, err := l.look(ctx)
 	return err
 }
+
+// Listen hands on what the process is offered, for d.
+func (l *Life) Listen(ctx context.Context, d time.Duration) { l.listen(ctx, d) }

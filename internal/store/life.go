@@ -44,6 +44,10 @@ type LifeConfig struct {
 	// Lost is called when others may have voided the leases of this process, or are
 	// about to: whoever works under one stops.
 	Lost func()
+
+	// Offered is called with the conversations of an offer to this process; see
+	// Leases.Offer. It must not block. Nil has nobody offer it any.
+	Offered func(ctx context.Context, conversationIDs []string)
 }
 
 // Life keeps this process known as alive to the other processes on a PostgreSQL
@@ -92,14 +96,11 @@ func (l *Life) Run(ctx context.Context) {
 		return
 	}
 	defer l.end(context.WithoutCancel(ctx))
-	tick := time.NewTicker(lifeLook)
-	defer tick.Stop()
 	lost := false
 	for {
-		select {
-		case <-ctx.Done():
+		l.listen(ctx, lifeLook)
+		if ctx.Err() != nil {
 			return
-		case <-tick.C:
 		}
 		err := l.step(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -206,14 +207,18 @@ func (l *Life) connect(ctx context.Context) error {
 	if !held { // by what is left of the connection before
 		return errors.New("the lock of this process is still held")
 	}
-	return nil
+	return l.lendEar(ctx)
 }
 
-// locked says whether the process in row r holds its lock.
-const locked = `EXISTS (SELECT 1 FROM pg_locks AS l
+// locked says whether the process in row r holds its lock, of the class in $2.
+var locked = lockedOf("$2")
+
+func lockedOf(class string) string {
+	return `EXISTS (SELECT 1 FROM pg_locks AS l
 	WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
 	AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-	AND l.classid::bigint = $2 AND l.objid::bigint = r.lock_key)`
+	AND l.classid::bigint = ` + class + ` AND l.objid::bigint = r.lock_key)`
+}
 
 // look returns the processes that are dead.
 func (l *Life) look(ctx context.Context) (dead []string, err error) {
@@ -221,20 +226,26 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	defer cancel()
 	asked, others := time.Now(), false
 	rows, err := l.conn.Query(ctx, l.store.text.sql(`
-		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`
-		FROM replicas AS r WHERE r.owner <> $1`), l.config.Owner, int64(lifeClass))
+		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`,
+			r.lock_key <> 0 AND r.until_ms > {now} + $4 AND `+lockedOf("$3")+`
+		FROM replicas AS r WHERE r.owner <> $1 ORDER BY r.owner`),
+		l.config.Owner, int64(lifeClass), int64(earClass), (lifeTTL - listensFor).Milliseconds())
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	missing := make(map[string]int)
+	var takers []string
 	for rows.Next() {
 		var (
-			owner            string
-			silent, unlocked bool
+			owner                     string
+			silent, unlocked, listens bool
 		)
-		if err := rows.Scan(&owner, &silent, &unlocked); err != nil {
+		if err := rows.Scan(&owner, &silent, &unlocked, &listens); err != nil {
 			return nil, err
+		}
+		if listens {
+			takers = append(takers, owner)
 		}
 		if unlocked && time.Since(l.broke) > lifeSettles {
 			missing[owner] = l.missing[owner] + 1
@@ -250,6 +261,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		return nil, err
 	}
 	l.store.company.saw(others, asked)
+	l.store.company.takers.Store(&takers)
 	return dead, nil
 }
 

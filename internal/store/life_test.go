@@ -16,8 +16,8 @@ import (
 func lives(t *testing.T, s *store.Store, owner string) (died chan string, lost chan struct{}) {
 	t.Helper()
 	died, lost = make(chan string, 10), make(chan struct{}, 10)
-	life, err := s.BeginLife(t.Context(), store.LifeConfig{
-		Owner: owner, Log: storetest.Log(t),
+	runLife(t, s, store.LifeConfig{
+		Owner: owner,
 		Died: func(_ context.Context, owners []string) {
 			for _, o := range owners {
 				died <- o
@@ -25,6 +25,14 @@ func lives(t *testing.T, s *store.Store, owner string) (died chan string, lost c
 		},
 		Lost: func() { lost <- struct{}{} },
 	})
+	return died, lost
+}
+
+// runLife begins the life of a process and runs it until the test ends.
+func runLife(t *testing.T, s *store.Store, config store.LifeConfig) {
+	t.Helper()
+	config.Log = storetest.Log(t)
+	life, err := s.BeginLife(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +46,6 @@ func lives(t *testing.T, s *store.Store, owner string) (died chan string, lost c
 		cancel()
 		<-done
 	})
-	return died, lost
 }
 
 // TestLeasesOfTheDeadAreVoid has a process that dies with its connection, one that

@@ -18,7 +18,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
@@ -38,10 +37,12 @@ type accepted struct {
 
 	empty    bool // its conversation was made with it, and has nothing else
 	behind   bool // something of the same person waits already, which has the mark
-	rings    bool // a job has to wake somebody up for it
+	rings    bool // somebody has to be woken up for it
 	crowd    bool // one of many who come at once, and new: those who were here before go first
 	overflow bool // refused, because too much of the same person waits
 	loop     bool // refused, because it is one of a loop
+
+	taker string // the process that is woken up for it; empty: whoever is free
 }
 
 // Accept implements platform.Sink: one transaction for all events, then the work
@@ -129,23 +130,13 @@ func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce
 				return err
 			}
 		}
-		return i.Queue.Enqueue(ctx, tx, wakeUps(plan)...)
+		return i.wakeUp(ctx, tx, plan)
 	})
 	if err != nil {
 		giveBack(err)
 		return nil, err
 	}
 	return plan, nil
-}
-
-// wakeUps are the jobs for what nobody starts at once.
-func wakeUps(plan []accepted) (jobs []queue.Job) {
-	for _, a := range plan {
-		if a.rings {
-			jobs = append(jobs, queue.Job{Kind: queue.KindTurn, Key: a.entry.ConversationID, Behind: a.crowd})
-		}
-	}
-	return jobs
 }
 
 // waves sorts events into those that can be accepted abreast, as their places: of a
@@ -324,7 +315,8 @@ func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (ac
 
 // acceptMessage puts a message into the inbox of its conversation. It claims the
 // conversation if it is free and so is a slot, and begins the turn at once if
-// nothing else is to be done there.
+// nothing else is to be done there; or has another process do so, to which the
+// conversation falls.
 func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v access.Verdict, atOnce bool) (accepted, error) {
 	conv, err := i.conversation(ctx, tx, &a)
 	if err != nil {
@@ -364,8 +356,16 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		}
 	}
 	parked := open.NextAt.After(time.Now()) // the head waits for a decision or a moment, and so does what comes behind it
-	slot := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && !i.Rush.On() && i.Turns.Reserve()
-	if slot {
+	free := a.entry.Lane == sessions.LaneTurn && !conv.Leased && !parked && !i.Rush.On()
+	if free {
+		a.taker = i.taker(conv)
+	}
+	switch {
+	case a.taker != "" && !open.Waiting:
+		a, err = i.store(ctx, tx, a)
+		a.rings = a.fresh
+		return a, err
+	case free && a.taker == "" && i.Turns.Reserve():
 		a.fresh, a.work, err = i.Turns.Admit(ctx, tx, &a.entry, conv, open, v, atOnce)
 		return a, err
 	}

@@ -54,7 +54,8 @@ func (w *World) build(p *Process, exclusive bool) (*orchestrator.Orchestrator, e
 // config is what a process runs with.
 func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
 	return orchestrator.Config{
-		Storage:  storage{store: p.Store, life: p.life},
+		Storage:  storage{store: p.Store, life: p.life, offer: w.offer},
+		Takers:   func() []string { return w.takers(p) },
 		Queue:    newQueue(w.T),
 		Adapters: []platform.Adapter{w.Chat.adapter(p)},
 		Assistants: map[assistant.Name]assistant.Assistant{
@@ -76,6 +77,7 @@ func (w *World) config(p *Process, exclusive bool) orchestrator.Config {
 type storage struct {
 	store *store.Store
 	life  *life
+	offer func(taker string, ids []string)
 }
 
 var _ orchestrator.Storage = storage{}
@@ -93,7 +95,7 @@ func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) er
 	if err := s.serve(); err != nil {
 		return err
 	}
-	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
+	err := s.store.InTx(ctx, func(tx *store.Tx) error { return fn(offeringTx{store.Port{Tx: tx}, s.offer}) })
 	s.committed()
 	return s.lost(err)
 }

@@ -42,6 +42,11 @@ type World struct {
 	reader  *storetest.Reader
 	process *Process   // the newest
 	all     []*Process // in the order of their start
+
+	offers    sync.Mutex // guards all below
+	listening []*Process // those that take offers
+	deaf      []*Process // those of them that do not hear what they are offered
+	offered   int
 }
 
 // Run runs a test in a world of its own, in which no process has started. All

@@ -77,6 +77,10 @@ type Config struct {
 	Redact         func(string) string
 	RedactPart     func(string) string // of a text that is still being written
 
+	// Takers returns the other processes that may be offered conversations; see Elsewhere.
+	// Nil if there can be none.
+	Takers func() []string
+
 	Slots       int // conversations worked on at once
 	MaxAttempts int // tries of a turn before its error is final
 	LeaseTTL    time.Duration

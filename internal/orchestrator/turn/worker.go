@@ -9,7 +9,6 @@ import (
 
 	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
@@ -17,85 +16,6 @@ import (
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
-
-// ringPatience is how long a wake-up waits for a slot here before it is offered
-// to any replica again.
-const ringPatience = time.Second
-
-// Ring looks after a conversation: it claims its lease and drains its inbox, in
-// the background. It returns queue.ErrBusy if no slot becomes free within a
-// second, and nil if there is nothing to do or somebody else does it.
-func (o *Turns) Ring(ctx context.Context, conversationID string) error {
-	patience, cancel := context.WithTimeout(ctx, ringPatience)
-	defer cancel()
-	if !o.slots.acquire(patience) {
-		return queue.ErrBusy
-	}
-	return o.claim(ctx, conversationID, &slotHold{})
-}
-
-// ringStopped is Ring for a conversation where somebody said stop: what was stopped is
-// settled also while all slots are in use, and nothing is begun then.
-func (o *Turns) ringStopped(ctx context.Context, conversationID string) error {
-	return o.claim(ctx, conversationID, &slotHold{gone: !o.slots.try()})
-}
-
-// claim claims the lease of a conversation and drains its inbox in the background, with
-// a slot or without. What is to be done first is taken with the lease; if that fails, the
-// lease is claimed alone, so that it is the pause before somebody tries again.
-func (o *Turns) claim(ctx context.Context, conversationID string, slot *slotHold) error {
-	w := o.newWorker(sessions.Conversation{ID: conversationID})
-	w.slot = slot
-	started := false
-	defer func() {
-		if !started {
-			o.forget(w.begun)
-			slot.release(o.slots)
-		}
-	}()
-	ok, err := w.claim(ctx, true)
-	if _, is := errors.AsType[*BeginError](err); is && ctx.Err() == nil {
-		ok, err = w.claim(ctx, false)
-	}
-	switch {
-	case err == nil && ok && w.begun != nil && w.begun.decision.what == leave:
-		return nil // the lease is given back already
-	case err == nil && ok:
-		if started = o.background.Go(func(ctx context.Context) { o.workOn(ctx, w) }); !started {
-			w.handBack(ctx)
-		}
-		return nil
-	}
-	w.unclaim(err)
-	if fault.Is(err, fault.NotFound) {
-		return nil // deleted since
-	}
-	return err
-}
-
-// claim claims the lease of the worker's conversation; ok is false if somebody has it.
-// With take it decides in the same transaction what is to be done, for the first step;
-// a failure of that is a BeginError.
-func (w *worker) claim(ctx context.Context, take bool) (ok bool, err error) {
-	id := w.conv.ID
-	err = w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		w.o.forget(w.begun) // of an earlier run of this function
-		w.begun = nil
-		var conv sessions.Conversation
-		var err error
-		w.lease, conv, ok, err = tx.Leases().ClaimLease(ctx, id, w.o.owner, w.o.config.LeaseTTL)
-		if err != nil || !ok || !take {
-			return err
-		}
-		w.conv = conv
-		w.begun = w.o.expect(id) // before the commit, so that no stop falls between the two
-		if w.begun.decision, err = w.decide(ctx, tx); err != nil {
-			return &BeginError{Err: err}
-		}
-		return nil
-	})
-	return ok, err
-}
 
 // worker drains the inbox of one conversation while it holds its lease. Nobody
 // else writes the conversation's turn lane meanwhile, so it keeps what it knows and

@@ -99,6 +99,7 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 		Streaming:     true,
 		EditInterval:  50 * time.Millisecond,
 		OutcomeMarks:  true,
+		Local:         true,
 		Place:         "the operator's terminal",
 		Format:        "It is shown in a terminal: use short paragraphs, lists and code blocks.",
 		CommandPrefix: "/",

@@ -1,0 +1,130 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
+)
+
+// sharing starts two processes that offer conversations to each other; what is said comes
+// to the first one.
+func sharing(w *ot.World) (first, second *ot.Process) {
+	first, second = w.Start(), w.Replica()
+	w.Share(first, second)
+	w.Chat.DeliverTo(first)
+	return first, second
+}
+
+// answered returns how many of the rooms have n answers.
+func answered(w *ot.World, rooms, n int) (count int) {
+	for room := range rooms {
+		if len(w.Chat.Texts(fmt.Sprint("room ", room))) == n {
+			count++
+		}
+	}
+	return count
+}
+
+// TestReplicasShare has people write to one process, and two answer: each conversation
+// stays with one of them.
+func TestReplicasShare(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		first, second := sharing(w)
+		const rooms = 30
+		for round := range 2 {
+			for n := range rooms {
+				w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+				w.Settle()
+			}
+			if n := answered(w, rooms, round+1); n != rooms {
+				t.Fatalf("in round %d, %d of %d rooms were answered once", round, n, rooms)
+			}
+		}
+		if n := w.Offered(); n < rooms/2 || n > 2*rooms-rooms/2 || n%2 != 0 {
+			t.Errorf("%d of %d messages were offered, want about 4 of 7, and both of a room or none", n, 2*rooms)
+		}
+		if left := w.Value(`SELECT count(*) FROM remote_agent_conversations WHERE lease_owner IS NOT NULL`); left != "0" {
+			t.Errorf("%s conversations are held still", left)
+		}
+		second.Stop()
+		first.Stop()
+	})
+}
+
+// TestLocalPlatformIsNotShared has nothing offered of a platform that only the process
+// itself can answer on.
+func TestLocalPlatformIsNotShared(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.Local = true
+		sharing(w)
+		for n := range 20 {
+			w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+		}
+		w.Settle()
+		if n := w.Offered(); n > 0 || answered(w, 20, 1) != 20 {
+			t.Errorf("%d messages were offered, %d rooms answered", n, answered(w, 20, 1))
+		}
+	})
+}
+
+// TestOfferThatNobodyTakes has the process to which a conversation falls not hear of it,
+// have no slot, or stop: the message is answered all the same, once.
+func TestOfferThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	const rooms = 20
+	for name, away := range map[string]func(w *ot.World, first, second *ot.Process){
+		"Deaf":    func(w *ot.World, _, second *ot.Process) { w.Deaf(second, true) },
+		"Stopped": func(_ *ot.World, _, second *ot.Process) { second.Stop() },
+		"Killed":  func(w *ot.World, _, second *ot.Process) { w.Deaf(second, true); second.Kill() },
+		"NoData":  func(_ *ot.World, _, second *ot.Process) { second.Fail(errUnavailable) },
+		"Stops": func(w *ot.World, first, second *ot.Process) {
+			w.Chat.DeliverTo(second)
+			w.Share()
+			w.Model.On("busy", ot.Later(20*time.Second, ot.Say("I was busy.")))
+			w.Chat.Say("busy")
+			w.Settle()
+			second.Shutdown()
+			w.Settle()
+			w.Chat.DeliverTo(first)
+			w.Share(first, second)
+		},
+		"Busy": func(w *ot.World, first, second *ot.Process) {
+			w.Chat.DeliverTo(second)
+			w.Share()
+			w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+			w.Chat.Say("busy")
+			w.Settle()
+			w.Chat.DeliverTo(first)
+			w.Share(first, second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				first := w.Start()
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+				second := w.Replica()
+				w.Chat.DeliverTo(first)
+				w.Share(first, second)
+				away(w, first, second)
+				for n := range rooms {
+					w.Chat.Say(fmt.Sprint("hello ", n), ot.In(fmt.Sprint("room ", n)))
+				}
+				w.Settle()
+				if n := w.Offered(); name != "Stopped" && name != "Killed" && n < rooms/3 {
+					t.Errorf("%d of %d messages were offered", n, rooms)
+				}
+				w.Pass(30 * time.Second)
+				if n := answered(w, rooms, 1); n != rooms {
+					t.Errorf("%d of %d rooms were answered once", n, rooms)
+				}
+			})
+		})
+	}
+}

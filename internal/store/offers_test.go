@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"remote-agent/internal/fault"
+	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
+)
+
+// hears runs the life of a process that takes offers until the test ends.
+func hears(t *testing.T, s *store.Store, owner string, heard chan<- []string) {
+	t.Helper()
+	runLife(t, s, store.LifeConfig{Owner: owner, Offered: func(_ context.Context, ids []string) { heard <- ids }})
+}
+
+// TestOffers has a process offer conversations to another one, which hears of them once
+// the transaction is committed, and see who takes offers at all.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	mine, theirs := open(t), open(t)
+	heard := make(chan []string, 10)
+	hears(t, theirs, "their's \"odd\" name", heard)
+	runLife(t, open(t), store.LifeConfig{Owner: "of a version that takes none"})
+	hears(t, mine, "mine", make(chan []string, 10))
+	waittest.Until(t, "who takes offers is known", func() bool {
+		return slices.Equal(mine.Takers(), []string{"their's \"odd\" name"}) && slices.Equal(theirs.Takers(), []string{"mine"})
+	})
+	offer := func(failed error, ids ...string) {
+		t.Helper()
+		err := mine.InTx(t.Context(), func(tx *store.Tx) error {
+			if err := tx.Leases().Offer(t.Context(), "their's \"odd\" name", ids...); err != nil {
+				return err
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+	}
+	offer(errors.New("undone"), "undone")
+	var many []string
+	for n := range 501 {
+		many = append(many, fmt.Sprintf("01234567-89ab-cdef-0123-%012d", n))
+	}
+	offer(nil, many...)
+	var got []string
+	for len(got) < len(many) {
+		select {
+		case ids := <-heard:
+			got = append(got, ids...)
+		case <-waittest.Late(t):
+			t.Fatalf("%d of %d conversations were heard of", len(got), len(many))
+		}
+	}
+	if !slices.Equal(got, many) {
+		t.Error("what was heard of is not what was offered, in its order")
+	}
+}
+
+// TestFrozenTakesNoOffers has a process say nothing any more although its connection
+// stands, another one lose its connection, which it opens again, and one end.
+func TestFrozenTakesNoOffers(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	heard := make(chan []string, 1)
+	begin := func(owner string) *store.Life {
+		t.Helper()
+		l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(t), Lost: func() {}, Offered: func(_ context.Context, ids []string) { heard <- ids }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Drop)
+		return l
+	}
+	other, me := begin("other"), begin("me")
+	want := func(when string, takers ...string) {
+		t.Helper()
+		if err := me.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Takers(); !slices.Equal(got, takers) {
+			t.Errorf("%s, %q take offers, want %q", when, got, takers)
+		}
+	}
+	run := func(query string) {
+		t.Helper()
+		if err := s.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, query) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("at first", "other")
+	run(`UPDATE replicas SET until_ms = until_ms - 6000 WHERE owner = 'other'`)
+	want("once one says nothing for six seconds")
+	if err := other.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("after it goes on", "other")
+	other.Drop()
+	want("without its connection")
+	if err := other.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("with another one", "other")
+	if err := s.InTx(t.Context(), func(tx *store.Tx) error { return tx.Leases().Offer(t.Context(), "other", "1") }); err != nil {
+		t.Fatal(err)
+	}
+	other.Listen(t.Context(), time.Second)
+	if got := <-heard; !slices.Equal(got, []string{"1"}) {
+		t.Errorf("over another connection it hears %q", got)
+	}
+}
+
+// TestNobodyToOfferTo has a process on SQLite, which is alone.
+func TestNobodyToOfferTo(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	err := s.InTx(t.Context(), func(tx *store.Tx) error { return tx.Leases().Offer(t.Context(), "other", "1") })
+	if !fault.Is(err, fault.Unsupported) || len(s.Takers()) > 0 {
+		t.Errorf("an offer on SQLite is %v, to %q", err, s.Takers())
+	}
+}
