@@ -47,6 +47,11 @@ func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) erro
 	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
+// ReadOnce implements recollect.Storage.
+func (s memoryStorage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+}
+
 // InRead implements learn.Storage.
 func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })

@@ -33,6 +33,9 @@ type Storage interface {
 
 	// InRead runs fn in a read-only snapshot.
 	InRead(ctx context.Context, fn func(tx Tx) error) error
+
+	// ReadOnce is InRead for an fn that asks one thing.
+	ReadOnce(ctx context.Context, fn func(tx Tx) error) error
 }
 
 // Tx is one transaction of a Storage. Package store implements it and says more
@@ -250,7 +253,7 @@ func (s *Service) Recall(ctx context.Context, conv sessions.Conversation, entry 
 // any reports whether something may be recalled of a person, so that most turns
 // cost one short read.
 func (s *Service) any(ctx context.Context, person string) (ok bool, err error) {
-	err = s.config.Storage.InRead(ctx, func(tx Tx) error {
+	err = s.config.Storage.ReadOnce(ctx, func(tx Tx) error {
 		ok, err = tx.Recallable(ctx, person, s.config.Now())
 		return err
 	})

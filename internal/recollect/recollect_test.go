@@ -32,6 +32,10 @@ func (s storage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error
 	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
+func (s storage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+}
+
 func (s storage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
 	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }

@@ -512,13 +512,16 @@ func TestWhetherSomethingMayBeRecalled(t *testing.T) {
 		now := time.Now()
 		want := func(what, account string, want bool) {
 			t.Helper()
-			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				got, err := tx.Memories().Recallable(ctx, account, now)
+			err := b.ReadOnce(t.Context(), func(tx *store.Tx) error {
+				got, err := tx.Memories().Recallable(t.Context(), account, now)
 				if got != want {
 					t.Errorf("%s: %v", what, got)
 				}
 				return err
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		want("nothing is remembered", annsID, false)
 		episode := memory.Episode{Scope: memory.Scope{Person: annsID}, RunID: someRun, Text: "Deployed the website", Now: now.Add(-40 * 24 * time.Hour)}

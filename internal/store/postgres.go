@@ -76,6 +76,7 @@ func (s *Store) inPostgresRead(ctx context.Context, fn func(tx *Tx) error) error
 const (
 	beginWrite = "begin"
 	beginRead  = "begin isolation level repeatable read read only"
+	readOnce   = "" // a single statement that reads
 )
 
 func (s *Store) postgresOnce(ctx context.Context, begin string, fn func(tx *Tx) error) error {
@@ -87,7 +88,7 @@ func (s *Store) postgresOnce(ctx context.Context, begin string, fn func(tx *Tx) 
 	}
 	defer tx.end(ctx) // also after a panic
 	text := s.text
-	if begin == beginRead {
+	if begin != beginWrite {
 		text = s.reads
 	}
 	t := &Tx{text: text, vectors: s.vectors, redact: s.redact, pg: tx}
@@ -97,7 +98,7 @@ func (s *Store) postgresOnce(ctx context.Context, begin string, fn func(tx *Tx) 
 	if err := t.seal(ctx); err != nil {
 		return err
 	}
-	if begin == beginRead {
+	if begin != beginWrite {
 		return nil // nothing to commit; and a statement that failed does not matter
 	}
 	err = commitError(classifyPostgres(tx.commit(ctx)))

@@ -191,6 +191,16 @@ func (s *Store) InRead(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	return s.inSQLiteRead(ctx, fn)
 }
 
+// ReadOnce is InRead for an fn that asks one thing: it is read without a transaction where
+// that saves a round trip.
+func (s *Store) ReadOnce(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	if s.pg == nil {
+		return s.InRead(ctx, fn)
+	}
+	defer func() { s.integrity.notice(err) }()
+	return s.postgresOnce(ctx, readOnce, fn)
+}
+
 // cleanup returns a context for rolling back and releasing after ctx has ended.
 func cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

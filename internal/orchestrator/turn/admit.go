@@ -47,7 +47,7 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	if !atOnce {
 		return true, &Work{w}, nil
 	}
-	w.session, w.numbered = &open, int(admission.Deliveries)
+	w.open, w.numbered = &open, int(admission.Deliveries)
 	if admission.Begins {
 		w.stored = &sessions.Checkpoint{EntryID: e.ID, ConversationID: conv.ID, SessionID: stored.SessionID, Seq: admitted.MessageSeq}
 	}
@@ -55,7 +55,7 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	if w.begun.decision, err = (beginning{w, tx, *e}).begin(ctx, v); err != nil {
 		return true, &Work{w}, &BeginError{Err: err}
 	}
-	w.session, w.stored = nil, nil
+	w.open, w.stored = nil, nil
 	return true, &Work{w}, nil
 }
 

@@ -381,7 +381,7 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 
 // activeSession returns the active session of the conversation, if there is one.
 func (w *worker) activeSession(ctx context.Context, tx port.Tx) (sessions.Session, bool, error) {
-	if known := w.session; known != nil {
+	if known := w.open; known != nil {
 		return known.Session, known.Active, nil
 	}
 	return tx.Sessions().ActiveSession(ctx, w.conv.ID)

@@ -139,7 +139,13 @@ func (w *worker) claim(ctx context.Context, tx port.Tx, take bool) (ok bool, err
 	}
 	w.conv = conv
 	w.begun = w.o.expect(id) // before the commit, so that no stop falls between the two
-	if w.begun.decision, err = w.decide(ctx, tx); err != nil {
+	open, err := tx.Conversations().OpenWork(ctx, id)
+	if err == nil {
+		w.open = &open
+		w.begun.decision, err = w.decide(ctx, tx)
+		w.open = nil
+	}
+	if err != nil {
 		return true, &BeginError{Err: err}
 	}
 	return true, nil

@@ -35,7 +35,7 @@ type worker struct {
 	asked   atomic.Bool                  // a person may have been asked something in this turn
 
 	begun    *firstTurn           // what was begun with the lease; nil afterwards
-	session  *sessions.OpenWork   // what Accept has read, while it begins a turn; else nil
+	open     *sessions.OpenWork   // what was read with the claim, in its transaction; else nil
 	numbered int                  // numbers of deliveries that Accept has kept
 	stored   *sessions.Checkpoint // with which Accept has stored the entry as running, if it has
 	outbox   *outgoing            // what the turn that just ended has to send, if nothing else is open
@@ -284,9 +284,15 @@ type decision struct {
 // be done.
 func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	now := time.Now()
-	open, wait, err := w.openDeliveries(ctx, tx, now)
-	if err != nil {
-		return decision{}, err
+	var (
+		open []messages.Delivery
+		wait time.Time
+		err  error
+	)
+	if w.open == nil || w.open.Deliveries {
+		if open, wait, err = w.openDeliveries(ctx, tx, now); err != nil {
+			return decision{}, err
+		}
 	}
 	if len(open) > 0 {
 		return decision{what: deliver, open: open}, nil
@@ -315,7 +321,7 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	if stopped {
 		return decision{what: settled}, w.settleStopped(ctx, tx, entry)
 	}
-	if entry.State == sessions.EntryWaiting {
+	if entry.State == sessions.EntryWaiting && (w.open == nil || w.open.Control) {
 		if first, ok, err := w.o.nextAhead(ctx, tx, w.conv.ID, entry.Seq); err != nil || ok {
 			return decision{what: ahead, entry: first}, err
 		}
