@@ -22,7 +22,7 @@ type TaskStore interface {
 	AdvanceSchedule(ctx context.Context, s Schedule, now, next time.Time, entryID string) (ok bool, err error)
 
 	// TakePlace has a conversation go on as another one did whose place it takes:
-	// with its profile and its standing task.
+	// with its profile and its standing task, which stays the same one.
 	TakePlace(ctx context.Context, from, to Conversation) error
 
 	// EndSchedule switches the standing task of a conversation off. ok is false if

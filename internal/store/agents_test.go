@@ -459,7 +459,8 @@ func TestDeleteAllAgentsOfTheSeed(t *testing.T) {
 }
 
 // A conversation that takes the place of another one has its standing task: there are not
-// two of them, which would both run.
+// two of them, which would both run. It is still the same task: what it has run is counted,
+// and a run that is not over keeps the next one from beginning.
 func TestAStandingTaskMovesWithItsPlace(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
@@ -467,14 +468,27 @@ func TestAStandingTaskMovesWithItsPlace(t *testing.T) {
 		e, _ := b.uses(t, "here", p)
 		s := b.schedule(t, e, p)
 		from, to := b.conversationOf(t, e.ConversationID), b.conversation(t, "there")
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().TakePlace(ctx, from, to) })
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			all, err := tx.Tasks().Schedules(ctx, 9)
-			if len(all) != 1 || all[0].ConversationID != to.ID || !all[0].NextAt.Equal(s.NextAt) {
-				t.Errorf("standing tasks: %+v", all)
+		var before, after []sessions.Schedule
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			ok, err := tx.Tasks().AdvanceSchedule(ctx, s, s.NextAt, s.NextAt.Add(time.Hour), e.ID)
+			if err != nil || !ok {
+				t.Fatalf("its run was not counted: %v", err)
 			}
+			before, err = tx.Tasks().Schedules(ctx, 9)
 			return err
 		})
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().TakePlace(ctx, from, to) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			after, err = tx.Tasks().Schedules(ctx, 9)
+			return err
+		})
+		if len(before) != 1 || before[0].EntryID != e.ID || before[0].Runs != 1 {
+			t.Fatalf("standing tasks before: %+v", before)
+		}
+		before[0].ConversationID = to.ID
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("standing tasks (-want +got):\n%s", diff)
+		}
 		if got := b.conversationOf(t, to.ID).AgentID; got != p.ID {
 			t.Errorf("its profile is %q", got)
 		}
