@@ -217,7 +217,7 @@ func TestRemovingASessionWaitsForAMessageThatComesIn(t *testing.T) {
 					return err
 				})
 			}()
-			if err := b.awaitBlocked(ctx, removed); err != nil {
+			if err := b.awaitBlocked(ctx, 1, removed); err != nil {
 				return err
 			}
 			e := sessions.Entry{ConversationID: c.ID, In: inbound("42", "1")}
@@ -232,11 +232,11 @@ func TestRemovingASessionWaitsForAMessageThatComesIn(t *testing.T) {
 	})
 }
 
-// awaitBlocked returns when another transaction waits for this one, or has ended
+// awaitBlocked returns when n other transactions wait for this one, or one has ended
 // without.
-func (b bundle) awaitBlocked(ctx context.Context, ended chan error) error {
+func (b bundle) awaitBlocked(ctx context.Context, n int, ended chan error) error {
 	if b.Dialect() == "sqlite" {
-		store.AwaitQueued(b.Store, 1)
+		store.AwaitQueued(b.Store, n)
 		return nil
 	}
 	for len(ended) == 0 {
@@ -244,7 +244,7 @@ func (b bundle) awaitBlocked(ctx context.Context, ended chan error) error {
 		if err := b.InRead(ctx, func(tx *store.Tx) (err error) {
 			waiting, err = store.Count(ctx, tx, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
 			return err
-		}); err != nil || waiting > 0 {
+		}); err != nil || waiting >= n {
 			return err
 		}
 		runtime.Gosched()

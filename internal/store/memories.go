@@ -87,37 +87,11 @@ func (t *Memories) memories(ctx context.Context, table memoryTable, rest string,
 // learn a fact at once would both insert it. One who switched memory off is
 // fault.Forbidden.
 func (t *Memories) lockPerson(ctx context.Context, account string) (string, error) {
-	person, on, err := t.holdPerson(ctx, account)
-	if err == nil && !on {
+	h, err := t.tx().Persons().holdPerson(ctx, account)
+	if err == nil && !h.on {
 		return "", fault.New(fault.Forbidden, "Memory is off for you, so nothing is saved. `/memory on` turns it on.")
 	}
-	return person, err
-}
-
-// holdPerson is lockPerson whatever the person chose; on is what they chose.
-func (t *Memories) holdPerson(ctx context.Context, account string) (person string, on bool, err error) {
-	for {
-		if person, err = t.tx().Persons().personOf(ctx, account); err != nil {
-			return "", false, err
-		}
-		if err := t.touchPerson(ctx, person); err != nil {
-			return "", false, err
-		}
-		ok, err := t.tx().one(ctx, []any{&on}, `SELECT enabled FROM memory_people WHERE user_id = $1 {lock}`, person)
-		if _, err = found(on, ok, err, "person"); err != nil {
-			return "", false, err
-		}
-		// The account may have been linked while the row was waited for.
-		now, err := t.tx().Persons().personOf(ctx, account)
-		if err != nil || now == person {
-			return person, on, err
-		}
-	}
-}
-
-func (t *Memories) touchPerson(ctx context.Context, person string) error {
-	_, err := t.tx().exec(ctx, `INSERT INTO memory_people (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING`, person)
-	return wrap(err, "make a person's memory")
+	return h.person, err
 }
 
 const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
@@ -138,17 +112,17 @@ func (t *Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
 // Off, nothing is learned and nothing recalled, and what was still to be learned
 // is dropped; what is stored stays, to be listed and forgotten.
 func (t *Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
-	person, _, err := t.holdPerson(ctx, account)
+	h, err := t.tx().Persons().holdPerson(ctx, account)
 	if err != nil {
 		return err
 	}
-	if _, err := t.tx().exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, person, on); err != nil {
+	if _, err := t.tx().exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, h.person, on); err != nil {
 		return fmt.Errorf("store a memory setting: %w", err)
 	}
 	if on {
 		return nil
 	}
-	_, err = t.tx().Lessons().dropLessons(ctx, person)
+	_, err = t.tx().Lessons().dropLessons(ctx, h.person)
 	return err
 }
 
@@ -430,10 +404,11 @@ func (t *Memories) ForgetMemory(ctx context.Context, account string, number int6
 // returns how many there were. What was still to be learned is dropped, also what
 // is being learned now. Their setting stays.
 func (t *Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
-	person, _, err := t.holdPerson(ctx, account) // nobody may learn something in between
+	h, err := t.tx().Persons().holdPerson(ctx, account) // nobody may learn something in between
 	if err != nil {
 		return 0, err
 	}
+	person := h.person
 	t.tx().erases()
 	if err := t.tx().Persons().emptyCommands(ctx, person); err != nil {
 		return 0, err

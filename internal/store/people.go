@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -150,34 +149,6 @@ func (t *Persons) JoinPeople(ctx context.Context, host, guest memory.Account) (j
 	return j, t.saveAccount(ctx, guest, into)
 }
 
-// held is a person whose row is locked.
-type held struct {
-	person string
-	seq    int64
-	on     bool
-}
-
-// holdBoth locks the people of two accounts, always in the same order.
-func (t *Persons) holdBoth(ctx context.Context, a, b string) (first, second held, err error) {
-	names := []string{a, b}
-	slices.Sort(names)
-	people := make(map[string]held)
-	for _, name := range names {
-		var h held
-		if h.person, h.on, err = t.tx().Memories().holdPerson(ctx, name); err != nil {
-			return first, second, err
-		}
-		if _, err = t.tx().one(ctx, []any{&h.seq}, `SELECT seq FROM memory_people WHERE user_id = $1`, h.person); err != nil {
-			return first, second, fmt.Errorf("read a person: %w", err)
-		}
-		people[name] = h
-	}
-	if first, second = people[a], people[b]; first.person == second.person {
-		return first, second, fault.Newf(fault.Conflict, "%s and %s are already linked.", a, b)
-	}
-	return first, second, nil
-}
-
 func (t *Persons) newPerson(ctx context.Context, like held) (string, error) {
 	id, err := newID()
 	if err != nil {
@@ -276,11 +247,11 @@ func (t *Persons) saveMerged(ctx context.Context, table memoryTable, m memory.Me
 // not seen, and with memory on or off as it was. fault.NotFound is an account
 // that is not linked.
 func (t *Persons) LeavePerson(ctx context.Context, account string) error {
-	person, on, err := t.tx().Memories().holdPerson(ctx, account)
+	h, err := t.holdPerson(ctx, account)
 	if err != nil {
 		return err
 	}
-	if person == account {
+	if h.person == account {
 		return fault.Newf(fault.NotFound, "%s is not linked.", account)
 	}
 	if _, err := t.tx().exec(ctx, `DELETE FROM memory_accounts WHERE account = $1`, account); err != nil {
@@ -288,7 +259,7 @@ func (t *Persons) LeavePerson(ctx context.Context, account string) error {
 	}
 	_, err = t.tx().exec(ctx, `
 		INSERT INTO memory_people (user_id, seq, enabled) SELECT $2, seq, $3 FROM memory_people WHERE user_id = $1
-		ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq, enabled = excluded.enabled`, person, account, on)
+		ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq, enabled = excluded.enabled`, h.person, account, h.on)
 	return wrap(err, "unlink an account")
 }
 
@@ -334,10 +305,11 @@ func (t *Persons) Holdings(ctx context.Context, account string) (h memory.Holdin
 // being learned at the moment is stored afterwards. Conversations, usage and the
 // audit log stay.
 func (t *Persons) ForgetPerson(ctx context.Context, account string) (h memory.Holdings, err error) {
-	person, _, err := t.tx().Memories().holdPerson(ctx, account)
+	held, err := t.holdPerson(ctx, account)
 	if err != nil {
 		return h, err
 	}
+	person := held.person
 	if h, err = t.Holdings(ctx, account); err != nil {
 		return h, err
 	}
