@@ -91,7 +91,10 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 // sayModels says by which model memories are embedded.
 func sayModels(cfg config.Config, env Env, counts store.MemoryCounts) {
 	for _, model := range slices.Sorted(maps.Keys(counts.Models)) {
+		by, refused := memory.Refuser(model)
 		switch n := counts.Models[model]; {
+		case refused:
+			say(env.Stdout, "embedded    %d not, because %s refused them: found by keyword\n", n, by)
 		case model == "":
 			say(env.Stdout, "embedded    %d without a model: found by keyword\n", n)
 		case !cfg.Memory.Embeds():

@@ -26,6 +26,10 @@ func (alike) Embed(_ context.Context, texts []string) ([]memory.Vector, error) {
 	return out, nil
 }
 
+func (a alike) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	return a.Embed(ctx, texts)
+}
+
 func (d *desk) facts(account string) (list []memory.Memory) {
 	d.t.Helper()
 	err := d.db.InRead(d.t.Context(), func(tx *store.Tx) (err error) {

@@ -100,6 +100,20 @@ type Embedding struct {
 // IsZero reports whether there is no vector.
 func (e Embedding) IsZero() bool { return len(e.Vector) == 0 }
 
+// refusedMark begins what RefusedBy returns. No model has such a name.
+const refusedMark = "!"
+
+// RefusedBy returns what is stored with a text in the place of the name of a model that
+// refuses to embed it.
+func RefusedBy(model string) string {
+	name := refusedMark + model
+	return strings.ToValidUTF8(name[:min(len(name), maxModel)], "")
+}
+
+// Refuser returns the name of the model that refused a text, from what is stored with it;
+// ok is false if none did.
+func Refuser(stored string) (model string, ok bool) { return strings.CutPrefix(stored, refusedMark) }
+
 func (e Embedding) check() error {
 	switch {
 	case len(e.Vector) == 0: // not nil alone: an empty vector is no vector either

@@ -49,6 +49,7 @@ type Tx interface {
 	Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error)
 	BareMemories(ctx context.Context, model string, limit int, now time.Time) ([]memory.Memory, error)
 	SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error
+	RefuseEmbedding(ctx context.Context, m memory.Memory, model string) error
 	SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error)
 	SweepLinkCodes(ctx context.Context, now, since time.Time) error
 	IndexWords(ctx context.Context, limit int) (int, error)
@@ -59,6 +60,10 @@ type Tx interface {
 type Embedder interface {
 	Model() string
 	Embed(ctx context.Context, texts []string) ([]memory.Vector, error)
+
+	// EmbedEach is Embed where one text does not depend on another: it returns nil in
+	// the place of those that the model refuses for what they are.
+	EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error)
 }
 
 // Config configures a Service.
@@ -399,21 +404,33 @@ func (s *Service) embedSome(ctx context.Context) (int, error) {
 	for i, m := range list {
 		texts[i] = m.Text
 	}
-	vectors, err := s.config.Embedder.Embed(ctx, texts)
+	vectors, err := s.config.Embedder.EmbedEach(ctx, texts)
 	if err != nil {
 		return 0, err
 	}
 	if len(vectors) != len(list) {
 		return 0, errors.New("the embedder gave another number of vectors")
 	}
+	refused := 0
 	err = s.config.Storage.InTx(ctx, func(tx Tx) error {
+		refused = 0
 		for i, m := range list {
-			if err := tx.SaveEmbedding(ctx, m, memory.Embedding{Vector: vectors[i], Model: model}); err != nil {
+			var err error
+			if vectors[i] == nil {
+				refused++
+				err = tx.RefuseEmbedding(ctx, m, model)
+			} else {
+				err = tx.SaveEmbedding(ctx, m, memory.Embedding{Vector: vectors[i], Model: model})
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err == nil && refused > 0 {
+		s.config.Log.WarnContext(ctx, "the embeddings API refused memories; they are found by keyword", "model", model, "memories", refused)
+	}
 	return len(list), err
 }
 

@@ -137,6 +137,10 @@ func (s *stuck) Embed(ctx context.Context, texts []string) ([]memory.Vector, err
 	return s.Embedder.Embed(ctx, texts)
 }
 
+func (s *stuck) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	return s.Embed(ctx, texts)
+}
+
 func TestEmbeddingsAreMadeLater(t *testing.T) {
 	t.Parallel()
 	api := &stuck{}

@@ -439,36 +439,3 @@ func (t *Memories) SweepMemories(ctx context.Context, now time.Time, limit int) 
 	}
 	return n, wrap(err, "sweep expired episodes")
 }
-
-// BareMemories returns at most limit memories that model has not embedded, oldest
-// first and facts before episodes.
-func (t *Memories) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
-	for _, table := range bothMemoryTables() {
-		if len(all) == limit {
-			break
-		}
-		list, err := t.memories(ctx, table, `
-			WHERE (m.embedding_model < $1 OR m.embedding_model > $1) AND `+table.alive+` ORDER BY m.id LIMIT $3`,
-			model, rfc3339(now), limit-len(all))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
-// SaveEmbedding stores the embedding of a memory, unless its text has changed
-// since m was read or it is gone.
-func (t *Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
-	if err := e.Vector.Check(); err != nil {
-		return err
-	}
-	var on bool // locked before the row, as everybody does who changes memories
-	if _, err := t.tx().one(ctx, []any{&on}, memoryOnSQL+` {lock}`, m.Person); err != nil {
-		return fmt.Errorf("lock a person's memory: %w", err)
-	}
-	_, err := t.tx().exec(ctx, `UPDATE `+memoryTables[m.Kind].name+` SET embedding = $3, embedding_model = $4 WHERE id = $1 AND content_hash = $2`,
-		m.ID, m.Hash, e.Vector.Encode(), e.Model)
-	return wrap(err, "store an embedding")
-}

@@ -162,6 +162,37 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([]memory.Vector, er
 	return out, nil
 }
 
+// EmbedEach is Embed for texts that do not depend on each other: where the API refuses
+// some because of what they are, too long for the model for one, it returns the vectors
+// of the others, and nil in the place of those. Each is asked for on its own then. An API
+// that does not embed anything at all refuses no text: that is an error.
+func (c *Client) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	out, err := c.Embed(ctx, texts)
+	if !errors.Is(err, errText) {
+		return out, err
+	}
+	if _, err := c.ask(ctx, []string{harmless}); err != nil {
+		c.judge(err)
+		return nil, err
+	}
+	out = make([]memory.Vector, len(texts))
+	for i, text := range texts {
+		switch one, err := c.Embed(ctx, []string{text}); {
+		case err == nil:
+			out[i] = one[0]
+		case !errors.Is(err, errText):
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// errText is part of an error that a text may be the reason of, and not the API.
+var errText = errors.New("a text may be the reason")
+
+// harmless is a text that every model embeds.
+const harmless = "Is anybody there?"
+
 // input is what is embedded of a text. APIs refuse empty ones.
 func input(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
@@ -210,7 +241,9 @@ func (c *Client) ask(ctx context.Context, texts []string) ([]memory.Vector, erro
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err() // the caller left: that says nothing about the API
 	}
-	c.judge(err)
+	if !errors.Is(err, errText) { // one text says nothing about the API
+		c.judge(err)
+	}
 	return vectors, err
 }
 
@@ -219,7 +252,7 @@ func (c *Client) mayAsk() error {
 	defer c.mu.Unlock()
 	if c.config.Now().Before(c.resting) {
 		return &fault.Error{Kind: fault.KindOf(c.why), Public: "The embeddings API failed recently and is paused for a while.",
-			Err: fmt.Errorf("resting after: %w", c.why)}
+			Err: fmt.Errorf("resting after: %v", c.why)}
 	}
 	return nil
 }
@@ -299,6 +332,9 @@ func refused(res *http.Response, raw []byte) error {
 	case code == http.StatusNotFound:
 		f.Kind = fault.NotFound
 		f.Public = "No embeddings API or no such model at that address; check EMBEDDING_BASE_URL and EMBEDDING_MODEL."
+	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusUnprocessableEntity:
+		f.Err = fmt.Errorf("%w: %w", f.Err, errText)
+		fallthrough
 	case code >= 300 && code < 500:
 		f.Kind = fault.Invalid
 		f.Public = fmt.Sprintf("The embeddings API rejected the request with status %d; check that EMBEDDING_MODEL supports %d dimensions.", code, memory.Dimensions)
@@ -324,7 +360,7 @@ func inOrder(data []openai.Embedding, n int) ([]memory.Vector, error) {
 		}
 		out[at] = d.Embedding
 		if err := out[at].Check(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", err, errText)
 		}
 	}
 	return out, nil

@@ -53,9 +53,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, req.Input)
 		return
 	}
-	write(w, req.Input, func(i int, text string) map[string]any {
-		return map[string]any{"index": i, "embedding": memorytest.Vector(text)}
-	})
+	write(w, req.Input, vectorOf)
+}
+
+// vectorOf is the right element of an answer.
+func vectorOf(i int, text string) map[string]any {
+	return map[string]any{"index": i, "embedding": memorytest.Vector(text)}
 }
 
 // write answers with one element for each input, in reverse order.
@@ -288,5 +291,87 @@ func TestVectorsWithoutNumbers(t *testing.T) {
 	got, err := c.Embed(t.Context(), []string{"one", "two"})
 	if err != nil || !slices.Equal(got[0], memorytest.Vector("one")) || !slices.Equal(got[1], memorytest.Vector("two")) {
 		t.Errorf("embedded wrongly: %v", err)
+	}
+}
+
+// Of texts that do not depend on each other, those that the API refuses for what they are
+// cost the others nothing, and let the API not rest.
+func TestATextThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]func(w http.ResponseWriter, inputs []string){
+		"bad request":   func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusBadRequest) },
+		"too large":     func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
+		"unprocessable": func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusUnprocessableEntity) },
+		"zero vector": func(w http.ResponseWriter, inputs []string) {
+			write(w, inputs, func(i int, _ string) map[string]any {
+				return map[string]any{"index": i, "embedding": make(memory.Vector, memory.Dimensions)}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, c := setup(t)
+			a.says(func(w http.ResponseWriter, inputs []string) {
+				if slices.Contains(inputs, "bad") {
+					bad(w, inputs)
+					return
+				}
+				write(w, inputs, vectorOf)
+			})
+			for range 2 { // the second time only what was refused is asked for
+				got, err := c.EmbedEach(t.Context(), []string{"one", "bad", "two"})
+				if err != nil || len(got) != 3 || !slices.Equal(got[0], memorytest.Vector("one")) || got[1] != nil || !slices.Equal(got[2], memorytest.Vector("two")) {
+					t.Errorf("embedded wrongly: %v", err)
+				}
+			}
+			if got := fmt.Sprint(a.batches); got != "[[one bad two] [Is anybody there?] [one] [bad] [two] [bad] [Is anybody there?] [bad]]" {
+				t.Errorf("asked %s", got)
+			}
+			if _, err := c.Embed(t.Context(), []string{"bad"}); !fault.Is(err, fault.Invalid) {
+				t.Errorf("alone: %v", err)
+			}
+			if _, err := c.Embed(t.Context(), []string{"new"}); err != nil {
+				t.Errorf("another text after that: %v", err)
+			}
+		})
+	}
+}
+
+// What is no word about a text is a failure of all of them: nobody may take one for
+// refused. After that the API rests.
+func TestAnAPIThatFailsRefusesNoText(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		all, alone int // how texts are answered
+		kind       fault.Kind
+		asks       int
+	}{
+		"every text is refused":  {http.StatusBadRequest, http.StatusBadRequest, fault.Invalid, 2},
+		"the key is wrong":       {http.StatusUnauthorized, http.StatusUnauthorized, fault.Unauthorized, 1},
+		"it goes away meanwhile": {http.StatusBadRequest, http.StatusBadGateway, fault.Unavailable, 3},
+		"too much meanwhile":     {http.StatusBadRequest, http.StatusTooManyRequests, fault.RateLimited, 3},
+		"moved meanwhile":        {http.StatusBadRequest, http.StatusFound, fault.Invalid, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, c := setup(t)
+			a.says(func(w http.ResponseWriter, inputs []string) {
+				switch {
+				case len(inputs) > 1:
+					w.WriteHeader(tt.all)
+				case tt.asks == 3 && inputs[0] == "Is anybody there?":
+					write(w, inputs, vectorOf)
+				default:
+					w.WriteHeader(tt.alone)
+				}
+			})
+			got, err := c.EmbedEach(t.Context(), []string{"one", "two"})
+			if got != nil || !fault.Is(err, tt.kind) {
+				t.Errorf("%d vectors, %v; want %s", len(got), err, tt.kind)
+			}
+			if _, err := c.EmbedEach(t.Context(), []string{"one", "two"}); err == nil || a.asked() != tt.asks {
+				t.Errorf("at once again: %v, asked %q", err, a.batches)
+			}
+		})
 	}
 }

@@ -55,3 +55,8 @@ func (Embedder) Embed(_ context.Context, texts []string) ([]memory.Vector, error
 	}
 	return out, nil
 }
+
+// EmbedEach is Embed: it refuses no text.
+func (e Embedder) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	return e.Embed(ctx, texts)
+}
