@@ -29,6 +29,46 @@ func TestMarkOfAnOutcomeStays(t *testing.T) {
 	})
 }
 
+// TestAMarkIsTakenAwayDuringAStop: a turn that may still finish changes the marks of what
+// it answers, its own message and what was said meanwhile.
+func TestAMarkIsTakenAwayDuringAStop(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		outcomes       bool
+		first, besides []platform.Mark
+	}{
+		"Waits":    {false, nil, []platform.Mark{platform.MarkQueued, platform.MarkNone}},
+		"Outcomes": {true, []platform.Mark{platform.MarkSeen, platform.MarkDone}, []platform.Mark{platform.MarkSeen}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.OutcomeMarks = tt.outcomes
+				w.Model.On("do it", ot.Call(ot.WriteTool, "it"))
+				w.Model.On("quickly", ot.Say("It is done."))
+				goOn := make(chan struct{})
+				w.Tools.Hold(goOn)
+				p := w.Start()
+				first := w.Chat.Say("do it")
+				w.Pass(time.Second)
+				besides := w.Chat.Say("quickly")
+				w.Pass(time.Second)
+				p.Shutdown()
+				w.Pass(time.Second)
+				close(goOn)
+				p.Stop()
+				w.Chat.Find("It is done.")
+				if got := w.Chat.Marks(first); !slices.Equal(got, tt.first) {
+					t.Errorf("the message of the turn had the marks %q, want %q", got, tt.first)
+				}
+				if got := w.Chat.Marks(besides); !slices.Equal(got, tt.besides) {
+					t.Errorf("what was said meanwhile had the marks %q, want %q", got, tt.besides)
+				}
+			})
+		})
+	}
+}
+
 // TestNoticeOfATurnComesWithItsAnswer and waits for no sweep.
 func TestNoticeOfATurnComesWithItsAnswer(t *testing.T) {
 	t.Parallel()

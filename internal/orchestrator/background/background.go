@@ -20,9 +20,11 @@ var ErrShutdown = errors.New("the service is stopping")
 // Group runs functions in the background while it is open. It is safe for
 // concurrent use; the zero value is a closed one.
 type Group struct {
-	mu       sync.Mutex      // guards base and stopping
-	base     context.Context // of all functions; nil while the group is closed
-	stopping chan struct{}   // closed by Close; nil until Open
+	mu       sync.Mutex      // guards all below but work
+	base     context.Context // of all functions; nil until Open
+	open     bool
+	running  int           // functions
+	stopping chan struct{} // closed by Close; nil until Open
 	work     sync.WaitGroup
 }
 
@@ -32,7 +34,7 @@ func (g *Group) Open(ctx context.Context) (cancel context.CancelCauseFunc) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.base, g.stopping = base, make(chan struct{})
+	g.base, g.open, g.stopping = base, true, make(chan struct{})
 	return cancel
 }
 
@@ -47,22 +49,42 @@ func (g *Group) Stopping() <-chan struct{} {
 func (g *Group) Go(fn func(ctx context.Context)) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.base == nil {
-		return false
-	}
+	return g.open && g.start(fn)
+}
+
+// Follow is Go for what belongs to work of the group that is not over, as its caller is:
+// Close waits for that, so it runs while the group closes, too.
+func (g *Group) Follow(fn func(ctx context.Context)) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return (g.open || g.running > 0) && g.start(fn)
+}
+
+// start runs fn; the lock is held.
+func (g *Group) start(fn func(ctx context.Context)) bool {
 	base := g.base
-	g.work.Go(func() { fn(base) })
+	g.running++
+	g.work.Go(func() {
+		defer g.ended()
+		fn(base)
+	})
 	return true
+}
+
+func (g *Group) ended() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
 }
 
 // Close closes the group and waits for what runs: first politely, for grace, then
 // with a cancel for ErrShutdown.
 func (g *Group) Close(cancel context.CancelCauseFunc, grace time.Duration) {
 	g.mu.Lock()
-	if g.base != nil {
+	if g.open {
 		close(g.stopping)
 	}
-	g.base = nil // nothing new
+	g.open = false // nothing new
 	g.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
@@ -84,7 +106,7 @@ func (g *Group) Close(cancel context.CancelCauseFunc, grace time.Duration) {
 func (g *Group) Running() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.base != nil
+	return g.open
 }
 
 // Recover is deferred: it turns a panic of a stage into a logged error, so that one

@@ -135,10 +135,10 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 }
 
 // markNext changes the mark of a message in the background, behind the mark that this
-// process is about to put there.
+// process is about to put there. It does so during a stop, too: nobody does it later.
 func (o *Outbox) markNext(entry sessions.Entry, mark platform.Mark) {
 	pending := o.announced(entry)
-	o.Background.Go(func(ctx context.Context) {
+	o.Background.Follow(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, bestEffort)
 		defer cancel()
 		if pending != nil {
