@@ -69,6 +69,42 @@ func TestAMarkIsTakenAwayDuringAStop(t *testing.T) {
 	}
 }
 
+// TestAMarkThatComesLateIsTakenAway: one process shows that a message waits while another
+// one, which has the conversation, begins and ends its turn.
+func TestAMarkThatComesLateIsTakenAway(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		outcomes bool
+		slow     platform.Mark
+		want     []platform.Mark
+	}{
+		"Waits":    {false, platform.MarkQueued, []platform.Mark{platform.MarkNone, platform.MarkQueued, platform.MarkNone}},
+		"Outcomes": {true, platform.MarkSeen, []platform.Mark{platform.MarkDone, platform.MarkSeen, platform.MarkDone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.OutcomeMarks = tt.outcomes
+				w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+				w.Start()
+				w.Chat.Say("first")
+				w.Pass(2 * time.Second)
+				w.Chat.DeliverTo(w.Replica())
+				w.Chat.SlowToShow = tt.slow
+				second := w.Chat.Say("second")
+				w.Pass(100 * time.Millisecond)
+				w.Model.Release()
+				w.Pass(20 * time.Second)
+				w.Chat.Find("It is first.")
+				w.Chat.Find("re: second")
+				if got := w.Chat.Marks(second); !slices.Equal(got, tt.want) {
+					t.Errorf("the marks were %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // TestNoticeOfATurnComesWithItsAnswer and waits for no sweep.
 func TestNoticeOfATurnComesWithItsAnswer(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"remote-agent/internal/fault"
-	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -76,8 +75,8 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 
 // arrives has arrive run in the background, unless the process stops.
 func (i *Inbox) arrives(a accepted) {
-	entry, mark := a.entry, !a.behind
-	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, entry, mark) }) && i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
+	entry := a.entry
+	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, entry, !a.behind, a.waits) }) && i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
 		i.Outbox.Marked(entry)
 	}
 }
@@ -86,7 +85,7 @@ func (i *Inbox) arrives(a accepted) {
 // with marks for outcomes: who may not is told so at once, also while a turn
 // runs, and everybody else sees that the message arrived, unless one of theirs that
 // waits before it shows it.
-func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
+func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark, waits bool) {
 	if i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
 		defer i.Outbox.Marked(entry)
 	}
@@ -100,6 +99,6 @@ func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark bool) {
 		return
 	}
 	if mark {
-		i.Outbox.MarkOutcome(ctx, entry, platform.MarkSeen)
+		i.Outbox.MarkSeen(ctx, entry, waits)
 	}
 }

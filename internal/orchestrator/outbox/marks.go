@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
@@ -83,19 +84,55 @@ func (o *Outbox) markQueued(ctx context.Context, entry sessions.Entry) {
 	case <-ctx.Done():
 		return
 	}
-	if m := o.announced(entry); m != nil && !m.begun.CompareAndSwap(false, true) {
+	if m := o.announced(entry); m != nil && !m.state.CompareAndSwap(markAhead, markBegun) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, bestEffort)
-	defer cancel()
 	o.mark(ctx, entry, platform.MarkQueued)
+	o.lookAgain(ctx, entry)
+}
+
+// lookAgain puts right the mark of a message that waited a moment ago. Meanwhile its turn
+// may have begun in another process, which knows nothing of the mark that this one
+// was about to put there, and so did not wait for it.
+func (o *Outbox) lookAgain(ctx context.Context, entry sessions.Entry) {
+	reading, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	var now sessions.Entry
+	err := o.Storage.InRead(reading, func(tx port.Tx) error {
+		var err error
+		now, err = tx.Inbox().Entry(reading, entry.ID)
+		return err
+	})
+	if err != nil {
+		o.Log.DebugContext(ctx, "could not look whether a message still waits", "entry", entry.ID, "err", err)
+		return
+	}
+	mark := platform.MarkNone
+	switch outcomes := o.MarksOutcomes(entry.In.Conversation.Platform); {
+	case outcomes && now.State == sessions.EntryDone:
+		mark = platform.MarkDone
+	case outcomes && (now.State == sessions.EntryFailed || now.State == sessions.EntryStopped):
+		mark = platform.MarkFailed
+	case outcomes || now.State == sessions.EntryWaiting:
+		return
+	}
+	if m := o.announced(entry); m == nil || m.state.CompareAndSwap(markBegun, markOver) {
+		o.mark(ctx, entry, mark)
+	}
 }
 
 // marking is a mark that was announced.
 type marking struct {
-	begun atomic.Bool   // it is being made, or never will be
+	state atomic.Int32
 	done  chan struct{} // closed when it is there, or never will be
 }
+
+// The states of a mark.
+const (
+	markAhead int32 = iota // announced
+	markBegun              // the platform is being asked for it
+	markOver               // it is not wanted any more: it never comes, or somebody sees to it that it goes
+)
 
 func (o *Outbox) announced(entry sessions.Entry) *marking {
 	m, _ := o.marks.Load(entry.ID)
@@ -128,7 +165,7 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 	if !ok || !entry.In.Queued || o.MarksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
-	if m := o.announced(entry); m != nil && m.begun.CompareAndSwap(false, true) {
+	if m := o.announced(entry); m != nil && m.state.Swap(markOver) != markBegun {
 		return
 	}
 	o.markNext(entry, platform.MarkNone)
@@ -139,11 +176,12 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 func (o *Outbox) markNext(entry sessions.Entry, mark platform.Mark) {
 	pending := o.announced(entry)
 	o.Background.Follow(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, bestEffort)
-		defer cancel()
 		if pending != nil {
+			patience := time.NewTimer(bestEffort)
+			defer patience.Stop()
 			select {
 			case <-pending.done:
+			case <-patience.C:
 			case <-ctx.Done():
 			}
 		}
@@ -157,13 +195,18 @@ func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
 	return ok && o.Caps(p).OutcomeMarks
 }
 
-// MarkOutcome puts the mark on a message that tells its state, where the platform
-// has such marks. It is best effort.
-func (o *Outbox) MarkOutcome(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
-	if o.MarksOutcomes(entry.In.Conversation.Platform) {
-		ctx, cancel := context.WithTimeout(ctx, bestEffort)
-		defer cancel()
-		o.mark(ctx, entry, mark)
+// MarkSeen puts the mark on a message that says that it arrived, where the platform has
+// such marks. With waits its turn may begin in another process. It is best effort.
+func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, waits bool) {
+	if !o.MarksOutcomes(entry.In.Conversation.Platform) {
+		return
+	}
+	if m := o.announced(entry); m != nil {
+		m.state.CompareAndSwap(markAhead, markBegun)
+	}
+	o.mark(ctx, entry, platform.MarkSeen)
+	if waits {
+		o.lookAgain(ctx, entry)
 	}
 }
 
@@ -175,6 +218,9 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 		mark = platform.MarkFailed
 	}
 	if o.MarksOutcomes(entry.In.Conversation.Platform) {
+		if m := o.announced(entry); m != nil {
+			m.state.Store(markOver)
+		}
 		o.markNext(entry, mark)
 	}
 }
@@ -185,6 +231,8 @@ func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.M
 	if !ok || entry.In.Message == "" {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
 	err := marker.Mark(ctx, messages.Ref{Conversation: entry.In.Conversation, Message: entry.In.Message}, mark)
 	if err != nil {
 		o.Log.DebugContext(ctx, "could not mark a message", "conversation", entry.In.Conversation, "err", err)
