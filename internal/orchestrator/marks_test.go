@@ -38,7 +38,7 @@ func TestAMarkIsTakenAwayDuringAStop(t *testing.T) {
 		first, besides []platform.Mark
 	}{
 		"Waits":    {false, nil, []platform.Mark{platform.MarkQueued, platform.MarkNone}},
-		"Outcomes": {true, []platform.Mark{platform.MarkSeen, platform.MarkDone}, []platform.Mark{platform.MarkSeen}},
+		"Outcomes": {true, []platform.Mark{platform.MarkSeen, platform.MarkDone}, []platform.Mark{platform.MarkSeen, platform.MarkDone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

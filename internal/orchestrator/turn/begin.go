@@ -237,7 +237,7 @@ func (r *refusal) Unwrap() error { return r.err }
 
 // beginRun begins a run of a session for what was decided.
 func (b beginning) beginRun(ctx context.Context, d decision) (decision, error) {
-	r := run{b.worker, d}
+	r := run{w: b.worker, d: d}
 	err := r.beginSession(ctx, b.tx)
 	return r.d, err
 }

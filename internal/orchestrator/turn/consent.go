@@ -30,7 +30,7 @@ func (n *NeedsClone) Error() string { return "not cloned: " + n.URL }
 // somebody has said so. Nothing of the entry's turn has begun. Repeating it is
 // safe: the question is found again, and so is the clone.
 func (b beginning) mayClone(ctx context.Context, need *NeedsClone) (decision, error) {
-	asked, err := (&run{b.worker, decision{entry: b.entry}}).consult(ctx, b.tx, approval.Approval{
+	asked, err := (&run{w: b.worker, d: decision{entry: b.entry}}).consult(ctx, b.tx, approval.Approval{
 		CallID: approval.ToolClone, Tool: approval.ToolClone, Arguments: need.URL, Kind: assistant.KindNetwork,
 		Title:  "Clone " + need.URL,
 		Detail: need.Why + " It is cloned once, for everyone who works on " + need.Codebase + ", and then your message is answered.",

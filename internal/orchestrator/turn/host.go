@@ -300,6 +300,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	for _, e := range steered {
 		h.r.w.o.outbox.Unmark(e)
 	}
+	h.r.taken = append(h.r.taken, steered...)
 	h.p.notes(len(steered))
 	return said, nil
 }

@@ -39,11 +39,11 @@ func TestRoundsOfAProfile(t *testing.T) {
 	w := &worker{o: &Turns{config: Config{Live: func() Settings { return Settings{MaxRounds: 50} }}}}
 	for iterations, want := range map[int]int64{15: 15, 50: 50, 1000: 50, 0: 50} {
 		d := decision{begun: begunTurn{profile: &profile.Profile{MaxIterations: iterations}}}
-		if got := (&run{w, d}).maxRounds(); got != want {
+		if got := (&run{w: w, d: d}).maxRounds(); got != want {
 			t.Errorf("max_iterations %d: %d rounds, want %d", iterations, got, want)
 		}
 	}
-	if got := (&run{w, decision{}}).maxRounds(); got != 50 {
+	if got := (&run{w: w}).maxRounds(); got != 50 {
 		t.Errorf("without a profile %d rounds", got)
 	}
 }

@@ -22,6 +22,8 @@ import (
 type run struct {
 	w *worker
 	d decision
+
+	taken []sessions.Entry // said while it ran, and answered with it
 }
 
 // runTurn runs the assistant on a begun turn and settles it.
@@ -56,13 +58,20 @@ func (r *run) runTurn(ctx context.Context) error {
 	switch result {
 	case "answered":
 		r.countAnswer(out)
-		o.outbox.MarkEnd(r.d.entry, true)
+		r.markEnd(true)
 	case "failed", "stopped":
-		o.outbox.MarkEnd(r.d.entry, false)
+		r.markEnd(false)
 	}
 	log.InfoContext(ctx, "turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
 		"assistant", r.w.conv.Assistant, "session_id", r.d.begun.session.ID, "err", out.err)
 	return nil
+}
+
+// markEnd marks the message of the turn, and those that it took in, as answered or not.
+func (r *run) markEnd(ok bool) {
+	for _, e := range append(slices.Clip(r.taken), r.d.entry) {
+		r.w.o.outbox.MarkEnd(e, ok)
+	}
 }
 
 // countAnswer keeps the figures of an answer, and has it learned from.

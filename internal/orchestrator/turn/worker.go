@@ -232,7 +232,7 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 		return true, nil
 	default:
 		w.o.running.begin(handle, next.entry, next.begun.role, next.access)
-		return true, (&run{w, next}).runTurn(ctx)
+		return true, (&run{w: w, d: next}).runTurn(ctx)
 	}
 }
 
