@@ -30,6 +30,7 @@ func TestMemoryStatusDrawsNearMisses(t *testing.T) {
 		rows = append(rows, fmt.Sprintf(`INSERT INTO semantic_memories (user_id, run_id, fact, seq, content_hash, nearness)
 			VALUES ('test/ann', 'r', 'x', %d, '%d', %d)`, i, i, near))
 	}
+	rows = append(rows, `UPDATE semantic_memories SET embedding_model = '!small' WHERE seq < 3`)
 	for _, row := range rows {
 		if _, err := db.ExecContext(t.Context(), row); err != nil {
 			t.Fatal(err)
@@ -45,6 +46,7 @@ func TestMemoryStatusDrawsNearMisses(t *testing.T) {
 		"\n            0.83      3 " + strings.Repeat("#", 40) + "\n          > 0.85      1 ",
 		"\n            0.93      1 ##############\n",
 		"0 episodes just below 0.95",
+		"3 not, because small refused them: found by keyword",
 	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
