@@ -252,7 +252,7 @@ func (c *Client) mayAsk() error {
 	defer c.mu.Unlock()
 	if c.config.Now().Before(c.resting) {
 		return &fault.Error{Kind: fault.KindOf(c.why), Public: "The embeddings API failed recently and is paused for a while.",
-			Err: fmt.Errorf("resting after: %v", c.why)}
+			Err: errors.New("resting after: " + c.why.Error())}
 	}
 	return nil
 }
