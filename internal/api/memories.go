@@ -43,7 +43,7 @@ func showMemory(m memory.Memory) memoryBody {
 	return body
 }
 
-const memoryList = "r"
+const memoryList = "y" // not "m", which messages have
 
 func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 	before, err := readNumberCursor(memoryList, c.args.text("cursor"))

@@ -99,6 +99,36 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
+// A cursor goes on in the list that gave it and in no other.
+func TestCursorsAreOfOneList(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.fill()
+		targets := []string{
+			"/conversations?", "/sessions?", "/messages?session=" + w.done.ID, "/messages?q=panic", "/runs?session=" + w.done.ID,
+			"/tool-calls?session=" + w.done.ID, "/memories?person=" + ann, "/agents?",
+		}
+		for _, from := range targets {
+			w.clock(w.now.Load().Add(time.Second))
+			next, ok := w.get(api.Prefix+from+"&limit=1").at(t, "next_cursor").(string)
+			if !ok {
+				t.Fatalf("%s has one page", from)
+			}
+			for _, to := range targets {
+				w.clock(w.now.Load().Add(time.Second))
+				r := w.send("GET", api.Prefix+to+"&cursor="+url.QueryEscape(next), w.token)
+				if to == from {
+					if r.status != http.StatusOK {
+						t.Errorf("%s refuses its own cursor: %d %s", to, r.status, r.body)
+					}
+				} else if r.status != http.StatusBadRequest || r.at(t, "parameter") != "cursor" || !strings.Contains(r.at(t, "detail").(string), "not a cursor of this list") {
+					t.Errorf("%s with a cursor of %s: %d %s", to, from, r.status, r.body)
+				}
+			}
+		}
+	})
+}
+
 // What is not exactly a path of ours is not there, whatever it would be cleaned
 // up to; and nobody is sent elsewhere.
 func TestPaths(t *testing.T) {
