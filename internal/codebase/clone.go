@@ -35,7 +35,7 @@ type Progress struct {
 // complete, and the next one for that address within a day goes on behind them. One
 // that fails otherwise leaves nothing behind.
 //
-// Errors: Invalid or Forbidden for the address, NotFound, Unauthorized,
+// Errors: Invalid or Forbidden for the address, NotFound, Unauthorized, RateLimited,
 // Unavailable, Exhausted above Config.MaxBytes, and Conflict if something else is
 // in its place. Progress may be nil; it is called from another goroutine, never
 // twice at once, and not after Clone returned.

@@ -165,6 +165,7 @@ func judgePush(out string, err error, r remote.Remote, branch string, hasToken b
 		return refuse(fault.Conflict, "Someone else pushed to %s at the same time. Try again.", branch)
 	case strings.HasPrefix(reason, "[remote rejected]"):
 		return refuse(fault.Forbidden, "%s refused the push to %s: %s", host, branch, oneLine(strings.TrimPrefix(reason, "[remote rejected]")))
+	case fault.Is(err, fault.RateLimited): // with 403, too
 	case strings.Contains(stderr, "returned error: 403"), strings.Contains(stderr, "denied to"):
 		return refuse(fault.Forbidden, "%s does not allow pushing to %s: the token lacks write permission for contents.", host, r.FullName())
 	case !hasToken && fault.Is(err, fault.NotFound):

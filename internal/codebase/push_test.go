@@ -181,6 +181,9 @@ func TestPushIsRefused(t *testing.T) {
 	token = "reader"
 	refused(t, push(""), fault.Forbidden, "write permission for contents")
 	token = "writer"
+	b.server.LimitPushes(true)
+	refused(t, push(""), fault.RateLimited, "limits how often")
+	b.server.LimitPushes(false)
 	if err := push(""); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/egress"
@@ -81,18 +82,31 @@ func explain(ctx context.Context, c Call, err error, over bool, stderr string, g
 	return &fault.Error{Kind: fault.Internal, Err: e}
 }
 
+// httpStatus is how git begins to name the status that a host answered with.
+const httpStatus = "The requested URL returned error: "
+
 // judge reads what git says about a remote that did not work. The texts are those
-// of git 2.30 and later in the C locale.
+// of git 2.30 and later in the C locale. What the host said is in lines of its own: it
+// may say anything, so only whether it has a limit is read there.
 func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
-	has := func(texts ...string) bool {
-		for _, t := range texts {
-			if strings.Contains(stderr, t) {
-				return true
-			}
+	var git, theirs strings.Builder
+	for line := range strings.SplitSeq(strings.ReplaceAll(stderr, "\r", "\n"), "\n") {
+		if said, ok := strings.CutPrefix(line, "remote: "); ok {
+			theirs.WriteString(strings.ToLower(said) + "\n")
+		} else {
+			git.WriteString(line + "\n")
 		}
-		return false
+	}
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(git.String(), t) })
 	}
 	host, _, _ := strings.Cut(e.Address, ":")
+	_, status, _ := strings.Cut(git.String(), httpStatus)
+	if status = status[:min(len(status), 3)]; status == "429" || status == "403" && strings.Contains(theirs.String(), "rate limit") {
+		return fault.RateLimited, host + " limits how often it may be asked. Try again later."
+	} else if strings.HasPrefix(status, "5") {
+		return fault.Unavailable, host + " is not available now (error " + status + "). Try again later."
+	}
 	switch {
 	case has("No space left on device", "Disk quota exceeded"):
 		return fault.Disk, "There is no space left on the disk."

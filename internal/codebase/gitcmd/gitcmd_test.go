@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"os"
@@ -353,6 +354,41 @@ func TestErrorsHoldNoCredential(t *testing.T) {
 		if strings.Contains(text, token) || strings.Contains(text, basic) || strings.Contains(text, "@127.0.0.1") {
 			t.Errorf("the error holds a credential: %s", text)
 		}
+	}
+}
+
+// What a host says in its own words, or is called, is not what git says about it.
+func TestHostsThatAnswerWithAnError(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		token  string
+		want   fault.Kind
+		public string
+	}{
+		"none":           {404, "Repository not found.", "", fault.NotFound, "There is no such repository at 127.0.0.1."},
+		"private":        {403, "You may not.", "", fault.NotFound, "There is no such repository at 127.0.0.1, or it is private"},
+		"wrong token":    {403, "You may not.", "tok-123456", fault.Unauthorized, "127.0.0.1 rejected the configured token"},
+		"limited":        {429, "Too many requests, so it was not found.", "", fault.RateLimited, "127.0.0.1 limits how often it may be asked. Try again later."},
+		"limited by 403": {403, "You have exceeded a secondary Rate Limit.", "", fault.RateLimited, "127.0.0.1 limits how often"},
+		"limited, token": {403, "API rate limit exceeded.", "tok-123456", fault.RateLimited, "127.0.0.1 limits how often"},
+		"broken":         {500, "Authentication failed: returned error: 404", "tok-123456", fault.Unavailable, "127.0.0.1 is not available now (error 500). Try again later."},
+		"bad gateway":    {502, "The backend was not found.", "", fault.Unavailable, "(error 502)"},
+		"maintenance":    {503, "returned error: 401", "", fault.Unavailable, "(error 503)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, c.body, c.status) }))
+			defer server.Close()
+			_, err := open(t, gitcmd.Config{}).Run(t.Context(), gitcmd.Call{
+				Args:   []string{"ls-remote", "--", server.URL + "/acme/TLS"},
+				Remote: &gitcmd.Endpoint{Scheme: "http", Address: strings.TrimPrefix(server.URL, "http://"), Origin: server.URL + "/", Token: c.token, Loopback: true},
+			})
+			if !fault.Is(err, c.want) || !strings.Contains(fault.Public(err), c.public) {
+				t.Errorf("%s: %q, want %s: %q", fault.KindOf(err), fault.Public(err), c.want, c.public)
+			}
+		})
 	}
 }
 

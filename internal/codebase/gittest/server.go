@@ -55,6 +55,7 @@ type Server struct {
 	authorize Authorizer
 	drops     []Drop
 	watch     func(Request)
+	limited   bool
 }
 
 // Authorizer decides about a request; repo is owner/repo. Without a user and a
@@ -214,6 +215,14 @@ func (s *Server) Authorize(a Authorizer) {
 	s.authorize = a
 }
 
+// LimitPushes makes the server refuse pushes as GitHub does those of whoever asks too
+// often, or ends that.
+func (s *Server) LimitPushes(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limited = on
+}
+
 // DropPushes breaks the connections of the next pushes.
 func (s *Server) DropPushes(drops ...Drop) {
 	s.mu.Lock()
@@ -297,7 +306,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	asked := Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Authorization")}
 	s.requests = append(s.requests, asked)
-	user, password, hold, authorize, watch := s.user, s.password, s.hold, s.authorize, s.watch
+	user, password, hold, authorize, watch, limited := s.user, s.password, s.hold, s.authorize, s.watch, s.limited
 	s.mu.Unlock()
 	if watch != nil {
 		watch(asked)
@@ -310,6 +319,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	name, rest := split(r.URL.Path)
+	if limited && isPush(r, rest) {
+		http.Error(w, "You have exceeded a secondary rate limit.", http.StatusForbidden)
+		return
+	}
 	if u, p, _ := r.BasicAuth(); user != "" && (u != user || p != password) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -341,9 +354,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // allowed asks whether a request may be served and answers it if not.
 func allowed(w http.ResponseWriter, r *http.Request, authorize Authorizer, name, rest string) bool {
 	user, password, given := r.BasicAuth()
-	push := rest == receivePack || r.URL.Query().Get("service") == receivePack
 	switch {
-	case authorize(user, password, name, push):
+	case authorize(user, password, name, isPush(r, rest)):
 		return true
 	case given:
 		http.Error(w, "you may not", http.StatusForbidden)
@@ -355,6 +367,10 @@ func allowed(w http.ResponseWriter, r *http.Request, authorize Authorizer, name,
 }
 
 const receivePack = "git-receive-pack"
+
+func isPush(r *http.Request, rest string) bool {
+	return rest == receivePack || r.URL.Query().Get("service") == receivePack
+}
 
 // drop returns what happens to the connection of a push.
 func (s *Server) drop(rest string) Drop {
