@@ -148,10 +148,19 @@ func (p *memoryPages) memoryLine(r *request, m memory.Memory) html.Node {
 	about = append(about, p.show.when(m.UpdatedAt))
 	number := hidden("number", strconv.FormatInt(m.Number, 10))
 	return html.El("li", html.El("span", html.Class("what"), html.Text(p.show.redact(m.Text))), meta(about...),
-		html.If(m.Kind != memory.Episodic, html.El("details", html.El("summary", html.Text("Edit")), form(r, "/memory/change", number, hidden("do", "edit"),
-			html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(m.Text))),
-			button("Save", "primary")))),
+		html.If(m.Kind != memory.Episodic, p.editForm(r, m, number)),
 		html.El("details", html.El("summary", html.Text("Forget")), form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
+}
+
+// editForm lets a memory be edited. It has the memory as it is stored, so there is none for
+// one that holds a secret.
+func (p *memoryPages) editForm(r *request, m memory.Memory, number html.Node) html.Node {
+	if p.show.redact(m.Text) != m.Text {
+		return html.El("p", html.Class("meta"), html.Text("This memory holds a secret, which is masked here, so you can edit it only in the chat."))
+	}
+	return html.El("details", html.El("summary", html.Text("Edit")), form(r, "/memory/change", number, hidden("do", "edit"),
+		html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(m.Text))),
+		button("Save", "primary")))
 }
 
 // changeMemory changes what is remembered of who asks.

@@ -104,6 +104,24 @@ func TestMemoryIsEverybodysOwn(t *testing.T) {
 	})
 }
 
+// A memory with a secret has no form: that would show it, or save the mask in its place.
+func TestASecretInAMemoryIsNotInItsForm(t *testing.T) {
+	t.Parallel()
+	eachWith(t, func(c *pages.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter2", "[redacted]") }
+	}, func(t *testing.T, w *world) {
+		b := w.as(bob)
+		for _, text := range []string{"I log in with hunter2", "My editor is vim"} {
+			b.follow(b.post("/memory/change", url.Values{"do": {"remember"}, "text": {text}}))
+		}
+		page := b.get("/memory")
+		wants(t, page, "I log in with [redacted]", "New text of memory 2", "you can edit it only in the chat", "Yes, forget memory 1")
+		if strings.Contains(page, "hunter2") || strings.Contains(page, "New text of memory 1") {
+			t.Error("the form of a memory has its secret")
+		}
+	})
+}
+
 // The form of a memory has all of it, or saving would forget the end; and a secret is
 // looked for in all of it, or the beginning of one would be shown.
 func TestALongMemoryIsShownWhole(t *testing.T) {
