@@ -205,6 +205,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{"LISTEN_ADDR=127.0.0.1:99999"}, []string{"LISTEN_ADDR", "65535"}},
 		{[]string{"PORT=http"}, []string{"PORT (environment)", "number"}},
 		{[]string{"PUBLIC_URL=example.com"}, []string{"PUBLIC_URL", "https://"}},
+		{[]string{"PUBLIC_URL=https://:443/"}, []string{"PUBLIC_URL", "with a host"}},
 		{[]string{"DATABASE_URL=mysql://u:hunter2@h/d"}, []string{"DATABASE_URL", "postgres://"}},
 		{[]string{"DATABASE_URL=postgres://u:hunter2%@h/d"}, []string{"DATABASE_URL", "percent-encode"}},
 		{[]string{"DATABASE_URL=sqlite:"}, []string{"DATABASE_URL", "sqlite:PATH"}},

@@ -80,6 +80,9 @@ func CheckURL(server, address string, loopback bool) error {
 	if err != nil || u.Host == "" || u.User != nil {
 		return fault.Newf(fault.Invalid, "The address of the MCP server %q is not valid; use one like https://example.com/mcp, without a user name.", server)
 	}
+	if u.Hostname() == "" { // a port alone
+		return fault.Newf(fault.Invalid, "The address of the MCP server %q has no host; use one like https://example.com/mcp.", server)
+	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback || !isLoopback(u.Hostname())) {
 		return fault.Newf(fault.Invalid, "The address of the MCP server %q must begin with https://.", server)
 	}

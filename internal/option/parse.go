@@ -107,7 +107,7 @@ func orList(words []string) string {
 func URL(to *string) Parser {
 	return func(text string) error {
 		u, err := url.Parse(text)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
 			return errors.New("is not a valid address: use http:// or https:// with a host")
 		}
 		if u.User != nil {

@@ -182,6 +182,7 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 		}, "either a command or a URL"},
 		"ServerHTTP": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "http://x.example/mcp"}) }, "https://"},
 		"ServerUser": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "https://u:p@x.example/mcp"}) }, "without a user name"},
+		"ServerPort": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "https://:443/mcp"}) }, "has no host"},
 		"ServerFile": {func(p *profile.Profile) { p.MCPServers = server(mcpserver.Server{URL: "file:///etc/passwd"}) }, "not valid"},
 		"ServerHeader": {func(p *profile.Profile) {
 			p.MCPServers = server(mcpserver.Server{URL: "https://x.example", Headers: map[string]string{"A": "b\r\nC: d"}})

@@ -37,7 +37,7 @@ func (a API) Address(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
 	// The value may hold a password, so the text does not repeat it.
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return "", fault.Newf(fault.Invalid, "%s_BASE_URL is not a URL like %s.", a.Prefix, a.Example)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", fault.Newf(fault.Invalid, "%s_BASE_URL must not contain a user name, a query or a fragment. Put the key in %s_API_KEY.", a.Prefix, a.Prefix)

@@ -193,7 +193,7 @@ func TestAddressNamesTheOption(t *testing.T) {
 	if got, err := api.Address(" https://host/v1// "); got != "https://host/v1" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, bad := range []string{"host", "ftp://host", "https://", "https://u:secret@host", "https://host?a=b", "https://host#x", "://secret"} {
+	for _, bad := range []string{"host", "ftp://host", "https://", "https://:443/v1", "https://u:secret@host", "https://host?a=b", "https://host#x", "://secret"} {
 		_, err := api.Address(bad)
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "SOME_BASE_URL") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", bad, err)

@@ -78,7 +78,7 @@ func New(config Config) (*Client, error) {
 		config.BaseURL = OfficialURL
 	}
 	u, err := url.Parse(config.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not a valid address; use one like https://api.openai.com/v1.")
 	}
 	if config.Model == "" {

@@ -267,7 +267,7 @@ func TestTimeouts(t *testing.T) {
 
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
-	for _, config := range []embed.Config{{}, {BaseURL: "localhost:80", Model: "m"}, {BaseURL: "ftp://x", Model: "m"}, {BaseURL: "http://x"}} {
+	for _, config := range []embed.Config{{}, {BaseURL: "localhost:80", Model: "m"}, {BaseURL: "ftp://x", Model: "m"}, {BaseURL: "https://:443/v1", Model: "m"}, {BaseURL: "http://x"}} {
 		if _, err := embed.New(config); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", config, err)
 		}

@@ -229,7 +229,7 @@ func (c Config) check() error {
 		if address == "" {
 			continue
 		}
-		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" {
 			return fault.Newf(fault.Invalid, "%s is not an http or https URL", name)
 		}
 	}

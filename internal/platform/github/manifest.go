@@ -81,7 +81,7 @@ func manifestFor(publicURL, name, back string) ([]byte, error) {
 	m := manifest{Name: name, URL: "https://github.com", Description: "Self-hosted AI coding agent", Permissions: Permissions(), Redirect: back}
 	if publicURL != "" {
 		u, err := url.Parse(publicURL)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" {
 			return nil, fault.Newf(fault.Invalid, "PUBLIC_URL %q is not an http or https URL.", platform.Cut(publicURL, 200))
 		}
 		if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {

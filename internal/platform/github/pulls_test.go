@@ -154,7 +154,7 @@ func TestManifest(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "hook_attributes") || strings.Contains(string(raw), "default_events") {
 		t.Errorf("without an address: %s, %v", raw, err)
 	}
-	for _, bad := range []string{"bot.example.com", "ftp://x", "https://u:p@x", "http://localhost:8080", "http://127.0.0.1", "https://x?y=z"} {
+	for _, bad := range []string{"https://:443/", "bot.example.com", "ftp://x", "https://u:p@x", "http://localhost:8080", "http://127.0.0.1", "https://x?y=z"} {
 		if _, err := github.Manifest(bad, ""); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", bad, err)
 		}

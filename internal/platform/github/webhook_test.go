@@ -314,6 +314,7 @@ func TestBadConfigurations(t *testing.T) {
 			c.Token, c.AppID, c.PrivateKey = "", "1", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"
 		}, "GITHUB_APP_PRIVATE_KEY"},
 		"api url":       {func(c *github.Config) { c.APIURL = "api.github.com" }, "GITHUB_API_URL"},
+		"url of nobody": {func(c *github.Config) { c.APIURL = "https://:443/api/v3" }, "GITHUB_API_URL"},
 		"url with user": {func(c *github.Config) { c.APIURL = "https://me:secret@ghe.example.com/api/v3" }, "GITHUB_API_URL"},
 		"mention":       {func(c *github.Config) { c.Mention = "@a b" }, "GITHUB_MENTION"},
 		"repository":    {func(c *github.Config) { c.Repositories = []string{"web"} }, "GITHUB_REPOSITORIES"},

@@ -194,7 +194,7 @@ func (c Config) check() error {
 		return fault.New(fault.Invalid, "SLACK_SIGNING_SECRET is missing or too short: without it, or SLACK_APP_TOKEN for Socket Mode, anyone could pose as Slack")
 	}
 	if c.APIURL != "" {
-		if u, err := url.Parse(c.APIURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		if u, err := url.Parse(c.APIURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 			return fault.New(fault.Invalid, "SLACK_API_URL is not an http or https URL")
 		}
 	}

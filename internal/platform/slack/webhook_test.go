@@ -123,6 +123,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no secret":       {slack.Config{BotToken: botToken}, "SLACK_SIGNING_SECRET"},
 		"a short secret":  {slack.Config{BotToken: botToken, SigningSecret: "short"}, "SLACK_SIGNING_SECRET"},
 		"a strange URL":   {slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: "ftp://x"}, "SLACK_API_URL"},
+		"a URL of nobody": {slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: "https://:443/api"}, "SLACK_API_URL"},
 	} {
 		_, err := slack.New(tc.cfg)
 		if tc.want == "" && err != nil || tc.want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.want)) {

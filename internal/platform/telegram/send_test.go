@@ -421,6 +421,7 @@ func TestNewRefuses(t *testing.T) {
 		"TokenNoID":      {ok, func(c *telegram.Config) { c.Token = "abc" }, "TELEGRAM_BOT_TOKEN"},
 		"TokenWithPath":  {ok, func(c *telegram.Config) { c.Token = "1:x/../y" }, "TELEGRAM_BOT_TOKEN"},
 		"URL":            {ok, func(c *telegram.Config) { c.APIURL = "ftp://x" }, "TELEGRAM_API_URL"},
+		"URL of nobody":  {ok, func(c *telegram.Config) { c.APIURL = "https://:443/" }, "TELEGRAM_API_URL"},
 		"Rate":           {ok, func(c *telegram.Config) { c.SendRate = -1 }, "TELEGRAM_SEND_RATE"},
 		"NoSecret":       {hook, func(c *telegram.Config) { c.WebhookSecret = "" }, "TELEGRAM_WEBHOOK_SECRET"},
 		"ShortSecret":    {hook, func(c *telegram.Config) { c.WebhookSecret = "fifteen-letters" }, "TELEGRAM_WEBHOOK_SECRET"},

@@ -179,7 +179,7 @@ func (c Config) check() error {
 
 func isWebURL(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
 // Platform implements platform.Adapter.
