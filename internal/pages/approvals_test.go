@@ -1,0 +1,56 @@
+//nolint:thelper // each runs tests, not helpers
+package pages_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/pages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
+)
+
+// Of what waits in a conversation everybody there sees what it is, and has the buttons that
+// they may press.
+func TestOnlyWhoMayDecideHasButtons(t *testing.T) {
+	t.Parallel()
+	dan, eve := signin.Account{Platform: "telegram", ID: "44"}, signin.Account{Platform: "telegram", ID: "45"}
+	const allow, always, deny, run, approve, reject = "Allow once<", "Always allow this<", "Don&#39;t run<", "Approve and run<", "Approve<", "Reject<"
+	all := []string{allow, always, deny, run, approve, reject}
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.roles[dan], w.roles[eve] = sessions.User, sessions.Reader
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			for _, a := range []signin.Account{dan, eve} { // they were there, too
+				in := messages.Inbound{Event: messages.EventID("by " + a.ID), Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: a.ID}, Text: "hi"}
+				if _, err := tx.Inbox().InsertEntry(ctx, &sessions.Entry{ConversationID: s.conversation.ID, SessionID: s.session.ID, State: sessions.EntryDone, In: in}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		at, planAt := "/approvals/"+s.question.Name(), "/approvals/"+s.plan.Name()
+		check := func(when string, want map[signin.Account][]string) {
+			t.Helper()
+			for who, buttons := range want {
+				b := w.as(who)
+				page := b.get(at) + b.get(planAt)
+				for _, button := range all {
+					if got := strings.Contains(page, button); got != slices.Contains(buttons, button) {
+						t.Errorf("%s, %s has the button %q: %v", when, who, button, got)
+					}
+				}
+			}
+		}
+		check("one decides", map[signin.Account][]string{ann: all, bob: all, dan: {deny}, eve: nil})
+		w.config.SecondApprover = true
+		w.pages = pages.New(w.config)
+		check("another one decides", map[signin.Account][]string{ann: all, bob: {deny, run, approve, reject}, dan: {allow, always, deny}, eve: nil})
+		w.later(s.plan.ExpiresAt.Sub(w.now))
+		check("the time is over", map[signin.Account][]string{ann: nil, bob: nil})
+	})
+}
