@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pages"
@@ -45,6 +46,11 @@ func TestAuditIsSearchedAndVerified(t *testing.T) {
 				t.Errorf("%s: %d rows, want %d", query, got, n)
 			}
 			clean(t, query, page)
+		}
+		_, day, _ := strings.Cut(owner.get("/audit?q=N248"), `<time datetime="`)
+		day = day[:len(time.DateOnly)]
+		if got := strings.Count(owner.get("/audit?q=N248&from="+day+"&to="+day), "<td><code>"); got != 1 {
+			t.Errorf("from %s to the same day: %d rows", day, got)
 		}
 		path, seen := "/audit?person=telegram/77", 0
 		for path != "" {

@@ -66,6 +66,9 @@ func TestPeopleAreListedAndChanged(t *testing.T) {
 		page := owner.get("/people")
 		clean(t, "/people", page)
 		wants(t, page, "Requests (1)", "WDJ-BMJ", "<title>◆1 People", "Allow, read only", "removed", "viewer", "Cat (telegram/43)", "you</span>", "$0.07 today", "never seen", "the person at the console", `aria-current="page">People`)
+		if page := owner.get("/people?q=CAT"); !strings.Contains(page, "Cat (telegram/43)") || strings.Contains(page, "telegram/77") {
+			t.Errorf("somebody who is looked for in other letters:\n%s", page)
+		}
 		for form, want := range map[string]struct{ path, did string }{
 			"number=7&role=member":                     {"/people/request", "console/local answers 7 user"},
 			"number=7&role=viewer":                     {"/people/request", "console/local answers 7 reader"},

@@ -3,8 +3,10 @@ package pages_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +134,62 @@ func TestDeadEndsAreRetriedAndDropped(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// Each dead end is on one page of its list, whatever page of the other one is shown.
+func TestDeadEndsComeInWindows(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		const many = 51 // two pages and one
+		s := w.fill()
+		failed := sessions.EntryFailed
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			for i := range many {
+				e := sessions.Entry{ConversationID: s.conversation.ID, In: messages.Inbound{Event: messages.EventID(fmt.Sprintf("n%d", i)), Kind: messages.KindMessage,
+					Conversation: s.conversation.Key, Sender: messages.Sender{ID: "42"}, Text: fmt.Sprintf("turn%d.", i)}}
+				if _, err := tx.Inbox().InsertEntry(ctx, &e); err != nil {
+					return err
+				}
+				if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &failed}); err != nil {
+					return err
+				}
+				d := messages.Delivery{ConversationID: s.conversation.ID, EventID: e.ID, Text: fmt.Sprintf("answer%d.", i), State: messages.DeliveryFailed}
+				if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		next := regexp.MustCompile(`href="(/queue\?[^"#]*)#failed-(turns|answers)"`)
+		for list, shown := range map[string]*regexp.Regexp{"turns": regexp.MustCompile(`turn\d+\.`), "answers": regexp.MustCompile(`answer\d+\.`)} {
+			seen := map[string]int{}
+			b, path, others := w.as(ann), "/queue", 0
+			for range 5 {
+				page := b.get(path)
+				for _, name := range shown.FindAllString(page, -1) {
+					seen[name]++
+				}
+				path = ""
+				for _, m := range next.FindAllStringSubmatch(page, -1) {
+					if to := strings.ReplaceAll(m[1], "&amp;", "&"); m[2] == list {
+						path = to
+					} else if strings.Contains(to, list+"=") {
+						others++ // it stays where it is in this list
+					}
+				}
+				if path == "" {
+					break
+				}
+			}
+			for name, n := range seen {
+				if n != 1 {
+					t.Errorf("%s is shown %d times", name, n)
+				}
+			}
+			if len(seen) != many || path != "" || others != 2 {
+				t.Errorf("%d %s on all pages, want %d; more: %q; links of the other list that stay: %d, want 2", len(seen), list, many, path, others)
+			}
+		}
 	})
 }
