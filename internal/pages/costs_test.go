@@ -55,6 +55,9 @@ func TestCostsAreOfAllToOwnersAndOnesOwnToOthers(t *testing.T) {
 		wants(t, owner.get("/costs?since="+day(3)+"&until="+day(1)), "$0.07", `href="/costs.csv?by=day&amp;since=`+day(3)+`&amp;until=`+day(1)+`"`)
 
 		member := w.as(bob)
+		if strings.Contains(member.get("/costs"), "By person") || !strings.Contains(owner.get("/costs"), "By person") {
+			t.Error("the costs by person are not offered to owners, or to others")
+		}
 		page = member.get("/costs?since=all&by=person")
 		wants(t, page, "Costs of your own turns", "$0.21", "telegram/42")
 		if strings.Contains(page, "telegram/77") || strings.Contains(page, "$9") {

@@ -3,6 +3,7 @@ package pages_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -197,6 +198,26 @@ func TestAStreamEndsWithWhatAllowsIt(t *testing.T) {
 			return tx.People().SetRole(ctx, sessions.Identity{Platform: bob.Platform, UserID: bob.ID}, "console/local", true)
 		})
 		third.waits("it ends with the right to look", third.over)
+
+		w.mu.Lock()
+		w.roles[bob] = sessions.User
+		w.mu.Unlock()
+		mine := messages.Posted{Chat: "mine", ID: "m1", Author: bob.String(), Text: "hi"}
+		if err := errors.Join(w.Say(t.Context(), mine, []byte("{}")), w.Took(t.Context(), mine.ID)); err != nil {
+			t.Fatal(err)
+		}
+		all, own := owner.listen("/events?topic=all"), w.as(bob).listen("/events?topic=chat/mine")
+		w.mu.Lock()
+		w.roles[ann] = sessions.User
+		w.mu.Unlock()
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Board().RemoveChat(ctx, bob.String(), "mine"); err != nil {
+				return err
+			}
+			return tx.People().SetRole(ctx, sessions.Identity{Platform: ann.Platform, UserID: ann.ID, Role: sessions.User}, "console/local", true)
+		})
+		all.waits("it ends for whoever was an owner and saw all", all.over)
+		own.waits("it ends with the conversation", own.over)
 		if n := w.config.Changes.Streams(); n != 0 {
 			t.Errorf("%d streams are left", n)
 		}

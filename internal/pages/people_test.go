@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,17 @@ func TestPeopleAreListedAndChanged(t *testing.T) {
 		page := owner.get("/people")
 		clean(t, "/people", page)
 		wants(t, page, "Requests (1)", "WDJ-BMJ", "<title>◆1 People", "Allow, read only", "removed", "viewer", "Cat (telegram/43)", "you</span>", "$0.07 today", "never seen", "the person at the console", `aria-current="page">People`)
+		for who, buttons := range map[string]string{ // what there is to make of each
+			"console/local": "", "slack/T1/U1": "member viewer owner", "telegram/42": "viewer owner removed", "telegram/43": "member owner removed", "telegram/77": "no-owner removed",
+		} {
+			var got []string
+			for _, m := range regexp.MustCompile(`name="account" value="`+who+`"><input type="hidden" name="to" value="([a-z-]+)"`).FindAllStringSubmatch(page, -1) {
+				got = append(got, m[1])
+			}
+			if strings.Join(got, " ") != buttons {
+				t.Errorf("%s can be made %v, want %s", who, got, buttons)
+			}
+		}
 		if page := owner.get("/people?q=CAT"); !strings.Contains(page, "Cat (telegram/43)") || strings.Contains(page, "telegram/77") {
 			t.Errorf("somebody who is looked for in other letters:\n%s", page)
 		}

@@ -34,7 +34,7 @@ func TestNobodySeesAPageWithoutASession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		b := w.browser()
-		for _, path := range []string{"/", "/account"} {
+		for _, path := range []string{"/", "/account", "/sessions?state=failed&q=a%26b"} {
 			r := b.send("GET", path, nil)
 			if to := r.Header().Get("Location"); r.Code != http.StatusSeeOther || to != "/sign-in?to="+url.QueryEscape(path) {
 				t.Errorf("GET %s: %d to %q", path, r.Code, to)

@@ -197,8 +197,10 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 					t.Errorf("%s reads %q of somebody else", who, secret)
 				}
 			}
-			if got := strings.Contains(page, "Last error:"); got != (who == ann) {
-				t.Errorf("%s reads errors: %v", who, got)
+			for _, mark := range []string{"Last error:", "On record:"} {
+				if got := strings.Contains(page, mark); got != (who == ann) {
+					t.Errorf("%s reads %q: %v", who, mark, got)
+				}
 			}
 		}
 		dan := signin.Account{Platform: "telegram", ID: "99"}
