@@ -147,7 +147,6 @@ func TestAConversationInTheBrowser(t *testing.T) {
 	})
 }
 
-// People delete their own conversations, once they have confirmed that, with plain forms.
 // uploading is an answer whose request may take its time.
 type uploading struct {
 	*httptest.ResponseRecorder
@@ -187,6 +186,45 @@ func TestOnlyWhoIsSignedInHasTimeForFiles(t *testing.T) {
 	}
 }
 
+// What is more than a message may hold is refused whole, and says what the limit is.
+func TestAMessageInTheBrowserHasLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.talks()
+	b := w.as(bob)
+	some := func(n int) (files []string) {
+		for i := range n {
+			files = append(files, fmt.Sprintf("n%d.txt", i), "x")
+		}
+		return files
+	}
+	big := strings.Repeat("x", 20<<20)
+	for _, c := range []struct {
+		name, text string
+		files      []string
+		refused    string
+	}{
+		{"nothing", " \r\n", nil, "The message has no text."},
+		{"an empty file that nobody chose", "", []string{"", ""}, "The message has no text."},
+		{"a long text", strings.Repeat("x", 64<<10+1), nil, "send at most 64 KiB"},
+		{"many files", "look", some(11), "Send at most 10 files with a message."},
+		{"a large file", "look", []string{"a.txt", big + "x"}, "larger than 20 MB"},
+		{"large files", "look", []string{"a.txt", big, "b.txt", big}, "send at most 25 MB at once"},
+		{"the longest text", strings.Repeat("x", 64<<10), nil, ""},
+		{"the most files", "", some(10), ""},
+		{"the largest file", "", []string{"a.txt", big}, ""},
+	} {
+		r := b.upload("/chat", c.text, c.files...)
+		if ok := c.refused == ""; ok != (r.Code == http.StatusSeeOther) || !ok && (r.Code != http.StatusBadRequest || !strings.Contains(r.Body.String(), c.refused)) {
+			t.Errorf("%s: %d, want %q:\n%.600s", c.name, r.Code, c.refused, r.Body)
+		}
+	}
+	if n := strings.Count(b.get("/chat"), `<a href="/chat/`); n != 3 {
+		t.Errorf("%d conversations were begun, want 3", n)
+	}
+}
+
+// People delete their own conversations, once they have confirmed that, with plain forms.
 func TestPeopleDeleteTheirConversations(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
