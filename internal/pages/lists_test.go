@@ -1,0 +1,74 @@
+//nolint:thelper // each runs tests, not helpers
+package pages_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// A list that fits on its page leads to no other one, and with one more it does.
+func TestAListThatFitsHasNoMore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		session := func(i int) {
+			w.do(func(ctx context.Context, tx *store.Tx) error {
+				c, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "slack", ID: fmt.Sprint(i)}, "demo")
+				if err == nil {
+					_, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: c.ID, Assistant: "demo", UserPrompt: "x"})
+				}
+				return err
+			})
+		}
+		for _, c := range []struct {
+			path, more string
+			fits       int
+			add        func(i int)
+		}{
+			{"/sessions?platform=slack", "Older sessions", 50, session},
+			{"/memory", "Older memories", 50, func(i int) {
+				if _, err := (&remembering{w}).Remember(t.Context(), ann, uuid.NewString(), fmt.Sprintf("thing%d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}},
+			{"/costs?by=model", "The first 100 are shown", 100, func(i int) { w.used(s, ann.String(), fmt.Sprintf("m%d", i), 0, 1, 1) }},
+		} {
+			b := w.as(ann)
+			for i := range c.fits {
+				c.add(i)
+			}
+			if strings.Contains(b.get(c.path), c.more) {
+				t.Errorf("%s with %d says that there are more", c.path, c.fits)
+			}
+			c.add(c.fits)
+			wants(t, b.get(c.path), c.more)
+		}
+	})
+}
+
+// What was taken back stays to be read, and is marked.
+func TestWhatWasTakenBackIsMarked(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			seqs, err := tx.Messages().AppendMessages(ctx, s.session.ID, "", messages.NewText(messages.RoleAssistant, "that holds"), messages.NewText(messages.RoleAssistant, "that does not"))
+			if err != nil {
+				return err
+			}
+			return tx.Messages().WithdrawMessages(ctx, s.session.ID, seqs[1])
+		})
+		before, after, _ := strings.Cut(w.as(ann).get("/sessions/"+s.session.ID), "that holds")
+		if strings.Contains(before, "taken back") || !strings.Contains(after, "Assistant, taken back") || !strings.Contains(after, "that does not") {
+			t.Errorf("what holds is marked, or what was taken back is not:\n%s", after)
+		}
+	})
+}
