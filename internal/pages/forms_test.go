@@ -270,3 +270,46 @@ func TestExportIsStreamed(t *testing.T) {
 		}
 	})
 }
+
+// The form of a fork is the command that the chat has for it.
+func TestAForkIsTheCommandOfTheChat(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		at := "/sessions/" + w.fill().session.ID + "/fork"
+		b := w.as(bob)
+		for form, want := range map[string]string{
+			"": "/fork", "messages=2": "/fork 2", "place=thread": "/fork thread", "messages=2&place=thread": "/fork 2 thread", "place=elsewhere": "/fork",
+			"messages=0": "", "messages=-1": "", "messages=1+thread": "", "messages=x": "",
+		} {
+			values, err := url.ParseQuery(form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.took = nil
+			r, got := b.post(at, values), ""
+			if len(w.took) == 1 {
+				got = w.took[0].Text
+			}
+			if got != want || (want == "") != (r.Code == http.StatusBadRequest) {
+				t.Errorf("%q: %d, the engine was given %q, want %q", form, r.Code, got, want)
+			}
+		}
+	})
+}
+
+// What became of a form is told on the next page that a person opens, and once: a page that
+// is open and asks for its new content does not take it away.
+func TestWhatWasDoneIsToldOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(bob)
+		b.post("/memory/change", url.Values{"do": {"off"}})
+		b.header.Set("Bot-Part", "main")
+		b.get("/sessions")
+		b.header.Del("Bot-Part")
+		wants(t, b.get("/memory"), "Memory is off for you.")
+		if strings.Contains(b.get("/memory"), "Memory is off for you.") {
+			t.Error("it is told twice")
+		}
+	})
+}

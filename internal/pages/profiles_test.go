@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/pages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/store"
 )
@@ -244,6 +245,26 @@ func TestOthersOnlyReadTheNamesOfProfiles(t *testing.T) {
 		}
 		if seen != 151 {
 			t.Errorf("%d profiles are listed", seen)
+		}
+	})
+}
+
+// The form has a profile as it is stored, so one with a secret is shown without it and
+// changed elsewhere.
+func TestASecretInAProfileIsNotInItsForm(t *testing.T) {
+	t.Parallel()
+	eachWith(t, func(c *pages.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter2", "[redacted]") }
+	}, func(t *testing.T, w *world) {
+		p := profile.New("keeper")
+		p.SystemPrompt = "Log in with hunter2."
+		p = w.hasProfile(p)
+		for _, path := range []string{"/agents/" + p.ID, "/agents/new?from=" + p.ID} {
+			page := w.as(ann).get(path)
+			wants(t, page, "holds a secret of the configuration", "Log in with [redacted].")
+			if strings.Contains(page, "hunter2") || strings.Contains(page, "<textarea") {
+				t.Errorf("%s has a secret, or a form:\n%s", path, page)
+			}
 		}
 	})
 }
