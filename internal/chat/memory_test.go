@@ -35,6 +35,10 @@ func (s memories) InRead(ctx context.Context, fn func(tx recollect.Tx) error) er
 	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
+func (s memories) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.Store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+}
+
 // desk has the commands about memory, and short ways to give them.
 type desk struct {
 	*chat.Handler
