@@ -92,10 +92,48 @@ func TestAMarkThatComesLateIsTakenAway(t *testing.T) {
 				w.Chat.DeliverTo(w.Replica())
 				w.Chat.SlowToShow = tt.slow
 				second := w.Chat.Say("second")
-				w.Pass(100 * time.Millisecond)
+				w.Pass(700 * time.Millisecond)
 				w.Model.Release()
 				w.Pass(20 * time.Second)
 				w.Chat.Find("It is first.")
+				w.Chat.Find("re: second")
+				if got := w.Chat.Marks(second); !slices.Equal(got, tt.want) {
+					t.Errorf("the marks were %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatWaitsForAMomentHasNoMark: it would come and go before anybody has seen it. That
+// also holds if one process stores the message and another one begins its turn.
+func TestWhatWaitsForAMomentHasNoMark(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		elsewhere bool
+		waits     time.Duration
+		want      []platform.Mark
+	}{
+		"Here":         {false, 500 * time.Millisecond, nil},
+		"HereLong":     {false, 700 * time.Millisecond, []platform.Mark{platform.MarkQueued, platform.MarkNone}},
+		"Replica":      {true, 250 * time.Millisecond, nil},
+		"ReplicaLong":  {true, 700 * time.Millisecond, []platform.Mark{platform.MarkQueued, platform.MarkNone}},
+		"ReplicaLater": {true, 400 * time.Millisecond, []platform.Mark{platform.MarkNone}}, // it might be there, if clocks differ
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+				w.Start()
+				w.Chat.Say("first")
+				w.Pass(2 * time.Second)
+				if tt.elsewhere {
+					w.Chat.DeliverTo(w.Replica())
+				}
+				second := w.Chat.Say("second")
+				w.Pass(tt.waits)
+				w.Model.Release()
+				w.Pass(20 * time.Second)
 				w.Chat.Find("re: second")
 				if got := w.Chat.Marks(second); !slices.Equal(got, tt.want) {
 					t.Errorf("the marks were %q, want %q", got, tt.want)

@@ -76,44 +76,70 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	}
 }
 
+// markedAfter is how long a message waits before a mark says so: what is begun sooner, as
+// after an answer that is just being brought, would only flicker.
+const markedAfter = 600 * time.Millisecond
+
 // markQueued marks a message as one that waits, unless its turn begins first.
 func (o *Outbox) markQueued(ctx context.Context, entry sessions.Entry) {
+	timer := time.NewTimer(markedAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-o.Background.Stopping():
+	case <-ctx.Done():
+		return
+	}
 	select {
 	case o.marking <- struct{}{}:
 		defer func() { <-o.marking }()
 	case <-ctx.Done():
 		return
 	}
-	if m := o.announced(entry); m != nil && !m.state.CompareAndSwap(markAhead, markBegun) {
+	m := o.announced(entry)
+	if m != nil && m.state.Load() != markAhead {
+		return
+	}
+	if state, ok := o.state(ctx, entry); ok && state != sessions.EntryWaiting {
+		return
+	}
+	if m != nil && !m.state.CompareAndSwap(markAhead, markBegun) {
 		return
 	}
 	o.mark(ctx, entry, platform.MarkQueued)
 	o.lookAgain(ctx, entry)
 }
 
-// lookAgain puts right the mark of a message that waited a moment ago. Meanwhile its turn
-// may have begun in another process, which knows nothing of the mark that this one
-// was about to put there, and so did not wait for it.
-func (o *Outbox) lookAgain(ctx context.Context, entry sessions.Entry) {
-	reading, cancel := context.WithTimeout(ctx, bestEffort)
+// state reads how far a message is now.
+func (o *Outbox) state(ctx context.Context, entry sessions.Entry) (state sessions.EntryState, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
 	defer cancel()
-	var now sessions.Entry
-	err := o.Storage.InRead(reading, func(tx port.Tx) error {
-		var err error
-		now, err = tx.Inbox().Entry(reading, entry.ID)
+	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
+		now, err := tx.Inbox().Entry(ctx, entry.ID)
+		state = now.State
 		return err
 	})
 	if err != nil {
 		o.Log.DebugContext(ctx, "could not look whether a message still waits", "entry", entry.ID, "err", err)
+	}
+	return state, err == nil
+}
+
+// lookAgain puts right the mark of a message that waited a moment ago. Meanwhile its turn
+// may have begun in another process, which knows nothing of the mark that this one
+// was about to put there, and so did not wait for it.
+func (o *Outbox) lookAgain(ctx context.Context, entry sessions.Entry) {
+	now, ok := o.state(ctx, entry)
+	if !ok {
 		return
 	}
 	mark := platform.MarkNone
 	switch outcomes := o.MarksOutcomes(entry.In.Conversation.Platform); {
-	case outcomes && now.State == sessions.EntryDone:
+	case outcomes && now == sessions.EntryDone:
 		mark = platform.MarkDone
-	case outcomes && (now.State == sessions.EntryFailed || now.State == sessions.EntryStopped):
+	case outcomes && (now == sessions.EntryFailed || now == sessions.EntryStopped):
 		mark = platform.MarkFailed
-	case outcomes || now.State == sessions.EntryWaiting:
+	case outcomes || now == sessions.EntryWaiting:
 		return
 	}
 	if m := o.announced(entry); m == nil || m.state.CompareAndSwap(markBegun, markOver) {
@@ -165,8 +191,11 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 	if !ok || !entry.In.Queued || o.MarksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
-	if m := o.announced(entry); m != nil && m.state.Swap(markOver) != markBegun {
+	switch m := o.announced(entry); {
+	case m != nil && m.state.Swap(markOver) != markBegun:
 		return
+	case m == nil && time.Since(entry.AcceptedAt) < markedAfter/2:
+		return // another process accepted it, and looks at it before it puts the mark there
 	}
 	o.markNext(entry, platform.MarkNone)
 }
