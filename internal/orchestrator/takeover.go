@@ -1,11 +1,10 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"remote-agent/internal/orchestrator/background"
-	"remote-agent/internal/queue"
 )
 
 // Owner returns the name of this process as a holder of leases.
@@ -27,11 +26,9 @@ func (o *Orchestrator) Offered(ctx context.Context, conversationIDs []string) {
 	o.rush.Wait(ctx)
 	left, err := o.turns.RingAll(ctx, conversationIDs)
 	if len(left) > 0 {
-		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.config.RenewEvery)
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
-		if failed := o.ringLater(later, left); err == nil || errors.Is(err, queue.ErrBusy) {
-			err = failed
-		}
+		err = cmp.Or(o.ringLater(later, left), err)
 	}
 	if err != nil && ctx.Err() == nil {
 		o.config.Log.WarnContext(ctx, "could not take what another replica offers; the next sweep does", "err", err)

@@ -27,29 +27,25 @@ func (o *Turns) Ring(ctx context.Context, conversationID string) error {
 	return o.claim(ctx, o.claimant(conversationID, &slotHold{}))
 }
 
-// RingAll is Ring for several conversations, whose leases are claimed together. It
-// returns those for which there was no slot, or whose claim failed, and the first error.
+// RingAll is Ring for several conversations, whose leases are claimed together, and waits
+// for no slot. It returns those that have to be looked after by somebody else, for which
+// there was no slot; all, if their claim failed.
 func (o *Turns) RingAll(ctx context.Context, conversationIDs []string) (left []string, err error) {
 	var claimants []*worker
 	for _, id := range conversationIDs {
-		if !o.slots.try() {
+		if o.slots.try() {
+			claimants = append(claimants, o.claimant(id, &slotHold{}))
+		} else {
 			left = append(left, id)
-			continue
-		}
-		claimants = append(claimants, o.claimant(id, &slotHold{}))
-	}
-	if len(claimants) > 0 {
-		if err = o.claim(ctx, claimants...); err != nil {
-			return conversationIDs, err
 		}
 	}
-	for len(left) > 0 {
-		if err := o.Ring(ctx, left[0]); err != nil {
-			return left, err
-		}
-		left = left[1:]
+	if len(claimants) == 0 {
+		return left, nil
 	}
-	return nil, nil
+	if err := o.claim(ctx, claimants...); err != nil {
+		return conversationIDs, err
+	}
+	return left, nil
 }
 
 // ringStopped is Ring for a conversation where somebody said stop: what was stopped is
