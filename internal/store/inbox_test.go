@@ -323,6 +323,7 @@ func TestConversationsWithWork(t *testing.T) {
 			if _, _, _, err := tx.Leases().ClaimLease(ctx, leased.ConversationID, "w", time.Minute); err != nil {
 				return err
 			}
+			before, later := delivery(open, "go"), delivery(open, "this one has to wait") // older than those below
 			sent := delivery(done, "sent")
 			sent.State = messages.DeliverySent
 			notYet := delivery(waits, "rate limited")
@@ -333,7 +334,6 @@ func TestConversationsWithWork(t *testing.T) {
 			put.NextAt = notYet.NextAt
 			reply := delivery(replies, "of a command, which waits for no answer")
 			reply.Control = true
-			before, later := delivery(open, "go"), delivery(open, "this one has to wait")
 			later.NextAt = notYet.NextAt
 			for _, d := range []*messages.Delivery{sent, notYet, unfinal, delivery(waits, "behind it"), before, later, put, reply} {
 				if err := tx.Deliveries().AddDelivery(ctx, d); err != nil {
