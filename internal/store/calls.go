@@ -34,15 +34,44 @@ type company struct {
 	clock func() int64              // of a test, in Unix microseconds; nil is the database's
 
 	takers atomic.Pointer[[]string] // the others that take offers, in order; see Takers
+
+	since time.Time // when this process counted by itself last; written by its Life alone
 }
 
 // saw notes what was seen of others when asked.
 func (c *company) saw(others bool, asked time.Time) {
 	if others {
+		if met := c.met.Load(); (met == nil || asked.Sub(*met) >= lingerFor) && c.alone.Load() != nil {
+			c.since = asked
+		}
 		c.met.Store(&asked)
 		return
 	}
 	c.alone.Store(&asked)
+}
+
+// shares reports whether all calls of this process that still count are in the rows that
+// all share.
+func (c *company) shares(now time.Time) bool {
+	met := c.met.Load()
+	return met != nil && now.Sub(*met) < lingerFor && (c.since.IsZero() || now.Sub(c.since) > lingerFor)
+}
+
+// vouch has buckets not count as empty because somebody joined since the last look, if
+// this process knows that it has counted in the rows that all share: else each restart of
+// one of two processes would empty buckets that take minutes to fill.
+func (l *Life) vouch(ctx context.Context, before map[string]bool, counts bool) error {
+	var newcomers []string
+	for owner, held := range l.joined {
+		if _, known := before[owner]; held && !known {
+			newcomers = append(newcomers, owner)
+		}
+	}
+	if !counts || len(newcomers) == 0 {
+		return nil
+	}
+	_, err := l.conn.Exec(ctx, `UPDATE replicas SET joined_us = 0 WHERE owner = ANY($1)`, newcomers)
+	return err
 }
 
 // Shared reports whether several processes may work on the database.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -196,6 +197,70 @@ func TestWhoJoinsPauses(t *testing.T) {
 	c.Bucket = "another"
 	if wait, err = first.TakeCalls(t.Context(), c); err != nil || wait > 2100*time.Millisecond {
 		t.Errorf("the first waits %v: %v", wait, err)
+	}
+}
+
+// TestWhoComesBackEmptiesNothing has one of two processes be started again. The other one
+// has counted in the rows that they share, so what was left is left; where it may have
+// counted by itself lately, it is not.
+func TestWhoComesBackEmptiesNothing(t *testing.T) {
+	t.Parallel()
+	for name, alone := range map[string]bool{"Shared": false, "AloneBefore": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open := storetest.Postgres(t)
+			begin := func(s *store.Store, owner string) *store.Life {
+				t.Helper()
+				l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(t), Lost: func() {}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(l.Drop)
+				return l
+			}
+			leave := func(l *store.Life) {
+				t.Helper()
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				l.Run(ctx)
+			}
+			first := open(t)
+			one := begin(first, "first")
+			stays, second := open(t), (*store.Life)(nil)
+			if alone {
+				stays, second = first, begin(open(t), "second")
+			} else {
+				second = begin(stays, "second")
+				second, one = one, second // who was there before leaves
+				err := stays.InTx(t.Context(), func(tx *store.Tx) error {
+					return store.Exec(t.Context(), tx, `UPDATE replicas SET joined_us = 1`) // long ago
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if err := one.Look(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			leave(second)
+			if err := one.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			third := open(t)
+			begin(third, "third")
+			if err := one.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c := claimOf(time.Minute, 10)
+			c.Longest = 0
+			for _, s := range []*store.Store{third, stays} {
+				if wait, err := s.TakeCalls(t.Context(), c); alone != fault.Is(err, fault.RateLimited) || !alone && err != nil {
+					t.Errorf("a bucket of which nothing was used waits %v: %v", wait, err)
+				}
+			}
+		})
 	}
 }
 

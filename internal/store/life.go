@@ -63,6 +63,7 @@ type Life struct {
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
 	missing map[string]int
+	joined  map[string]bool // who was there at the last look, and whether nobody has vouched for them
 }
 
 // BeginLife puts this process on record, before it takes any lease. End or Run ends
@@ -227,7 +228,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	asked, others := time.Now(), false
 	rows, err := l.conn.Query(ctx, l.store.text.sql(`
 		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`,
-			r.lock_key <> 0 AND r.until_ms > {now} + $4 AND `+lockedOf("$3")+`
+			r.lock_key <> 0 AND r.until_ms > {now} + $4 AND `+lockedOf("$3")+`, r.joined_us > 0
 		FROM replicas AS r WHERE r.owner <> $1 ORDER BY r.owner`),
 		l.config.Owner, int64(lifeClass), int64(earClass), (lifeTTL - listensFor).Milliseconds())
 	if err != nil {
@@ -236,14 +237,16 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	defer rows.Close()
 	missing := make(map[string]int)
 	var takers []string
+	joined := make(map[string]bool)
 	for rows.Next() {
 		var (
-			owner                     string
-			silent, unlocked, listens bool
+			owner                           string
+			silent, unlocked, listens, held bool
 		)
-		if err := rows.Scan(&owner, &silent, &unlocked, &listens); err != nil {
+		if err := rows.Scan(&owner, &silent, &unlocked, &listens, &held); err != nil {
 			return nil, err
 		}
+		joined[owner] = held
 		if listens {
 			takers = append(takers, owner)
 		}
@@ -260,9 +263,11 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
+	counts := l.store.company.shares(asked)
 	l.store.company.saw(others, asked)
 	l.store.company.takers.Store(&takers)
-	return dead, nil
+	joined, l.joined = l.joined, joined
+	return dead, l.vouch(ctx, joined, counts)
 }
 
 // void ends all leases of a process that is dead still, and reports whether it was
