@@ -86,17 +86,17 @@ func (o *loss) lose(how string) (took []time.Duration) {
 	t := o.t
 	t.Helper()
 	addrs := []string{freePort(t), freePort(t)}
-	procs := make([]*process, 2)
-	for i, addr := range addrs {
+	start := func(i int) *process {
 		env := maps.Clone(o.env)
-		env["LISTEN_ADDR"], env["DATA_DIR"] = addr, filepath.Join(o.dir, fmt.Sprint("data", i))
+		env["LISTEN_ADDR"], env["DATA_DIR"] = addrs[i], filepath.Join(o.dir, fmt.Sprint("data", i))
 		if i == 0 {
 			env["DATABASE_URL"] = o.proxy.url
 		}
-		procs[i] = o.launch(fmt.Sprintf("replica %d", i), env)
+		return o.launch(fmt.Sprintf("replica %d", i), env)
 	}
 	const questions = 20
-	o.endpoints(addrs[0]) // all of them are the first one's
+	first := start(0)
+	o.endpoints(addrs[0]) // all of them are the first one's, which is alone
 	for i := range questions {
 		o.questions.Add(1)
 		o.sl.User(slackAn).In(fmt.Sprintf("CQ%d", i)).Mentions(crashQuestion(i))
@@ -106,6 +106,7 @@ func (o *loss) lose(how string) (took []time.Duration) {
 		defer o.mu.Unlock()
 		return len(o.first) == questions
 	})
+	start(1)
 	o.endpoints(addrs[1])
 	o.mu.Lock()
 	begun := len(o.again) // none, unless the machine stands still
@@ -116,10 +117,10 @@ func (o *loss) lose(how string) (took []time.Duration) {
 	}
 	switch how {
 	case "dead":
-		_ = procs[0].cmd.Process.Kill()
+		_ = first.cmd.Process.Kill()
 	case "frozen":
-		_ = procs[0].cmd.Process.Signal(syscall.SIGSTOP)
-		t.Cleanup(func() { _ = procs[0].cmd.Process.Signal(syscall.SIGCONT) })
+		_ = first.cmd.Process.Signal(syscall.SIGSTOP)
+		t.Cleanup(func() { _ = first.cmd.Process.Signal(syscall.SIGCONT) })
 	case "cut off":
 		o.proxy.silence()
 	}
@@ -129,7 +130,7 @@ func (o *loss) lose(how string) (took []time.Duration) {
 		return len(o.again) == questions
 	})
 	if how == "frozen" { // it must not say anything when it thaws
-		_ = procs[0].cmd.Process.Signal(syscall.SIGCONT)
+		_ = first.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	o.settle()
 	o.mu.Lock()
