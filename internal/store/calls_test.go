@@ -226,12 +226,10 @@ func TestWhoComesBackEmptiesNothing(t *testing.T) {
 			}
 			first := open(t)
 			one := begin(first, "first")
-			stays, second := open(t), (*store.Life)(nil)
-			if alone {
-				stays, second = first, begin(open(t), "second")
-			} else {
-				second = begin(stays, "second")
-				second, one = one, second // who was there before leaves
+			other := open(t)
+			stays, second := first, begin(other, "second")
+			if !alone { // who was there before leaves
+				stays, second, one = other, one, second
 				err := stays.InTx(t.Context(), func(tx *store.Tx) error {
 					return store.Exec(t.Context(), tx, `UPDATE replicas SET joined_us = 1`) // long ago
 				})
