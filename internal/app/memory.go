@@ -34,6 +34,11 @@ func (s memoryStorage) InTx(ctx context.Context, fn func(tx recollect.Tx) error)
 	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
+// ReadOnce implements recollect.Storage.
+func (s memoryStorage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
+	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+}
+
 // InRead implements recollect.Storage.
 func (s memoryStorage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
 	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
@@ -45,11 +50,6 @@ type learnStorage struct{ store *store.Store }
 // InTx implements learn.Storage.
 func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
 	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
-}
-
-// ReadOnce implements recollect.Storage.
-func (s memoryStorage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
 }
 
 // InRead implements learn.Storage.

@@ -57,10 +57,10 @@ func (c *company) shares(now time.Time) bool {
 	return met != nil && now.Sub(*met) < lingerFor && (c.since.IsZero() || now.Sub(c.since) > lingerFor)
 }
 
-// vouch has buckets not count as empty because somebody joined since the last look, if
-// this process knows that it has counted in the rows that all share: else each restart of
+// clearJoined has buckets not count as empty because another process joined since the last
+// look, if counts says that this one has counted in the rows that all share: else each restart of
 // one of two processes would empty buckets that take minutes to fill.
-func (l *Life) vouch(ctx context.Context, before map[string]bool, counts bool) error {
+func (l *Life) clearJoined(ctx context.Context, before map[string]bool, counts bool) error {
 	var newcomers []string
 	for owner, held := range l.joined {
 		if _, known := before[owner]; held && !known {

@@ -63,7 +63,7 @@ type Life struct {
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
 	missing map[string]int
-	joined  map[string]bool // who was there at the last look, and whether nobody has vouched for them
+	joined  map[string]bool // who was there at the last look, and whether buckets count as empty because of them
 }
 
 // BeginLife puts this process on record, before it takes any lease. End or Run ends
@@ -208,7 +208,7 @@ func (l *Life) connect(ctx context.Context) error {
 	if !held { // by what is left of the connection before
 		return errors.New("the lock of this process is still held")
 	}
-	return l.lendEar(ctx)
+	return l.subscribe(ctx)
 }
 
 // locked says whether the process in row r holds its lock, of the class in $2.
@@ -230,7 +230,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		SELECT r.owner, r.until_ms <= {now}, r.lock_key <> 0 AND NOT `+locked+`,
 			r.lock_key <> 0 AND r.until_ms > {now} + $4 AND `+lockedOf("$3")+`, r.joined_us > 0
 		FROM replicas AS r WHERE r.owner <> $1 ORDER BY r.owner`),
-		l.config.Owner, int64(lifeClass), int64(earClass), (lifeTTL - listensFor).Milliseconds())
+		l.config.Owner, int64(lifeClass), int64(listenClass), (lifeTTL - listensFor).Milliseconds())
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	l.store.company.saw(others, asked)
 	l.store.company.takers.Store(&takers)
 	joined, l.joined = l.joined, joined
-	return dead, l.vouch(ctx, joined, counts)
+	return dead, l.clearJoined(ctx, joined, counts)
 }
 
 // void ends all leases of a process that is dead still, and reports whether it was

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// earClass is the first key of the advisory locks of lives that take offers. Versions
-	// that take none do not hold it.
-	earClass = lifeClass + 1
+	// listenClass is the first key of the advisory locks of lives that listen to offers.
+	// Versions that do not have no such lock.
+	listenClass = lifeClass + 1
 
 	// listensFor is how long after it was heard of last a process counts as one that takes
 	// offers: a frozen one is offered none for longer.
@@ -53,15 +53,15 @@ func (t *Leases) Offer(ctx context.Context, taker string, conversationIDs ...str
 	return nil
 }
 
-// lendEar has this process listen to offers, and others know that it does.
-func (l *Life) lendEar(ctx context.Context) error {
+// subscribe begins to listen to offers, and has others see that by a lock.
+func (l *Life) subscribe(ctx context.Context) error {
 	if l.config.Offered == nil {
 		return nil
 	}
 	if _, err := l.conn.Exec(ctx, `LISTEN `+pgx.Identifier{offers(l.config.Owner)}.Sanitize()); err != nil {
 		return err
 	}
-	_, err := l.conn.Exec(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, earClass, l.key)
+	_, err := l.conn.Exec(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, listenClass, l.key)
 	return err
 }
 
