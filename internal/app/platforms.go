@@ -138,6 +138,16 @@ func (l sharedLimits) Take(ctx context.Context, c platform.Claim) (time.Duration
 	return l.TakeCalls(ctx, store.CallClaim(c))
 }
 
+// CountsAlone implements platform.SharedLimits.
+func (l sharedLimits) CountsAlone(usage func() []platform.Usage) {
+	l.Store.CountsAlone(func() (all []store.CallUsage) {
+		for _, u := range usage() {
+			all = append(all, store.CallUsage(u))
+		}
+		return all
+	})
+}
+
 // Silence implements platform.SharedLimits.
 func (l sharedLimits) Silence(ctx context.Context, account, who string, d time.Duration) error {
 	return l.SilenceCalls(ctx, account, who, d)

@@ -32,8 +32,20 @@ type SharedLimits interface {
 	// fault.RateLimited with the time.
 	Take(ctx context.Context, c Claim) (wait time.Duration, err error)
 
+	// CountsAlone registers what tells how much a process has used by its own count. It is
+	// called once another process is there, when Alone reports false already, so that Take
+	// knows of it; it must neither block nor call Take.
+	CountsAlone(usage func() []Usage)
+
 	// Silence has Take refuse all calls of who for d, which a platform demanded.
 	Silence(ctx context.Context, account, who string, d time.Duration) error
+}
+
+// Usage is what an account has used of one of its limits.
+type Usage struct {
+	Account string
+	Bucket  string
+	FullIn  time.Duration // how long until nothing of it is used any more
 }
 
 // Headroom is how much is left of what a platform allows.

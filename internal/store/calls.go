@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,13 +17,14 @@ import (
 // the generic cell rate algorithm, one statement for a call, so that all together never
 // make more than the limit, and what one does not use is the others' at once.
 //
-// Who is alone knows that for aloneFor. So who joins it takes nothing for joinPause, and
-// all buckets count as empty then, whatever the other one has used meanwhile. A process
-// goes on with the rows for lingerFor after the last other one is gone: by then what
+// Who is alone knows that for aloneFor. So who joins it takes nothing for joinPause, or until
+// the other one has written down what it used. If it never does, all buckets count as empty.
+// A process goes on with the rows for lingerFor after the last other one is gone: by then what
 // that one has used counts no more.
 const (
 	aloneFor  = time.Second
 	joinPause = 2 * time.Second
+	joinAgain = 200 * time.Millisecond // how soon to ask again meanwhile
 	lingerFor = 15 * time.Minute
 )
 
@@ -35,43 +37,88 @@ type company struct {
 
 	takers atomic.Pointer[[]string] // the others that take offers, in order; see Takers
 
-	since time.Time // when this process counted by itself last; written by its Life alone
+	mu     sync.Mutex // guards usages
+	usages []func() []CallUsage
 }
 
-// saw notes what was seen of others when asked.
-func (c *company) saw(others bool, asked time.Time) {
+// saw notes what was seen of others when asked, and returns whether this process may have
+// counted by itself until now.
+func (c *company) saw(others bool, asked time.Time) (counted bool) {
+	before := c.met.Load()
 	if others {
-		if met := c.met.Load(); (met == nil || asked.Sub(*met) >= lingerFor) && c.alone.Load() != nil {
-			c.since = asked
-		}
 		c.met.Store(&asked)
-		return
+	} else {
+		c.alone.Store(&asked)
 	}
-	c.alone.Store(&asked)
+	return before == nil || time.Since(*before) >= lingerFor
 }
 
-// shares reports whether all calls of this process that still count are in the rows that
-// all share.
-func (c *company) shares(now time.Time) bool {
+// lingers reports whether another process is there, or was lately.
+func (c *company) lingers(now time.Time) bool {
 	met := c.met.Load()
-	return met != nil && now.Sub(*met) < lingerFor && (c.since.IsZero() || now.Sub(c.since) > lingerFor)
+	return met != nil && now.Sub(*met) < lingerFor
 }
 
-// clearJoined has buckets not count as empty because another process joined since the last
-// look, if counts says that this one has counted in the rows that all share: else each restart of
-// one of two processes would empty buckets that take minutes to fill.
-func (l *Life) clearJoined(ctx context.Context, before map[string]bool, counts bool) error {
-	var newcomers []string
-	for owner, held := range l.joined {
-		if _, known := before[owner]; held && !known {
-			newcomers = append(newcomers, owner)
+// CallUsage is how long it takes until nothing of a bucket is used any more.
+type CallUsage struct {
+	Account string
+	Bucket  string
+	FullIn  time.Duration
+}
+
+// CountsAlone registers what tells which calls this process has counted by itself. It is
+// called when Alone has become false, by the Life; it must neither block nor use the Store.
+func (s *Store) CountsAlone(usage func() []CallUsage) {
+	s.company.mu.Lock()
+	defer s.company.mu.Unlock()
+	s.company.usages = append(s.company.usages, usage)
+}
+
+// used returns what all that is registered has used.
+func (c *company) used() (accounts, buckets []string, fullIn []int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, usage := range c.usages {
+		for _, u := range usage() {
+			accounts, buckets, fullIn = append(accounts, u.Account), append(buckets, u.Bucket), append(fullIn, u.FullIn.Microseconds())
 		}
 	}
-	if !counts || len(newcomers) == 0 {
+	return accounts, buckets, fullIn
+}
+
+// writeUsed adds what a process has counted by itself to the rows that all share.
+const writeUsed = `
+	INSERT INTO call_limits AS c (account, bucket, full_us)
+	SELECT u.account, u.bucket, ` + clockUS + ` + max(u.full_in)
+	FROM unnest($2::text[], $3::text[], $4::bigint[]) AS u (account, bucket, full_in) GROUP BY u.account, u.bucket ORDER BY 1, 2
+	ON CONFLICT (account, bucket) DO UPDATE SET full_us = GREATEST(c.full_us, excluded.full_us)`
+
+// shareCounts writes down what this process has counted by itself, when it is not alone any
+// more. Then all it ever used is in the rows, so that buckets need not count as empty because
+// of those who joined it.
+func (l *Life) shareCounts(ctx context.Context, joined []string) error {
+	if c := &l.store.company; !l.shared {
+		if accounts, buckets, fullIn := c.used(); len(accounts) > 0 {
+			if _, err := l.conn.Exec(ctx, writeUsed, c.time(), accounts, buckets, fullIn); err != nil {
+				return err
+			}
+		}
+		l.shared = true
+	}
+	if len(joined) == 0 {
 		return nil
 	}
-	_, err := l.conn.Exec(ctx, `UPDATE replicas SET joined_us = 0 WHERE owner = ANY($1)`, newcomers)
+	_, err := l.conn.Exec(ctx, `UPDATE replicas SET joined_us = 0 WHERE owner = ANY($1)`, joined)
 	return err
+}
+
+// time returns the time of a test; nil is the database's.
+func (c *company) time() *int64 {
+	if c.clock == nil {
+		return nil
+	}
+	now := c.clock()
+	return &now
 }
 
 // Shared reports whether several processes may work on the database.
@@ -84,7 +131,7 @@ func (s *Store) Alone() bool {
 	if s.company.owner.Load() == nil {
 		return true
 	}
-	if met := s.company.met.Load(); met != nil && time.Since(*met) < lingerFor {
+	if s.company.lingers(time.Now()) {
 		return false
 	}
 	alone := s.company.alone.Load()
@@ -109,9 +156,11 @@ const (
 	// clockUS is the time in Unix microseconds; a test gives it.
 	clockUS = `coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)`
 
-	// earliest is when a bucket of $5 us is full at the earliest: it counts as empty until
-	// a replica that joined one which was alone has paused. No row: this process is taken for dead.
-	earliest = `SELECT GREATEST(` + clockUS + `, max(r.joined_us) + $2::bigint + $5::bigint) AS full_us
+	// earliest is when a bucket of $5 us is full at the earliest: it counts as empty when a
+	// replica that joined one which was alone has paused for nothing. No row: this process is
+	// taken for dead.
+	earliest = `SELECT GREATEST(` + clockUS + `, max(r.joined_us) + $2::bigint + $5::bigint) AS full_us,
+			max(r.joined_us) + $2::bigint > ` + clockUS + ` AS pausing
 		FROM replicas AS r HAVING bool_or(r.owner = $3::text)`
 
 	// takeCalls takes $6 us of a bucket, if its use of $7 us, which may be more, leaves no
@@ -119,7 +168,7 @@ const (
 	takeCalls = `
 		INSERT INTO call_limits AS c (account, bucket, full_us)
 		SELECT $4::text, $9::text, e.full_us + $6::bigint FROM (` + earliest + `) AS e
-		WHERE e.full_us + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
+		WHERE NOT e.pausing AND e.full_us + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
 			AND NOT EXISTS (SELECT 1 FROM call_limits AS s WHERE s.account = $4::text AND s.bucket = $10::text AND s.silent_us > ` + clockUS + `)
 		ON CONFLICT (account, bucket) DO UPDATE SET full_us = GREATEST(c.full_us, excluded.full_us - $6::bigint) + $6::bigint
 		WHERE GREATEST(c.full_us, excluded.full_us - $6::bigint) + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
@@ -128,15 +177,17 @@ const (
 	// whenCalls tells how long to wait where takeCalls has taken nothing.
 	whenCalls = `
 		SELECT GREATEST(coalesce((SELECT s.silent_us FROM call_limits AS s WHERE s.account = $4::text AND s.bucket = $8::text), 0) - ` + clockUS + `,
+			CASE WHEN e.pausing THEN $9::bigint ELSE
 			GREATEST(e.full_us, coalesce((SELECT c.full_us FROM call_limits AS c WHERE c.account = $4::text AND c.bucket = $7::text), 0))
-			+ $6::bigint - $5::bigint - ` + clockUS + `)
+			+ $6::bigint - $5::bigint - ` + clockUS + ` END)
 		FROM (` + earliest + `) AS e`
 )
 
 // TakeCalls takes calls among all processes on a PostgreSQL database, and returns how
 // long to wait with them. If that would be longer than the claim's Longest, or Who has to be
 // silent, it takes nothing and returns a fault.RateLimited with the time, as it does for
-// a second while this process is taken for dead. It is not idempotent: what was taken is used.
+// a second while this process is taken for dead, and again and again for at most two while
+// one that joined waits for what another one has used. It is not idempotent: what was taken is used.
 func (s *Store) TakeCalls(ctx context.Context, c CallClaim) (time.Duration, error) {
 	owner := s.company.owner.Load()
 	if s.pg == nil || owner == nil {
@@ -145,11 +196,7 @@ func (s *Store) TakeCalls(ctx context.Context, c CallClaim) (time.Duration, erro
 	us := func(calls float64) int64 { return int64(calls * float64(c.Every.Microseconds())) }
 	burst, take, need := us(float64(c.Burst)), us(float64(c.Take)), us(float64(c.Take)+c.Keep)
 	longest := max(c.Longest, 0).Microseconds()
-	var clock *int64
-	if s.company.clock != nil {
-		now := s.company.clock()
-		clock = &now
-	}
+	clock := s.company.time()
 	var wait int64
 	err := s.pg.QueryRow(ctx, takeCalls, clock, joinPause.Microseconds(), *owner, c.Account, burst, take, need, longest, c.Bucket, c.Who).Scan(&wait)
 	if err == nil {
@@ -158,7 +205,7 @@ func (s *Store) TakeCalls(ctx context.Context, c CallClaim) (time.Duration, erro
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return 0, classifyPostgres(err)
 	}
-	err = s.pg.QueryRow(ctx, whenCalls, clock, joinPause.Microseconds(), *owner, c.Account, burst, need, c.Bucket, c.Who).Scan(&wait)
+	err = s.pg.QueryRow(ctx, whenCalls, clock, joinPause.Microseconds(), *owner, c.Account, burst, need, c.Bucket, c.Who, joinAgain.Microseconds()).Scan(&wait)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // others took this process for dead, and it does not know yet
 		wait = time.Second.Microseconds()
@@ -174,15 +221,10 @@ func (s *Store) SilenceCalls(ctx context.Context, account, who string, d time.Du
 	if s.pg == nil {
 		return nil
 	}
-	var clock *int64
-	if s.company.clock != nil {
-		now := s.company.clock()
-		clock = &now
-	}
 	_, err := s.pg.Exec(ctx, `
 		INSERT INTO call_limits AS c (account, bucket, silent_us) VALUES ($2::text, $3::text, `+clockUS+` + $4::bigint)
 		ON CONFLICT (account, bucket) DO UPDATE SET silent_us = GREATEST(c.silent_us, excluded.silent_us)`,
-		clock, account, who, d.Microseconds())
+		s.company.time(), account, who, d.Microseconds())
 	return classifyPostgres(err)
 }
 

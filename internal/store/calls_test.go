@@ -156,109 +156,152 @@ func TestSilenceHoldsForAll(t *testing.T) {
 	}
 }
 
-// TestWhoJoinsPauses: a process that was alone counts by itself, until it knows of the
-// other one. That one takes nothing until then, and what both share begins empty.
-func TestWhoJoinsPauses(t *testing.T) {
-	t.Parallel()
-	open := storetest.Postgres(t)
-	first, second, third := open(t), open(t), open(t)
-	begin := func(s *store.Store, owner string) *store.Life {
-		l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(t), Lost: func() {}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(l.Drop)
-		return l
+// joiners begins the lives of processes on one database, at the time of a test.
+type joiners struct {
+	t    *testing.T
+	open func(testing.TB) *store.Store
+	now  atomic.Int64
+}
+
+func newJoiners(t *testing.T) *joiners {
+	t.Helper()
+	j := &joiners{t: t, open: storetest.Postgres(t)}
+	j.now.Store(time.Now().UnixMicro())
+	return j
+}
+
+func (j *joiners) begin(owner string) replica {
+	j.t.Helper()
+	s := j.open(j.t)
+	s.SetCallClock(j.now.Load)
+	l, err := s.BeginLife(j.t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(j.t), Lost: func() {}})
+	if err != nil {
+		j.t.Fatal(err)
 	}
-	if !first.Alone() {
-		t.Error("who has no life shares limits")
-	}
-	l := begin(first, "first")
-	if !first.Alone() {
-		t.Error("the first process is not alone")
-	}
-	begin(second, "second")
-	if second.Alone() {
-		t.Error("the second process is alone")
-	}
-	c := claimOf(100*time.Millisecond, 5)
-	wait, err := second.TakeCalls(t.Context(), c)
-	if err != nil || wait < time.Second || wait > 2100*time.Millisecond {
-		t.Errorf("who joins waits %v: %v", wait, err)
-	}
-	if err := l.Look(t.Context()); err != nil || first.Alone() {
-		t.Errorf("the first process is alone still: %v", err)
-	}
-	before := wait
-	begin(third, "third") // joins two who share already
-	if wait, err = third.TakeCalls(t.Context(), c); err != nil || wait > before+100*time.Millisecond {
-		t.Errorf("who joins two waits %v: %v", wait, err)
-	}
-	c.Bucket = "another"
-	if wait, err = first.TakeCalls(t.Context(), c); err != nil || wait > 2100*time.Millisecond {
-		t.Errorf("the first waits %v: %v", wait, err)
+	j.t.Cleanup(l.Drop)
+	return replica{s, l}
+}
+
+// look has a process look after the others.
+func (j *joiners) look(r replica) {
+	j.t.Helper()
+	if err := r.life.Look(j.t.Context()); err != nil {
+		j.t.Fatal(err)
 	}
 }
 
-// TestWhoComesBackEmptiesNothing has one of two processes be started again. The other one
-// has counted in the rows that they share, so what was left is left; where it may have
-// counted by itself lately, it is not.
+// end has a process end.
+func (j *joiners) end(r replica) {
+	j.t.Helper()
+	ctx, cancel := context.WithCancel(j.t.Context())
+	cancel()
+	r.life.Run(ctx)
+}
+
+// left returns how many calls of a bucket of ten with one more a minute are left.
+func (j *joiners) left(r replica, bucket string) (n int) {
+	j.t.Helper()
+	c := claimOf(time.Minute, 10)
+	c.Longest, c.Bucket = 0, bucket
+	for ; ; n++ {
+		_, err := r.TakeCalls(j.t.Context(), c)
+		if fault.Is(err, fault.RateLimited) {
+			return n
+		}
+		if err != nil {
+			j.t.Fatal(err)
+		}
+	}
+}
+
+// TestWhoJoinsPauses: a process that was alone counts by itself, until it knows of the
+// other one. That one takes nothing until then.
+func TestWhoJoinsPauses(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	if s := j.open(t); !s.Alone() {
+		t.Error("who has no life shares limits")
+	}
+	first := j.begin("first")
+	if !first.Alone() {
+		t.Error("the first process is not alone")
+	}
+	first.CountsAlone(func() []store.CallUsage {
+		if first.Alone() {
+			t.Error("it counts by itself still when it is asked what it has used")
+		}
+		return []store.CallUsage{{Account: "a", Bucket: "b", FullIn: 3 * time.Minute}, {Account: "else", Bucket: "b", FullIn: 8 * time.Minute}}
+	})
+	second, third := j.begin("second"), j.begin("third") // the third joins two
+	if second.Alone() {
+		t.Error("the second process is alone")
+	}
+	for _, r := range []replica{second, third} {
+		c := claimOf(time.Minute, 10)
+		_, err := r.TakeCalls(t.Context(), c)
+		if wait, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || wait > 200*time.Millisecond {
+			t.Errorf("who joins is told %v, to wait %v", err, wait)
+		}
+	}
+	j.look(first)
+	if first.Alone() {
+		t.Error("the first process is alone still")
+	}
+	if n := j.left(second, "b") + j.left(first, "b"); n != 7 {
+		t.Errorf("%d of 10 calls are left where the first process has made 3", n)
+	}
+	if n := j.left(third, "another"); n != 10 {
+		t.Errorf("%d of 10 calls are left where nobody made any", n)
+	}
+}
+
+// TestWhoNeverSaysWhatItUsed has a process die that was alone until another one joined it:
+// buckets count as empty then.
+func TestWhoNeverSaysWhatItUsed(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	first.CountsAlone(func() []store.CallUsage { return nil })
+	second := j.begin("second")
+	first.life.Drop()
+	j.now.Add((2*time.Second + time.Millisecond).Microseconds())
+	third := j.begin("third")
+	j.look(second)
+	j.look(third)
+	if n := j.left(second, "b") + j.left(third, "b"); n != 0 {
+		t.Errorf("%d calls are left of what nobody knows the use of", n)
+	}
+}
+
+// TestWhoComesBackEmptiesNothing has one of two processes be started again: the other one
+// has counted in the rows that they share, so what was left is left. Neither is what it used
+// itself counted once more, but after a time alone.
 func TestWhoComesBackEmptiesNothing(t *testing.T) {
 	t.Parallel()
-	for name, alone := range map[string]bool{"Shared": false, "AloneBefore": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			open := storetest.Postgres(t)
-			begin := func(s *store.Store, owner string) *store.Life {
-				t.Helper()
-				l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(t), Lost: func() {}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(l.Drop)
-				return l
-			}
-			leave := func(l *store.Life) {
-				t.Helper()
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				l.Run(ctx)
-			}
-			first := open(t)
-			one := begin(first, "first")
-			other := open(t)
-			stays, second := first, begin(other, "second")
-			if !alone { // who was there before leaves
-				stays, second, one = other, one, second
-				err := stays.InTx(t.Context(), func(tx *store.Tx) error {
-					return store.Exec(t.Context(), tx, `UPDATE replicas SET joined_us = 1`) // long ago
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 2 {
-				if err := one.Look(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			leave(second)
-			if err := one.Look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			third := open(t)
-			begin(third, "third")
-			if err := one.Look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			c := claimOf(time.Minute, 10)
-			c.Longest = 0
-			for _, s := range []*store.Store{third, stays} {
-				if wait, err := s.TakeCalls(t.Context(), c); alone != fault.Is(err, fault.RateLimited) || !alone && err != nil {
-					t.Errorf("a bucket of which nothing was used waits %v: %v", wait, err)
-				}
-			}
-		})
+	j := newJoiners(t)
+	stays := j.begin("stays")
+	asked := 0
+	stays.CountsAlone(func() []store.CallUsage { asked++; return nil })
+	for i := range 3 {
+		other := j.begin(fmt.Sprint("other", i))
+		j.look(stays)
+		if n := j.left(other, fmt.Sprint(i)); n != 10 {
+			t.Errorf("%d calls are left of a bucket of which nothing was used", n)
+		}
+		j.end(other)
+		j.look(stays)
+	}
+	if asked != 1 {
+		t.Errorf("it was asked %d times what it used alone", asked)
+	}
+	stays.ForgetOthers()
+	if !stays.Alone() {
+		t.Error("it is not alone long after")
+	}
+	last := j.begin("last")
+	j.look(stays)
+	if n := j.left(last, "last"); asked != 2 || n != 10 {
+		t.Errorf("it was asked %d times after it was alone again; %d calls are left", asked, n)
 	}
 }
 

@@ -404,6 +404,12 @@ func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }
 // Step is one look of a life.
 func (l *Life) Step(ctx context.Context) error { return l.step(ctx) }
 
+// ForgetOthers has as much time pass without another process as makes this one alone.
+func (s *Store) ForgetOthers() {
+	met := s.company.met.Load().Add(-lingerFor)
+	s.company.met.Store(&met)
+}
+
 // SetCallClock has calls counted at the times that a test gives, in Unix microseconds.
 func (s *Store) SetCallClock(now func() int64) { s.company.clock = now }
 

@@ -63,7 +63,8 @@ type Life struct {
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
 	missing map[string]int
-	joined  map[string]bool // who was there at the last look, and whether buckets count as empty because of them
+	before  map[string]bool // who was there when this process came
+	shared  bool            // all calls of this process that count are in the rows that all share
 }
 
 // BeginLife puts this process on record, before it takes any lease. End or Run ends
@@ -237,7 +238,8 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	defer rows.Close()
 	missing := make(map[string]int)
 	var takers []string
-	joined := make(map[string]bool)
+	var joined []string // those that buckets count as empty because of, if they joined this process
+	there := make(map[string]bool)
 	for rows.Next() {
 		var (
 			owner                           string
@@ -246,7 +248,10 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		if err := rows.Scan(&owner, &silent, &unlocked, &listens, &held); err != nil {
 			return nil, err
 		}
-		joined[owner] = held
+		there[owner] = true
+		if held && l.before != nil && !l.before[owner] {
+			joined = append(joined, owner)
+		}
 		if listens {
 			takers = append(takers, owner)
 		}
@@ -263,11 +268,17 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	counts := l.store.company.shares(asked)
-	l.store.company.saw(others, asked)
+	if l.before == nil {
+		l.before = there
+	}
+	if l.store.company.saw(others, asked) {
+		l.shared = false
+	}
 	l.store.company.takers.Store(&takers)
-	joined, l.joined = l.joined, joined
-	return dead, l.clearJoined(ctx, joined, counts)
+	if others {
+		err = l.shareCounts(ctx, joined)
+	}
+	return dead, err
 }
 
 // void ends all leases of a process that is dead still, and reports whether it was

@@ -110,9 +110,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 	})
 }
 
-// write sets the headers of the primary limit, if the call was counted.
+// write sets the headers of the primary limit, if there is one and the call was counted.
 func (r rate) write(h http.Header) {
-	if r.limit == 0 {
+	if r.limit == 0 || r.limit == unlimited {
 		return
 	}
 	h.Set("X-RateLimit-Limit", strconv.Itoa(r.limit))

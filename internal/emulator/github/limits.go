@@ -31,7 +31,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// NoLimits lets the bot call as fast as it can.
+// unlimited is a primary limit that nobody reaches.
+const unlimited = 1 << 30
+
+// NoLimits lets the bot call as fast as it can, and tells it so, as GitHub Enterprise
+// Server does.
 func NoLimits() *Limits {
 	return &Limits{PerHour: -1, PointsPerMinute: -1, ContentPerMinute: -1, ContentPerHour: -1}
 }
@@ -93,7 +97,7 @@ func (p *pace) count(r *request, call *Call) (rate, *apiError) {
 	}
 	limit := rate{limit: p.limits.PerHour, used: of.used, reset: of.windowEnds}
 	if limit.limit < 0 {
-		limit.limit = 1 << 30
+		limit.limit = unlimited
 	}
 	if now.Before(p.until) {
 		p.problems = append(p.problems, Violation{Operation: call.Operation, Text: "called before the time of Retry-After was over", At: now})
@@ -138,6 +142,9 @@ func (p *pace) obey(e *apiError) {
 
 // get is the operation that shows the primary limit.
 func (p *pace) get(r *request) (*reply, *apiError) {
+	if p.limits.PerHour < 0 { // as GitHub Enterprise Server answers without limits
+		return nil, refuse(http.StatusNotFound, "Rate limiting is not enabled.")
+	}
 	of := p.byWho[r.who.name()]
 	core := obj{"limit": p.limits.PerHour, "used": of.used, "remaining": p.limits.PerHour - of.used, "reset": of.windowEnds.Unix()}
 	return ok(obj{"resources": obj{"core": core}, "rate": core})

@@ -60,6 +60,8 @@ type Budget struct {
 	Shared  platform.SharedLimits
 	Account string
 
+	registered sync.Once // that it counts alone
+
 	mu      sync.Mutex // guards all below
 	buckets map[string]*bucket
 	silent  map[string]silence
@@ -67,7 +69,8 @@ type Budget struct {
 
 type bucket struct {
 	*rate.Limiter
-	used time.Time
+	used   time.Time
+	common bool
 }
 
 // silence is what a platform demanded of somebody.
@@ -136,9 +139,27 @@ func (b *Budget) waitShared(ctx context.Context, who string, shares []Share) (ti
 	}
 }
 
-// take takes the common shares among all processes, unless there is no other.
+// usage returns what was used of the common buckets.
+func (b *Budget) usage() (all []platform.Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for name, x := range b.buckets {
+		if used := float64(x.Burst()) - x.TokensAt(now); x.common && used > 0 {
+			all = append(all, platform.Usage{Account: b.Account, Bucket: name, FullIn: time.Duration(used / float64(x.Limit()) * float64(time.Second))})
+		}
+	}
+	return all
+}
+
+// take takes the common shares among all processes, unless there is no other: then what was
+// taken here is what counts, and this process has to tell of it when another one comes.
 func (b *Budget) take(ctx context.Context, who string, longest time.Duration, leaves float64, shares []Share) (wait time.Duration, err error) {
-	if b.Shared == nil || b.Shared.Alone() {
+	if b.Shared == nil {
+		return 0, nil
+	}
+	b.registered.Do(func() { b.Shared.CountsAlone(b.usage) })
+	if b.Shared.Alone() {
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedAnswer)
@@ -285,7 +306,7 @@ func (b *Budget) bucket(s Share, now time.Time) *bucket {
 	found, ok := b.buckets[s.Bucket]
 	if !ok {
 		b.tidy(now)
-		found = &bucket{Limiter: rate.NewLimiter(rate.Every(s.Every), s.Burst)}
+		found = &bucket{Limiter: rate.NewLimiter(rate.Every(s.Every), s.Burst), common: s.Common}
 		b.buckets[s.Bucket] = found
 	}
 	found.used = now

@@ -20,6 +20,7 @@ type table struct {
 	fails  error
 	full   map[string]time.Time
 	silent map[string]time.Time
+	usages []func() []platform.Usage
 }
 
 func newTable() *table {
@@ -53,6 +54,12 @@ func (s *table) Take(_ context.Context, c platform.Claim) (time.Duration, error)
 	}
 	s.full[c.Account+c.Bucket] = full.Add(time.Duration(c.Take) * c.Every)
 	return max(full.Add(time.Duration(c.Take)*c.Every).Sub(now)-burst, 0), nil
+}
+
+func (s *table) CountsAlone(usage func() []platform.Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.usages = append(s.usages, usage)
 }
 
 func (s *table) Silence(_ context.Context, account, who string, d time.Duration) error {
@@ -127,6 +134,41 @@ func TestBudgetAloneAsksNobody(t *testing.T) {
 		}
 		if err := b.Wait(t.Context(), "w", common); err != nil || shared.asked != 1 {
 			t.Errorf("others were asked %d times, want once", shared.asked)
+		}
+	})
+}
+
+// TestWhatWasUsedAlone: what a budget has counted by itself is told when somebody asks.
+func TestWhatWasUsedAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newTable()
+		shared.alone = true
+		b := &exchange.Budget{Platform: "X", Shared: shared, Account: "a"}
+		common := exchange.Share{Bucket: "all", Every: time.Minute, Burst: 10, Take: 2, Common: true}
+		own := exchange.Share{Bucket: "own", Every: time.Minute, Burst: 10}
+		for range 3 {
+			if err := b.Wait(t.Context(), "w", common, own); err != nil {
+				t.Error(err)
+			}
+		}
+		waits := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		common.Take = 9
+		go func() { waits <- b.Wait(ctx, "w", common) }() // counts, though its turn has not come
+		synctest.Wait()
+		if len(shared.usages) != 1 {
+			t.Fatalf("told of itself %d times", len(shared.usages))
+		}
+		want := platform.Usage{Account: "a", Bucket: "all", FullIn: 15 * time.Minute}
+		if used := shared.usages[0](); len(used) != 1 || used[0] != want {
+			t.Errorf("used %+v, want %+v", used, want)
+		}
+		cancel()
+		<-waits
+		time.Sleep(6 * time.Minute)
+		if used := shared.usages[0](); len(used) != 0 {
+			t.Errorf("used %+v long after", used)
 		}
 	})
 }

@@ -30,7 +30,8 @@ import (
 const Name = messages.Platform("github")
 
 const (
-	defaultAPIURL  = "https://api.github.com/"
+	publicHost     = "api.github.com"
+	defaultAPIURL  = "https://" + publicHost + "/"
 	defaultMention = "remote-agent"
 
 	// editEvery is how often a comment is edited at most: edits cost of the same
@@ -263,7 +264,7 @@ func webOf(api string) string {
 		return ""
 	}
 	host := u.Host
-	if host == "api.github.com" || strings.HasPrefix(host, "api.") && strings.HasSuffix(host, ".ghe.com") {
+	if host == publicHost || strings.HasPrefix(host, "api.") && strings.HasSuffix(host, ".ghe.com") {
 		host = strings.TrimPrefix(host, "api.")
 	}
 	return u.Scheme + "://" + host

@@ -1,12 +1,18 @@
 package github_test
 
 import (
+	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 	"remote-agent/internal/platform/github"
 )
 
@@ -58,5 +64,73 @@ func TestLimiterPoints(t *testing.T) {
 				t.Errorf("%d times %s in a minute", n, method)
 			}
 		})
+	}
+}
+
+// TestServerWithoutLimits has a server of GitHub Enterprise tell whether it has any limits.
+// What it refuses all the same is heard.
+func TestServerWithoutLimits(t *testing.T) {
+	t.Parallel()
+	for name, free := range map[string]bool{"limits": false, "none": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, pat := range []bool{false, true} {
+				w := newWorld(t, setting{pat: pat, server: func(o *emulator.Options) {
+					if free {
+						o.Limits = emulator.NoLimits()
+					}
+				}})
+				w.person("ann").OpenIssue("x", "y")
+				out := messages.Outbound{Delivery: newDelivery(), Conversation: key(inKey + "#1"), Text: "hello"}
+				if _, err := w.Send(t.Context(), out); err != nil {
+					t.Fatal(err)
+				}
+				before := w.Headroom().Left
+				out.Delivery = newDelivery()
+				if _, err := w.Send(t.Context(), out); err != nil {
+					t.Fatal(err)
+				}
+				if left := w.Headroom().Left; free != (left >= before) {
+					t.Errorf("%v of the limits are left, before %v", left, before)
+				}
+				w.server.Inject(emulator.CreateComment, emulator.SecondaryLimit(http.StatusForbidden, time.Minute))
+				out.Delivery = newDelivery()
+				if _, err := w.Send(t.Context(), out); !fault.Is(err, fault.RateLimited) || w.Headroom().Silent != 1 {
+					t.Errorf("a send that is refused: %v; silences %d", err, w.Headroom().Silent)
+				}
+			}
+		})
+	}
+}
+
+// heard is what other processes were told by GitHub.
+type heard struct{ silent atomic.Bool }
+
+func (*heard) Alone() bool                                                  { return false }
+func (*heard) CountsAlone(func() []platform.Usage)                          {}
+func (*heard) Silence(context.Context, string, string, time.Duration) error { return nil }
+func (h *heard) Take(context.Context, platform.Claim) (time.Duration, error) {
+	if h.silent.Load() {
+		return 0, exchange.Limited(time.Minute)
+	}
+	return 0, nil
+}
+
+// TestOthersAreHeardWithoutLimits: a silence that GitHub demanded of another process holds
+// also where there are no limits.
+func TestOthersAreHeardWithoutLimits(t *testing.T) {
+	t.Parallel()
+	others := &heard{}
+	w := newWorld(t, setting{
+		server: func(o *emulator.Options) { o.Limits = emulator.NoLimits() },
+		bot:    func(c *github.Config) { c.Limits = others },
+	})
+	w.person("ann").OpenIssue("x", "y")
+	for _, silent := range []bool{false, true} {
+		others.silent.Store(silent)
+		out := messages.Outbound{Delivery: newDelivery(), Conversation: key(inKey + "#1"), Text: "hello"}
+		if _, err := w.Send(t.Context(), out); fault.Is(err, fault.RateLimited) != silent || !silent && err != nil {
+			t.Errorf("a send while others were told to be silent (%v): %v", silent, err)
+		}
 	}
 }
