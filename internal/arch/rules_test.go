@@ -62,8 +62,8 @@ var allowed = map[string][]string{
 	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/setup", "internal/failpoint"},
 	"internal/platform/console":    {"internal/fault", "internal/localsocket", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
-	"internal/assistant":           {"internal/fault", "internal/messages", "internal/option"},
-	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/option", "internal/assistant", "internal/assistant/modelhttp"}, // model APIs
+	"internal/assistant":           {"internal/fault", "internal/messages", "internal/option", "internal/setup"},
+	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/option", "internal/setup", "internal/assistant", "internal/assistant/modelhttp"}, // model APIs
 	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/demo":      {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/loop":      {"internal/fault", "internal/messages", "internal/assistant"},
