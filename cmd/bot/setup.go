@@ -11,7 +11,7 @@ import (
 
 // setupCommand sets the program up in a conversation.
 type setupCommand struct {
-	Step  string `arg:"" optional:"" help:"Do this step only: model, telegram, slack, github, repository, address or people."`
+	Step  string `arg:"" optional:"" help:"Do this step only: model, repository, address, people, or a platform such as telegram."`
 	Check bool   `help:"Only show how each step stands, and check it."`
 }
 

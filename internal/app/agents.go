@@ -36,7 +36,7 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := acp.ParseAgents(ps.config.Agents.Others)
+	others, err := acp.ParseAgents(ps.config.Agents.Others, builtIn(ps.config)...)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,16 @@ func names(all map[assistant.Name]assistant.Assistant) map[string]bool {
 // modelsOf returns the model APIs of a configuration.
 func modelsOf(cfg config.Config) []assistant.Kind { return sectionsOf[assistant.Kind](cfg) }
 
+// builtIn returns the names of the assistants that are no external agents, whether or not
+// they are configured.
+func builtIn(cfg config.Config) []assistant.Name {
+	names := []assistant.Name{config.AssistantDemo}
+	for _, k := range modelsOf(cfg) {
+		names = append(names, assistant.Name(k.Assistant()))
+	}
+	return names
+}
+
 // modelOf returns the model API that is the assistant of new conversations; false if
 // something else is.
 func modelOf(cfg config.Config) (assistant.Kind, bool) {

@@ -188,7 +188,7 @@ func configuredAssistants(cfg config.Config, env Env) ([]string, error) {
 	}
 	claude, claudeErr := acp.Claude(cfg.Agents.Claude)
 	codex, codexErr := acp.Codex(cfg.Agents.Codex)
-	others, err := acp.ParseAgents(cfg.Agents.Others)
+	others, err := acp.ParseAgents(cfg.Agents.Others, builtIn(cfg)...)
 	if err := errors.Join(claudeErr, codexErr, err); err != nil {
 		return nil, err
 	}

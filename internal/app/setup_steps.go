@@ -10,8 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"remote-agent/internal/assistant/anthropic"
-	"remote-agent/internal/assistant/openai"
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
@@ -58,12 +57,6 @@ func (s *Setup) stands(w setup.Way) bool {
 }
 
 func (s *Setup) modelStep(c config.Config) setup.Step {
-	const (
-		opens        = "New conversations are answered by this model."
-		openAI       = string(openai.Name)
-		anthropicAPI = string(anthropic.Name)
-	)
-	proof := func(name string) setup.Proof { return setup.Proof{Areas: []string{"models"}, Only: name} }
 	logins := make(map[string]string)
 	if agents, err := newPrograms(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
 		for _, a := range agents {
@@ -83,47 +76,16 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 			Opens: "New conversations are answered by this agent.",
 		}
 	}
-	return setup.Step{Name: stepModel, Title: "Model: who answers", Ways: []setup.Way{{
-		Name: openAI, Title: "OpenAI's API",
-		Guide: []string{
-			"Open https://platform.openai.com/api-keys and create a secret key.",
-			"Its project needs credit: https://platform.openai.com/settings/organization/billing.",
-			"Copy the key, sk-...",
-		},
-		Fields: []setup.Field{
-			{Name: "OPENAI_API_KEY", Label: "API key", Secret: true, For: "OPENAI_BASE_URL"},
-			{Name: "OPENAI_MODEL", Label: "Model", Default: "gpt-5-mini"},
-		},
-		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": openAI, "OPENAI_BASE_URL": ""},
-		Proof: proof(openAI), Opens: opens,
-	}, {
-		Name: anthropicAPI, Title: "Anthropic's API",
-		Guide: []string{
-			"Open https://console.anthropic.com/settings/keys and create a key.",
-			"Its organization needs credit: https://console.anthropic.com/settings/billing.",
-			"Copy the key, sk-ant-...",
-		},
-		Fields: []setup.Field{{Name: "ANTHROPIC_API_KEY", Label: "API key", Secret: true, For: "ANTHROPIC_BASE_URL"}},
-		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": anthropicAPI, "ANTHROPIC_BASE_URL": ""},
-		Proof:  proof(anthropicAPI), Opens: opens,
-	}, {
-		Name: "server", Title: "a server of your own or another provider, with OpenAI's API",
-		Guide: []string{
-			"Start the server, such as Ollama: its address is http://127.0.0.1:11434/v1 then.",
-			"The address ends where the provider's manual says, usually in /v1.",
-			"The model is called as the server lists it, such as qwen3:14b.",
-		},
-		Fields: []setup.Field{
-			{Name: "OPENAI_BASE_URL", Label: "Address"},
-			{Name: "OPENAI_API_KEY", Label: "API key, if it asks for one", Secret: true, Optional: true, For: "OPENAI_BASE_URL"},
-			{Name: "OPENAI_MODEL", Label: "Model"},
-		},
-		Set:   map[string]string{"DEFAULT_AI_ASSISTANT": openAI},
-		Proof: proof(openAI), Opens: opens,
-	},
+	var ways []setup.Way
+	for _, k := range modelsOf(c) {
+		if g, ok := k.(assistant.Guided); ok {
+			ways = append(ways, g.Ways()...)
+		}
+	}
+	return setup.Step{Name: stepModel, Title: "Model: who answers", Ways: append(ways,
 		agent(config.AssistantClaude, "Claude Code, installed on this machine"),
 		agent(config.AssistantCodex, "Codex, installed on this machine"),
-	}}
+	)}
 }
 
 func addressStep() setup.Step {

@@ -62,11 +62,11 @@ var allowed = map[string][]string{
 	"internal/platform/*":          {"internal/doctor", "internal/fault", "internal/messages", "internal/option", "internal/platform", "internal/platform/exchange", "internal/setup", "internal/failpoint"},
 	"internal/platform/console":    {"internal/fault", "internal/localsocket", "internal/messages", "internal/platform", "internal/redact", "internal/terminal"},
 	"internal/platform/exchange":   {"internal/fault", "internal/platform"},
-	"internal/assistant":           {"internal/fault", "internal/messages", "internal/option"},
-	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant":           {"internal/fault", "internal/messages", "internal/option", "internal/setup"},
+	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/option", "internal/setup", "internal/assistant", "internal/assistant/modelhttp"}, // model APIs
 	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant"},
-	"internal/assistant/openai":    {"internal/fault", "internal/messages", "internal/option", "internal/assistant", "internal/assistant/modelhttp"},
-	"internal/assistant/anthropic": {"internal/fault", "internal/messages", "internal/option", "internal/assistant", "internal/assistant/modelhttp"},
+	"internal/assistant/demo":      {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant/loop":      {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/modelhttp": {"internal/fault", "internal/messages"},
 	"internal/queue":               {"internal/fault"},
 	"internal/store": {
@@ -154,14 +154,10 @@ var allowed = map[string][]string{
 	"docs": {},
 
 	// Stand-ins for services know nothing of the program that they test.
-	"internal/emulator":           {},
-	"internal/emulator/*":         {"internal/emulator"},
-	"internal/emulator/openai":    {"internal/emulator", "internal/emulator/modelapi"},
-	"internal/emulator/anthropic": {"internal/emulator", "internal/emulator/modelapi"},
-	"internal/emulator/responses": {"internal/emulator", "internal/emulator/modelapi"},
-	"internal/emulator/telegram":  {"internal/emulator", "internal/emulator/platformapi"},
-	"internal/emulator/github":    {"internal/emulator", "internal/emulator/platformapi"},
-	"internal/emulator/slack":     {"internal/emulator", "internal/emulator/platformapi"},
+	"internal/emulator":             {},
+	"internal/emulator/*":           {"internal/emulator", "internal/emulator/modelapi", "internal/emulator/platformapi"},
+	"internal/emulator/modelapi":    {"internal/emulator"},
+	"internal/emulator/platformapi": {"internal/emulator"},
 
 	// They run the whole program against the stand-ins.
 	"internal/bench":        {"internal/emulator", "internal/emulator/*"},

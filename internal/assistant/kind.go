@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/option"
+	"remote-agent/internal/setup"
 )
 
 // Kind is what the program knows of a model API before it asks it: its options, and how
@@ -31,6 +32,14 @@ type Switcher interface {
 
 	// SetModel names the model for requests that begin from now on.
 	SetModel(name string)
+}
+
+// Guided is a Kind that people can set up step by step.
+type Guided interface {
+	Kind
+
+	// Ways returns the ways of having it answer new conversations, the usual one first.
+	Ways() []setup.Way
 }
 
 // API is what model APIs have in common, for a Kind to embed: a key, an address and a
@@ -89,3 +98,15 @@ func (a *API) Model() string { return a.Asked }
 
 // Address implements Kind.
 func (a *API) Address() string { return cmp.Or(a.BaseURL, a.Official) }
+
+// Way returns the way of setting the API up with a key of its provider.
+func (a *API) Way(title string, guide ...string) setup.Way {
+	key, address := a.prefix()+"API_KEY", a.prefix()+"BASE_URL"
+	return setup.Way{
+		Name: string(a.Name), Title: title, Guide: guide,
+		Fields: []setup.Field{{Name: key, Label: "API key", Secret: true, For: address}},
+		Set:    map[string]string{"DEFAULT_AI_ASSISTANT": string(a.Name), address: ""},
+		Proof:  setup.Proof{Areas: []string{"models"}, Only: string(a.Name)},
+		Opens:  "New conversations are answered by this model.",
+	}
+}

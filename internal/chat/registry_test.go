@@ -221,7 +221,7 @@ func TestWhoMayGiveACommand(t *testing.T) {
 	for _, c := range h.list {
 		who, ok := table[c.Name]
 		if !ok {
-			t.Errorf("nobody has said who may give /%s", c.Name)
+			t.Errorf("nobody has said who may give /%s: add it to this table", c.Name)
 			continue
 		}
 		for _, tt := range []struct {

@@ -483,66 +483,6 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 }
 
-func TestExampleFileMatchesTheTable(t *testing.T) {
-	t.Parallel()
-	var want bytes.Buffer
-	if err := config.WriteExample(&want, sections()...); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join("..", "..", ".env.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-		t.Errorf(".env.example is out of date; run: go run ./cmd/bot config example > .env.example\n%s", diff)
-	}
-}
-
-// TestExampleIsUsable takes the # away from every option: each must load.
-func TestExampleIsUsable(t *testing.T) {
-	t.Parallel()
-	var example bytes.Buffer
-	if err := config.WriteExample(&example, sections()...); err != nil {
-		t.Fatal(err)
-	}
-	if c := mustLoad(t, example.String(), nil); len(c.Warnings) != 0 || c.Assistant != config.AssistantDemo {
-		t.Errorf("the example as it is: %+v", c)
-	}
-	for _, o := range config.Options(sections()...) {
-		if !strings.Contains(example.String(), "\n#"+o.Name+"=") {
-			t.Errorf("no %s in the example", o.Name)
-		}
-	}
-	var text strings.Builder
-	for line := range strings.Lines(example.String()) {
-		if strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "# ") && strings.Contains(line, "=") {
-			line = line[1:]
-		}
-		text.WriteString(line)
-	}
-	c := mustLoad(t, text.String(), nil, "OPENAI_API_KEY=k")
-	if len(c.Warnings) != 0 || c.SystemPrompt != "Answer briefly." {
-		t.Errorf("the example with all options set: warnings %q, prompt %q", c.Warnings, c.SystemPrompt)
-	}
-}
-
-func TestTableIsSound(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, o := range config.Options(sections()...) {
-		if seen[o.Flag()] {
-			t.Errorf("flag --%s twice", o.Flag())
-		}
-		seen[o.Flag()] = true
-		if o.Help == "" || o.Group == "" || (o.Default == "") == (o.Empty == "") {
-			t.Errorf("%s lacks help or group, or has both or none of Default and Empty", o.Name)
-		}
-		if o.Secret && o.Flag() != strings.ToLower(strings.ReplaceAll(o.Name, "_", "-"))+"-file" {
-			t.Errorf("the secret %s has the flag --%s", o.Name, o.Flag())
-		}
-	}
-}
-
 func FuzzEnvFile(f *testing.F) {
 	for _, seed := range []string{"A=1", "A='x", "export A=1\nB: 2", "=\n", "A", "\"\n\n", "LISTEN_ADDR=${A}\n\x00=1", "\xef\xbb\xbfA=1"} {
 		f.Add(seed)

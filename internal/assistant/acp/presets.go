@@ -17,9 +17,6 @@ const (
 	CodexCommand                 = "codex-acp"
 )
 
-// reserved are the names of assistants that are no external agents.
-var reserved = []assistant.Name{"openai", "anthropic", "demo"}
-
 // Claude returns the name, the command, the hints and the quiet environment of
 // Claude Code. command is a command line for the option CLAUDE_COMMAND; empty
 // means ClaudeCommand. The rest of Config, and the rest of Env, is the caller's.
@@ -68,8 +65,9 @@ func commandOr(command, otherwise, option string) ([]string, error) {
 // ParseAgents reads the option ACP_AGENTS: "name=command args; name=command".
 // Single and double quotes and the backslash quote as in a shell; nothing is
 // expanded. It returns one Config with Name, Command and hints for each, in
-// order, and a fault.Invalid that names what is wrong.
-func ParseAgents(text string) ([]Config, error) {
+// order, and a fault.Invalid that names what is wrong. builtIn are the names of
+// assistants that are no external agents.
+func ParseAgents(text string, builtIn ...assistant.Name) ([]Config, error) {
 	entries, err := splitCommands(text)
 	if err != nil {
 		return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %v.", err)
@@ -83,7 +81,7 @@ func ParseAgents(text string) ([]Config, error) {
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q is not name=command.", argv[0])
 		case !validName.MatchString(name):
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: %q cannot be a name: use 1 to 20 of a-z, 0-9, _ and -.", name)
-		case slices.Contains(reserved, agent):
+		case slices.Contains(builtIn, agent):
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q is that of a built-in assistant. Choose another one.", name)
 		case slices.ContainsFunc(configs, func(c Config) bool { return c.Name == agent }):
 			return nil, fault.Newf(fault.Invalid, "ACP_AGENTS: the name %q appears twice.", name)

@@ -25,7 +25,6 @@ func TestParseAgents(t *testing.T) {
 		"twice":            {text: "a=b; a=c", err: `the name "a" appears twice`},
 		"reserved":         {text: "openai=x", err: `"openai" is that of a built-in assistant`},
 		"demo":             {text: "demo=x", err: "built-in"},
-		"anthropic":        {text: "anthropic=x", err: "built-in"},
 		"no name":          {text: "gemini --acp", err: `"gemini" is not name=command`},
 		"empty name":       {text: "=x", err: "cannot be a name"},
 		"upper case":       {text: "Gemini=x", err: "cannot be a name"},
@@ -39,7 +38,7 @@ func TestParseAgents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			configs, err := acp.ParseAgents(test.text)
+			configs, err := acp.ParseAgents(test.text, "openai", "demo")
 			if test.err != "" {
 				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), test.err) || !strings.Contains(fault.Public(err), "ACP_AGENTS") {
 					t.Errorf("error %v, want %q", err, test.err)
