@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -104,8 +105,12 @@ func TestLiveOptionsAreTaken(t *testing.T) {
 		if !slices.Equal(live, []string{o.Name}) || len(restart) > 0 {
 			t.Errorf("%s changed: %v live, %v need a restart", o.Name, live, restart)
 		}
-		if live, _ := before.WithLive(next).Changes(next); len(live) > 0 {
+		after := before.WithLive(next)
+		if live, _ := after.Changes(next); len(live) > 0 {
 			t.Errorf("after the reload %v still differ", live)
+		}
+		if !reflect.DeepEqual(after.Sections, next.Sections) {
+			t.Errorf("the section of %s does not take it", o.Name)
 		}
 	}
 	if tested < 20 {
