@@ -104,7 +104,9 @@ func TestFrozenTakesNoOffers(t *testing.T) {
 	}
 	want("after it goes on", "other")
 	other.Drop()
-	want("without its connection")
+	waittest.Until(t, "it is known to be gone", func() bool { // the server learns of the end a little later
+		return me.Look(t.Context()) == nil && len(s.Takers()) == 0
+	})
 	if err := other.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
