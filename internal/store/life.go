@@ -156,6 +156,7 @@ func (l *Life) hangUp(ctx context.Context) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	l.store.company.takers.Store(nil) // whoever cannot look knows of none
 	defer cancel()
 	_ = l.conn.Close(ctx) // it may be broken
 	l.conn, l.broke = nil, time.Now()

@@ -120,6 +120,25 @@ func TestFrozenTakesNoOffers(t *testing.T) {
 	}
 }
 
+// TestWhoSeesNobodyOffersNothing has a process lose sight of the others.
+func TestWhoSeesNobodyOffersNothing(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	hears(t, open(t), "other", make(chan []string, 1))
+	s := open(t)
+	l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: "me", Log: storetest.Log(t), Lost: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Takers(); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("%q take offers", got)
+	}
+	l.Drop()
+	if got := s.Takers(); len(got) > 0 {
+		t.Errorf("%q are offered work although they may be gone", got)
+	}
+}
+
 // TestNobodyToOfferTo has a process on SQLite, which is alone.
 func TestNobodyToOfferTo(t *testing.T) {
 	t.Parallel()
