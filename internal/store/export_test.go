@@ -421,3 +421,6 @@ func (l *Life) Look(ctx context.Context) error {
 
 // Listen hands on what the process is offered, for d.
 func (l *Life) Listen(ctx context.Context, d time.Duration) { l.listen(ctx, d) }
+
+// LifeClass is the first key of the locks of lives.
+const LifeClass = lifeClass

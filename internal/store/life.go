@@ -56,9 +56,9 @@ type LifeConfig struct {
 type Life struct {
 	store  *Store
 	config LifeConfig
-	key    int64
 
 	conn    *pgx.Conn // holds the advisory lock; nil while there is none
+	key     int64     // of that lock, another one for each connection; 0 behind a pooler, where there is none
 	broke   time.Time // when a connection was lost last
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
@@ -73,9 +73,6 @@ func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error)
 	l := &Life{store: s, config: config, missing: make(map[string]int)}
 	if s.pg == nil {
 		return l, nil
-	}
-	if !s.pooled {
-		l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
 	}
 	if err := l.beat(ctx); err != nil {
 		l.hangUp(ctx)
@@ -156,10 +153,10 @@ func (l *Life) hangUp(ctx context.Context) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	l.store.company.takers.Store(nil) // whoever cannot look knows of none
 	defer cancel()
 	_ = l.conn.Close(ctx) // it may be broken
 	l.conn, l.broke = nil, time.Now()
+	l.store.company.takers.Store(nil) // whoever cannot look knows of none
 }
 
 // beat moves this process's time on, over a connection that holds its lock.
@@ -177,7 +174,7 @@ func (l *Life) beat(ctx context.Context) error {
 		INSERT INTO replicas AS n (owner, lock_key, until_ms, joined_us)
 		SELECT $1::text, $3::bigint, {now} + $4, CASE WHEN count(r.owner) = 1 THEN {now} * 1000 ELSE 0 END
 		FROM replicas AS r WHERE r.owner <> $1::text AND (r.lock_key = 0 OR `+locked+`)
-		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms
+		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms, lock_key = excluded.lock_key
 		RETURNING xmax = 0`), l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh)
 	if err != nil {
 		return l.failed(ctx, err)
@@ -190,7 +187,8 @@ func (l *Life) beat(ctx context.Context) error {
 	return nil
 }
 
-// connect opens the connection that is this process's life.
+// connect opens the connection that is this process's life. Its lock is a new one: the server
+// may take an earlier connection for alive for hours, if the network dropped what ended it.
 func (l *Life) connect(ctx context.Context) error {
 	config := l.store.pg.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = "bot life"
@@ -200,15 +198,16 @@ func (l *Life) connect(ctx context.Context) error {
 		return err
 	}
 	l.conn = conn
-	if l.key == 0 {
+	if l.store.pooled {
 		return nil
 	}
+	l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
 	var held bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, lifeClass, l.key).Scan(&held); err != nil {
 		return err
 	}
-	if !held { // by what is left of the connection before
-		return errors.New("the lock of this process is still held")
+	if !held {
+		return errors.New("another process has the same lock")
 	}
 	return l.subscribe(ctx)
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,5 +121,64 @@ func TestLeasesOfTheDeadAreVoid(t *testing.T) {
 	}
 	if len(lost) > 0 {
 		t.Error("the heir was taken for dead")
+	}
+}
+
+// TestLockThatIsLeftOver has the server not notice that the connection of a process is gone,
+// as behind a network that drops what it carries: the process goes on over another one, and
+// the others see that.
+func TestLockThatIsLeftOver(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	s := open(t)
+	begin := func(s *store.Store, owner string) *store.Life {
+		t.Helper()
+		l, err := s.BeginLife(t.Context(), store.LifeConfig{
+			Owner: owner, Log: storetest.Log(t), Died: func(_ context.Context, dead []string) { t.Errorf("%q are taken for dead", dead) },
+			Lost: func() { t.Error("it is told that it was") }, Offered: func(context.Context, []string) {},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Drop)
+		return l
+	}
+	mine, other := begin(open(t), "mine"), begin(s, "other")
+	gone := make(chan struct{})
+	held := make(chan error)
+	go func() { // what the server takes for the first connection
+		held <- s.InTx(t.Context(), func(tx *store.Tx) error {
+			for {
+				if n, err := store.Count(t.Context(), tx, `
+					SELECT count(*) FROM replicas WHERE owner = 'mine' AND pg_try_advisory_xact_lock($1::int, lock_key::int)`, store.LifeClass); err != nil || n == 1 {
+					held <- err
+					break
+				}
+			}
+			<-gone
+			return nil
+		})
+	}()
+	mine.Drop()
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.Beat(t.Context()); err != nil {
+		t.Errorf("it cannot go on: %v", err)
+	}
+	close(gone)
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := other.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Takers(); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("to it, %q take offers", got)
+	}
+	if err := mine.Beat(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
