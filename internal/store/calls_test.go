@@ -174,7 +174,9 @@ func (j *joiners) begin(owner string) replica {
 	j.t.Helper()
 	s := j.open(j.t)
 	s.SetCallClock(j.now.Load)
-	l, err := s.BeginLife(j.t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(j.t), Lost: func() {}})
+	l, err := s.BeginLife(j.t.Context(), store.LifeConfig{
+		Owner: owner, Log: storetest.Log(j.t), Lost: func() {}, Died: func(context.Context, []string) {},
+	})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -302,6 +304,49 @@ func TestWhoComesBackEmptiesNothing(t *testing.T) {
 	j.look(stays)
 	if n := j.left(last, "last"); asked != 2 || n != 10 {
 		t.Errorf("it was asked %d times after it was alone again; %d calls are left", asked, n)
+	}
+}
+
+// TestWhoComesBackOnceItThaws has a process be taken for dead that only stood still: the
+// other one, which took all from the shared rows, vouches for that again.
+func TestWhoComesBackOnceItThaws(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	frozen, stays := j.begin("frozen"), j.begin("stays")
+	j.look(frozen)
+	err := stays.InTx(t.Context(), func(tx *store.Tx) error {
+		return store.Exec(t.Context(), tx, `UPDATE replicas SET until_ms = 1 WHERE owner = 'frozen'`)
+	})
+	if err == nil {
+		err = stays.life.Step(t.Context())
+	}
+	if err == nil {
+		err = frozen.life.Beat(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.look(stays)
+	if n := j.left(frozen, "b"); n != 10 {
+		t.Errorf("%d calls are left of a bucket of which nothing was used", n)
+	}
+}
+
+// TestWhoJoinsAtTheSameMoment has a process come between two steps of the first one's beginning.
+func TestWhoJoinsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	s := j.open(t)
+	s.SetCallClock(j.now.Load)
+	l, err := s.Join(t.Context(), store.LifeConfig{Owner: "first", Log: storetest.Log(t), Lost: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Drop)
+	second := j.begin("second")
+	j.look(replica{s, l})
+	if n := j.left(second, "b"); n != 10 {
+		t.Errorf("%d calls are left of a bucket of which nothing was used", n)
 	}
 }
 

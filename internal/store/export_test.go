@@ -424,3 +424,10 @@ func (l *Life) Listen(ctx context.Context, d time.Duration) { l.listen(ctx, d) }
 
 // LifeClass is the first key of the locks of lives.
 const LifeClass = lifeClass
+
+// Join puts a process on record and no more, as if it were stopped in the middle of BeginLife.
+func (s *Store) Join(ctx context.Context, config LifeConfig) (*Life, error) {
+	l := &Life{store: s, config: config, missing: make(map[string]int)}
+	s.company.owner.Store(&config.Owner)
+	return l, l.beat(ctx)
+}

@@ -63,7 +63,7 @@ type Life struct {
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
 	missing map[string]int
-	before  map[string]bool // who was there when this process came
+	before  map[string]bool // who was there when this process came, and has not been dead since
 	shared  bool            // all calls of this process that count are in the rows that all share
 }
 
@@ -169,19 +169,29 @@ func (l *Life) beat(ctx context.Context) error {
 		}
 	}
 	asked := time.Now()
-	var fresh bool
+	var (
+		fresh  bool
+		before []string // as the statement found them: whoever came later has seen this process
+	)
 	err := l.conn.QueryRow(ctx, l.store.text.sql(`
 		INSERT INTO replicas AS n (owner, lock_key, until_ms, joined_us)
 		SELECT $1::text, $3::bigint, {now} + $4, CASE WHEN count(r.owner) = 1 THEN {now} * 1000 ELSE 0 END
 		FROM replicas AS r WHERE r.owner <> $1::text AND (r.lock_key = 0 OR `+locked+`)
 		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms, lock_key = excluded.lock_key
-		RETURNING xmax = 0`), l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh)
+		RETURNING xmax = 0, ARRAY(SELECT o.owner::text FROM replicas AS o)`),
+		l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh, &before)
 	if err != nil {
 		return l.failed(ctx, err)
 	}
 	if fresh && l.known {
 		l.config.Log.WarnContext(ctx, "other replicas considered this one dead; it starts again")
 		l.config.Lost()
+	}
+	if fresh {
+		l.before = make(map[string]bool)
+		for _, owner := range before {
+			l.before[owner] = true
+		}
 	}
 	l.beaten, l.known = asked, true
 	return nil
@@ -239,7 +249,6 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	missing := make(map[string]int)
 	var takers []string
 	var joined []string // those that buckets count as empty because of, if they joined this process
-	there := make(map[string]bool)
 	for rows.Next() {
 		var (
 			owner                           string
@@ -248,8 +257,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		if err := rows.Scan(&owner, &silent, &unlocked, &listens, &held); err != nil {
 			return nil, err
 		}
-		there[owner] = true
-		if held && l.before != nil && !l.before[owner] {
+		if held && !l.before[owner] {
 			joined = append(joined, owner)
 		}
 		if listens {
@@ -267,9 +275,6 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	l.missing = missing
 	if err := rows.Err(); err != nil {
 		return nil, err
-	}
-	if l.before == nil {
-		l.before = there
 	}
 	if l.store.company.saw(others, asked) {
 		l.shared = false
@@ -300,7 +305,11 @@ func (l *Life) void(ctx context.Context, owner string) (done bool, err error) {
 		_, err = tx.Exec(ctx, `DELETE FROM named_leases WHERE owner = $1`, owner)
 		return err
 	})
-	return done && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	delete(l.before, owner) // if it comes back, it joins this process
+	return done, nil
 }
 
 // end takes this process off the record, so that nobody takes it for dead.
