@@ -156,6 +156,38 @@ func TestSilenceHoldsForAll(t *testing.T) {
 	}
 }
 
+// TestClockThatIsSetBack has calls taken while the database's clock was far ahead.
+func TestClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(time.Now().Add(100 * time.Hour).UnixMicro())
+	all := replicas(t, &now, "a", "b")
+	c := claimOf(time.Minute, 10)
+	c.Longest = time.Hour
+	for n := range 70 {
+		if _, err := all["a"].TakeCalls(t.Context(), c); err != nil {
+			t.Fatalf("after %d calls: %v", n, err)
+		}
+	}
+	now.Add(-time.Second.Microseconds()) // as a clock that is kept in time
+	if _, err := all["b"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("what was taken for the next hour is forgotten: %v", err)
+	}
+	now.Add(-(10 * time.Hour).Microseconds())
+	c.Longest = 0
+	if _, err := all["b"].TakeCalls(t.Context(), c); err != nil {
+		t.Errorf("no call is possible until it is that late again: %v", err)
+	}
+	for range 9 {
+		_, _ = all["a"].TakeCalls(t.Context(), c)
+	}
+	if _, err := all["b"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("no limit holds any more: %v", err)
+	} else if wait, _ := fault.Retry(err); wait != time.Minute {
+		t.Errorf("the next call is to wait %v", wait)
+	}
+}
+
 // joiners begins the lives of processes on one database, at the time of a test.
 type joiners struct {
 	t    *testing.T
