@@ -312,13 +312,17 @@ func (l *Life) void(ctx context.Context, owner string) (done bool, err error) {
 	return done, nil
 }
 
-// end takes this process off the record, so that nobody takes it for dead.
+// end takes this process off the record, so that nobody takes it for dead, and hands on what
+// it was offered until the others knew.
 func (l *Life) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
 	defer cancel()
 	if l.conn != nil && !l.conn.IsClosed() {
 		if _, err := l.conn.Exec(ctx, `DELETE FROM replicas WHERE owner = $1`, l.config.Owner); err != nil && !fault.Is(err, fault.Canceled) {
 			l.config.Log.InfoContext(ctx, "could not take this process off the record; the others see that it is gone", "err", err)
+		}
+		if len(l.store.Takers()) > 0 {
+			l.listen(ctx, 2*lifeLook) // who has not looked since then offers still
 		}
 	}
 	l.hangUp(ctx)

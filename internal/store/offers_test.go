@@ -139,6 +139,31 @@ func TestWhoSeesNobodyOffersNothing(t *testing.T) {
 	}
 }
 
+// TestWhoEndsHearsWhatWasOfferedBefore has a process end that the other one has seen a moment ago.
+func TestWhoEndsHearsWhatWasOfferedBefore(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	mine, theirs := open(t), open(t)
+	hears(t, mine, "mine", make(chan []string, 1))
+	var heard []string
+	l, err := theirs.BeginLife(t.Context(), store.LifeConfig{
+		Owner: "theirs", Log: storetest.Log(t), Lost: func() {}, Offered: func(_ context.Context, ids []string) { heard = append(heard, ids...) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Drop)
+	if err := mine.InTx(t.Context(), func(tx *store.Tx) error { return tx.Leases().Offer(t.Context(), "theirs", "1") }); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.Run(ended)
+	if !slices.Equal(heard, []string{"1"}) {
+		t.Errorf("it hears %q in the end", heard)
+	}
+}
+
 // TestNobodyToOfferTo has a process on SQLite, which is alone.
 func TestNobodyToOfferTo(t *testing.T) {
 	t.Parallel()
