@@ -104,7 +104,11 @@ func TestWhatIsKeptOfASharedLimit(t *testing.T) {
 	now.Store(time.Now().Add(time.Hour).UnixMicro())
 	all := replicas(t, &now, "a", "b")
 	c := claimOf(time.Second, 10)
-	c.Longest, c.Keep = 0, 4
+	c.Longest, c.Keep = 0, 10
+	if _, err := all["a"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("of a new bucket a call is taken, although all of it is to be left: %v", err)
+	}
+	c.Keep = 4
 	n := 0
 	for ; n < 20; n++ {
 		if _, err := all[[]string{"a", "b"}[n%2]].TakeCalls(t.Context(), c); err != nil {
@@ -379,6 +383,126 @@ func TestWhoJoinsAtTheSameMoment(t *testing.T) {
 	j.look(replica{s, l})
 	if n := j.left(second, "b"); n != 10 {
 		t.Errorf("%d calls are left of a bucket of which nothing was used", n)
+	}
+}
+
+// TestWhatWasUsedIsAdded has two budgets of a process name the same bucket, of which more was
+// used before: what was used most counts.
+func TestWhatWasUsedIsAdded(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	usage := func(minutes time.Duration) func() []store.CallUsage {
+		return func() []store.CallUsage {
+			return []store.CallUsage{{Account: "a", Bucket: "b", FullIn: minutes * time.Minute}}
+		}
+	}
+	first.CountsAlone(usage(1))
+	first.CountsAlone(usage(4))
+	first.CountsAlone(usage(2))
+	second := j.begin("second")
+	j.look(first)
+	if n := j.left(second, "b"); n != 6 {
+		t.Errorf("%d of 10 calls are left where 4 were used", n)
+	}
+	first.ForgetOthers()
+	j.end(second)
+	j.look(first) // is alone again
+	third := j.begin("third")
+	j.look(first)
+	if n := j.left(third, "b"); n != 0 {
+		t.Errorf("%d calls are left, although the second process had used all", n)
+	}
+}
+
+// TestWhoJoinsWithoutAWord has a process join of a version that does not say that it did.
+func TestWhoJoinsWithoutAWord(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	first.CountsAlone(func() []store.CallUsage {
+		return []store.CallUsage{{Account: "a", Bucket: "b", FullIn: 4 * time.Minute}}
+	})
+	second := j.begin("second")
+	err := second.InTx(t.Context(), func(tx *store.Tx) error {
+		return store.Exec(t.Context(), tx, `UPDATE replicas SET joined_us = 0`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.look(first)
+	if n := j.left(second, "b"); n != 6 {
+		t.Errorf("%d of 10 calls are left where 4 were used", n)
+	}
+}
+
+// TestHowLongOneIsAlone: who has not looked for a second knows nothing, and who was not alone
+// goes on with the shared rows for a quarter of an hour.
+func TestHowLongOneIsAlone(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	first.Age(1100 * time.Millisecond)
+	if first.Alone() {
+		t.Error("who could not look for a second is alone")
+	}
+	j.look(first)
+	if !first.Alone() {
+		t.Error("it is not alone after a look")
+	}
+	other := j.begin("other")
+	j.look(first)
+	j.end(other)
+	for _, minutes := range []time.Duration{0, 14} {
+		first.Age(minutes * time.Minute)
+		j.look(first)
+		if first.Alone() {
+			t.Errorf("what the other one used is forgotten after %d minutes", minutes)
+		}
+	}
+	first.Age(time.Minute)
+	j.look(first)
+	if !first.Alone() {
+		t.Error("it never is alone again")
+	}
+}
+
+// TestWhoBeginsForgetsNothing has a process begin while a bucket is used and somebody silent.
+func TestWhoBeginsForgetsNothing(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first, second := j.begin("first"), j.begin("second")
+	j.look(first)
+	if n := j.left(first, "b"); n != 10 {
+		t.Errorf("%d of 10 calls are left", n)
+	}
+	if err := first.SilenceCalls(t.Context(), "a", "w", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	j.begin("third")
+	c := claimOf(time.Minute, 10)
+	c.Who = "else"
+	if wait, err := second.TakeCalls(t.Context(), c); err != nil || wait != time.Minute {
+		t.Errorf("a call of an empty bucket waits %v: %v", wait, err)
+	}
+	c.Who = "w"
+	if _, err := second.TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("who is to be silent calls: %v", err)
+	}
+}
+
+// TestWhoIsTakenForDeadCallsNobody, and asks again only after a second.
+func TestWhoIsTakenForDeadCallsNobody(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	err := first.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, `DELETE FROM replicas`) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = first.TakeCalls(t.Context(), claimOf(time.Second, 10))
+	if wait, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || wait != time.Second {
+		t.Errorf("it is told %v, to wait %v", err, wait)
 	}
 }
 

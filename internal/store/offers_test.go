@@ -162,6 +162,15 @@ func TestWhoEndsHearsWhatWasOfferedBefore(t *testing.T) {
 	if !slices.Equal(heard, []string{"1"}) {
 		t.Errorf("it hears %q in the end", heard)
 	}
+	if err := mine.InRead(t.Context(), func(tx *store.Tx) error {
+		n, err := store.Count(t.Context(), tx, `SELECT count(*) FROM replicas`)
+		if n != 1 {
+			t.Errorf("%d processes are on record behind it", n)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNobodyToOfferTo has a process on SQLite, which is alone.
