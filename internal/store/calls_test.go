@@ -522,7 +522,8 @@ func TestRestartedProcessIsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Drop()
-		return after.Alone()
+		_, err = after.TakeCalls(t.Context(), claimOf(time.Second, 10)) // and does not pause for another one
+		return after.Alone() && err == nil
 	})
 }
 

@@ -29,7 +29,8 @@ func TestOffers(t *testing.T) {
 	heard := make(chan []string, 10)
 	hears(t, theirs, "their's \"odd\" name", heard)
 	runLife(t, open(t), store.LifeConfig{Owner: "of a version that takes none"})
-	hears(t, mine, "mine", make(chan []string, 10))
+	mineHeard := make(chan []string, 10)
+	hears(t, mine, "mine", mineHeard)
 	waittest.Until(t, "who takes offers is known", func() bool {
 		return slices.Equal(mine.Takers(), []string{"their's \"odd\" name"}) && slices.Equal(theirs.Takers(), []string{"mine"})
 	})
@@ -62,6 +63,9 @@ func TestOffers(t *testing.T) {
 	}
 	if !slices.Equal(got, many) {
 		t.Error("what was heard of is not what was offered, in its order")
+	}
+	if len(mineHeard) > 0 {
+		t.Errorf("who offers hears of it: %q", <-mineHeard)
 	}
 }
 
@@ -170,6 +174,24 @@ func TestWhoEndsHearsWhatWasOfferedBefore(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWhoCannotListenWaits as long as it would listen: else it would look after the others
+// without a pause.
+func TestWhoCannotListenWaits(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	for name, offered := range map[string]func(context.Context, []string){"takes offers": func(context.Context, []string) {}, "takes none": nil} {
+		l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: name, Log: storetest.Log(t), Lost: func() {}, Offered: offered})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Drop()
+		begin := time.Now()
+		if l.Listen(t.Context(), 50*time.Millisecond); time.Since(begin) < 50*time.Millisecond {
+			t.Errorf("who %s, without a connection, listens for %v", name, time.Since(begin))
+		}
 	}
 }
 
