@@ -69,3 +69,20 @@ func TestSweepGoesOnBehindABadConversation(t *testing.T) {
 		}
 	})
 }
+
+// TestBusyProcessComesBack has a message wait for the only slot: it is looked after when that
+// is free again, not with the next sweep.
+func TestBusyProcessComesBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Later(6500*time.Millisecond, ot.Say("I was busy."))) // a sweep is at 5 s, and waits for a second
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Pass(9500 * time.Millisecond)
+		if n := answered(w, 1, 1); n != 1 {
+			t.Errorf("it is not answered three seconds after the slot is free: %q", w.Chat.Texts("room 0"))
+		}
+	})
+}

@@ -33,6 +33,12 @@ func lives(t *testing.T, s *store.Store, owner string) (died chan string, lost c
 func runLife(t *testing.T, s *store.Store, config store.LifeConfig) {
 	t.Helper()
 	config.Log = storetest.Log(t)
+	if config.Died == nil {
+		config.Died = func(context.Context, []string) {}
+	}
+	if config.Lost == nil {
+		config.Lost = func() {}
+	}
 	life, err := s.BeginLife(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
