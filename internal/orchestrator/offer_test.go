@@ -168,6 +168,26 @@ func TestOfferWhoseClaimFails(t *testing.T) {
 	}
 }
 
+// TestOfferThatComesEarly has a process hear of a conversation before it works: it keeps no lease.
+func TestOfferThatComesEarly(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Settle()
+		id := w.Value(`SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = 'room 0'`)
+		w.Early = func(p *ot.Process) { p.Engine.Offered(w.T.Context(), []string{id}) }
+		w.Replica()
+		w.Pass(2 * time.Second)
+		if n := answered(w, 1, 1); n != 1 {
+			t.Errorf("it is not answered: %q", w.Chat.Texts("room 0"))
+		}
+	})
+}
+
 // failing is a database in which a claim fails that is told to.
 type failing struct {
 	orchestrator.Storage
