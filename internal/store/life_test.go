@@ -163,15 +163,17 @@ func TestLockThatIsLeftOver(t *testing.T) {
 	held := make(chan error)
 	go func() { // what the server takes for the first connection
 		held <- s.InTx(t.Context(), func(tx *store.Tx) error {
-			for {
-				if n, err := store.Count(t.Context(), tx, `
-					SELECT count(*) FROM replicas WHERE owner = 'mine' AND pg_try_advisory_xact_lock($1::int, lock_key::int)`, store.LifeClass); err != nil || n == 1 {
-					held <- err
-					break
-				}
+			var (
+				n   int
+				err error
+			)
+			for n == 0 && err == nil {
+				n, err = store.Count(t.Context(), tx, `
+					SELECT count(*) FROM replicas WHERE owner = 'mine' AND pg_try_advisory_xact_lock($1::int, lock_key::int)`, store.LifeClass)
 			}
+			held <- err
 			<-gone
-			return nil
+			return err
 		})
 	}()
 	mine.Drop()
