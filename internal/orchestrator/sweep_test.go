@@ -86,3 +86,24 @@ func TestBusyProcessComesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestStopWithoutASlotFreesNone has somebody say stop to what waits while all slots are in use:
+// there are no more of them behind it.
+func TestStopWithoutASlotFreesNone(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Pass(time.Second)
+		w.Chat.Say("/stop", ot.In("room 0"))
+		w.Pass(10 * time.Second)
+		w.Chat.Say("hello", ot.In("room 1"))
+		w.Pass(10 * time.Second)
+		if got := w.Chat.Texts("room 1"); len(w.Model.Requests()) != 1 {
+			t.Errorf("the model was asked %d times, want once: %q", len(w.Model.Requests()), got)
+		}
+	})
+}
