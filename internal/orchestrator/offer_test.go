@@ -1,12 +1,16 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -128,4 +132,87 @@ func TestOfferThatNobodyTakes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOfferWhoseClaimFails has the process to which conversations fall fail to claim them, or
+// not know whether it did: it keeps neither slot nor lease, and somebody looks after them at
+// once, not with a sweep or when the lease has run out.
+func TestOfferWhoseClaimFails(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(second *ot.Process, once *atomic.Bool){
+		"Failed":  func(_ *ot.Process, once *atomic.Bool) { once.Store(true) },
+		"Unknown": func(second *ot.Process, _ *atomic.Bool) { second.Lose() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				first := w.Start()
+				var once atomic.Bool
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots, c.Storage = 1, failing{c.Storage, &once} }
+				second := w.Replica()
+				w.Chat.DeliverTo(first)
+				w.Share(first, second)
+				for n := range 10 {
+					if n > 0 {
+						w.Pass(6 * time.Second)
+					}
+					fails(second, &once)
+					w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+					w.Pass(2 * time.Second)
+					if got := answered(w, n+1, 1); got != n+1 {
+						t.Fatalf("%d of %d rooms were answered", got, n+1)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestOfferThatComesEarly has a process hear of a conversation before it works: it keeps no lease.
+func TestOfferThatComesEarly(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Settle()
+		id := w.Value(`SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = 'room 0'`)
+		w.Early = func(p *ot.Process) { p.Engine.Offered(w.T.Context(), []string{id}) }
+		w.Replica()
+		w.Pass(2 * time.Second)
+		if n := answered(w, 1, 1); n != 1 {
+			t.Errorf("it is not answered: %q", w.Chat.Texts("room 0"))
+		}
+	})
+}
+
+// failing is a database in which a claim fails that is told to.
+type failing struct {
+	orchestrator.Storage
+	once *atomic.Bool
+}
+
+func (s failing) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(failingTx{tx, s.once}) })
+}
+
+type failingTx struct {
+	orchestrator.Tx
+	once *atomic.Bool
+}
+
+func (t failingTx) Leases() commit.LeaseStore { return failingLeases{t.Tx.Leases(), t.once} }
+
+type failingLeases struct {
+	commit.LeaseStore
+	once *atomic.Bool
+}
+
+func (l failingLeases) ClaimLease(ctx context.Context, id, owner string, ttl time.Duration) (sessions.Lease, sessions.Conversation, bool, error) {
+	if l.once.CompareAndSwap(true, false) {
+		return sessions.Lease{}, sessions.Conversation{}, false, errUnavailable
+	}
+	return l.LeaseStore.ClaimLease(ctx, id, owner, ttl)
 }

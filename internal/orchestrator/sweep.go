@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -39,10 +40,10 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 		before = before.AddDate(1, 0, 0) // nobody else is at work on any, whatever the clock said when it came
 	}
 	left, err := o.ringAll(ctx, before, sweptFirst)
-	if err != nil || len(left) == 0 {
+	if len(left) == 0 {
 		return err
 	}
-	return o.ringLater(ctx, left)
+	return errors.Join(err, o.ringLater(ctx, left))
 }
 
 // ringLater gives conversations that this process does not take to whoever has a slot.
@@ -55,7 +56,8 @@ func (o *Orchestrator) ringLater(ctx context.Context, ids []string) error {
 }
 
 // ringAll starts what it can and returns the conversations that it has no slot
-// for, of the limit that have waited longest.
+// for, of the limit that have waited longest. One that cannot be looked after keeps none of
+// the others, but where the database is away.
 func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int) (left []string, err error) {
 	var (
 		ids     []string
@@ -76,15 +78,18 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int)
 		o.control.Start(e)
 	}
 	for i, id := range ids {
-		err := o.Ring(ctx, id)
-		if errors.Is(err, queue.ErrBusy) {
-			return ids[i:], nil // all slots work
-		}
-		if err != nil {
-			return nil, err
+		switch failed := o.Ring(ctx, id); {
+		case errors.Is(failed, queue.ErrBusy):
+			return ids[i:], err // all slots work
+		case failed != nil:
+			err = errors.Join(err, fmt.Errorf("conversation %s: %w", id, failed))
+			if ctx.Err() != nil || fault.Passing(failed) {
+				return nil, err
+			}
+			continue
 		}
 		o.config.Metrics.SweepRang(1)
 		o.config.Log.DebugContext(ctx, "sweep found work", "conversation_id", id)
 	}
-	return nil, nil
+	return nil, err
 }

@@ -2,12 +2,15 @@ package orchestrator_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
 )
 
 // TestStandingTaskOfSomebodyWhomThePlatformTurnsAway ends, and says so.
@@ -41,5 +44,33 @@ func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "2" {
 			t.Errorf("%s runs, want the second one when the first is over", n)
 		}
+	})
+}
+
+// TestStandingTaskWakesWhomItFallsTo has a run of a standing task be offered as a message is,
+// rather than wait for a sweep.
+func TestStandingTaskWakesWhomItFallsTo(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var shared atomic.Bool
+		others := make([]string, 10_000) // so many that it falls to one of them
+		for n := range others {
+			others[n] = fmt.Sprint("process ", n)
+		}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Takers = func() []string {
+				if shared.Load() {
+					return others
+				}
+				return nil
+			}
+		}
+		standing(w)
+		shared.Store(true)
+		w.Pass(61 * time.Minute)
+		if n := w.Offered(); n != 1 {
+			t.Errorf("its run was offered %d times", n)
+		}
+		w.Chat.Find("It is late.")
 	})
 }

@@ -163,6 +163,10 @@ const (
 			max(r.joined_us) + $2::bigint > ` + clockUS + ` AS pausing
 		FROM replicas AS r HAVING bool_or(r.owner = $3::text)`
 
+	// fullAt is when bucket c of $5 us is full. Nobody takes calls of more than an hour ahead;
+	// if it says two, the database's clock was wrong then, and what was used is not known.
+	fullAt = `CASE WHEN c.full_us <= ` + clockUS + ` + $5::bigint + 7200000000 THEN c.full_us ELSE 0 END`
+
 	// takeCalls takes $6 us of a bucket, if its use of $7 us, which may be more, leaves no
 	// longer to wait than $8 us.
 	takeCalls = `
@@ -170,15 +174,15 @@ const (
 		SELECT $4::text, $9::text, e.full_us + $6::bigint FROM (` + earliest + `) AS e
 		WHERE NOT e.pausing AND e.full_us + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
 			AND NOT EXISTS (SELECT 1 FROM call_limits AS s WHERE s.account = $4::text AND s.bucket = $10::text AND s.silent_us > ` + clockUS + `)
-		ON CONFLICT (account, bucket) DO UPDATE SET full_us = GREATEST(c.full_us, excluded.full_us - $6::bigint) + $6::bigint
-		WHERE GREATEST(c.full_us, excluded.full_us - $6::bigint) + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
+		ON CONFLICT (account, bucket) DO UPDATE SET full_us = GREATEST(` + fullAt + `, excluded.full_us - $6::bigint) + $6::bigint
+		WHERE GREATEST(` + fullAt + `, excluded.full_us - $6::bigint) + $7::bigint - $5::bigint <= ` + clockUS + ` + $8::bigint
 		RETURNING full_us - $5::bigint - ` + clockUS
 
 	// whenCalls tells how long to wait where takeCalls has taken nothing.
 	whenCalls = `
 		SELECT GREATEST(coalesce((SELECT s.silent_us FROM call_limits AS s WHERE s.account = $4::text AND s.bucket = $8::text), 0) - ` + clockUS + `,
 			CASE WHEN e.pausing THEN $9::bigint ELSE
-			GREATEST(e.full_us, coalesce((SELECT c.full_us FROM call_limits AS c WHERE c.account = $4::text AND c.bucket = $7::text), 0))
+			GREATEST(e.full_us, coalesce((SELECT ` + fullAt + ` FROM call_limits AS c WHERE c.account = $4::text AND c.bucket = $7::text), 0))
 			+ $6::bigint - $5::bigint - ` + clockUS + ` END)
 		FROM (` + earliest + `) AS e`
 )

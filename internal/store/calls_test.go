@@ -104,7 +104,11 @@ func TestWhatIsKeptOfASharedLimit(t *testing.T) {
 	now.Store(time.Now().Add(time.Hour).UnixMicro())
 	all := replicas(t, &now, "a", "b")
 	c := claimOf(time.Second, 10)
-	c.Longest, c.Keep = 0, 4
+	c.Longest, c.Keep = 0, 10
+	if _, err := all["a"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("of a new bucket a call is taken, although all of it is to be left: %v", err)
+	}
+	c.Keep = 4
 	n := 0
 	for ; n < 20; n++ {
 		if _, err := all[[]string{"a", "b"}[n%2]].TakeCalls(t.Context(), c); err != nil {
@@ -156,6 +160,38 @@ func TestSilenceHoldsForAll(t *testing.T) {
 	}
 }
 
+// TestClockThatIsSetBack has calls taken while the database's clock was far ahead.
+func TestClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(time.Now().Add(100 * time.Hour).UnixMicro())
+	all := replicas(t, &now, "a", "b")
+	c := claimOf(time.Minute, 10)
+	c.Longest = time.Hour
+	for n := range 70 {
+		if _, err := all["a"].TakeCalls(t.Context(), c); err != nil {
+			t.Fatalf("after %d calls: %v", n, err)
+		}
+	}
+	now.Add(-time.Second.Microseconds()) // as a clock that is kept in time
+	if _, err := all["b"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("what was taken for the next hour is forgotten: %v", err)
+	}
+	now.Add(-(10 * time.Hour).Microseconds())
+	c.Longest = 0
+	if _, err := all["b"].TakeCalls(t.Context(), c); err != nil {
+		t.Errorf("no call is possible until it is that late again: %v", err)
+	}
+	for range 9 {
+		_, _ = all["a"].TakeCalls(t.Context(), c)
+	}
+	if _, err := all["b"].TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("no limit holds any more: %v", err)
+	} else if wait, _ := fault.Retry(err); wait != time.Minute {
+		t.Errorf("the next call is to wait %v", wait)
+	}
+}
+
 // joiners begins the lives of processes on one database, at the time of a test.
 type joiners struct {
 	t    *testing.T
@@ -174,7 +210,9 @@ func (j *joiners) begin(owner string) replica {
 	j.t.Helper()
 	s := j.open(j.t)
 	s.SetCallClock(j.now.Load)
-	l, err := s.BeginLife(j.t.Context(), store.LifeConfig{Owner: owner, Log: storetest.Log(j.t), Lost: func() {}})
+	l, err := s.BeginLife(j.t.Context(), store.LifeConfig{
+		Owner: owner, Log: storetest.Log(j.t), Lost: func() {}, Died: func(context.Context, []string) {},
+	})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -305,6 +343,169 @@ func TestWhoComesBackEmptiesNothing(t *testing.T) {
 	}
 }
 
+// TestWhoComesBackOnceItThaws has a process be taken for dead that only stood still: the
+// other one, which took all from the shared rows, vouches for that again.
+func TestWhoComesBackOnceItThaws(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	frozen, stays := j.begin("frozen"), j.begin("stays")
+	j.look(frozen)
+	err := stays.InTx(t.Context(), func(tx *store.Tx) error {
+		return store.Exec(t.Context(), tx, `UPDATE replicas SET until_ms = 1 WHERE owner = 'frozen'`)
+	})
+	if err == nil {
+		err = stays.life.Step(t.Context())
+	}
+	if err == nil {
+		err = frozen.life.Beat(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.look(stays)
+	if n := j.left(frozen, "b"); n != 10 {
+		t.Errorf("%d calls are left of a bucket of which nothing was used", n)
+	}
+}
+
+// TestWhoJoinsAtTheSameMoment has a process come between two steps of the first one's beginning.
+func TestWhoJoinsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	s := j.open(t)
+	s.SetCallClock(j.now.Load)
+	l, err := s.Join(t.Context(), store.LifeConfig{Owner: "first", Log: storetest.Log(t), Lost: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Drop)
+	second := j.begin("second")
+	j.look(replica{s, l})
+	if n := j.left(second, "b"); n != 10 {
+		t.Errorf("%d calls are left of a bucket of which nothing was used", n)
+	}
+}
+
+// TestWhatWasUsedIsAdded has two budgets of a process name the same bucket, of which more was
+// used before: what was used most counts.
+func TestWhatWasUsedIsAdded(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	usage := func(minutes time.Duration) func() []store.CallUsage {
+		return func() []store.CallUsage {
+			return []store.CallUsage{{Account: "a", Bucket: "b", FullIn: minutes * time.Minute}}
+		}
+	}
+	first.CountsAlone(usage(1))
+	first.CountsAlone(usage(4))
+	first.CountsAlone(usage(2))
+	second := j.begin("second")
+	j.look(first)
+	if n := j.left(second, "b"); n != 6 {
+		t.Errorf("%d of 10 calls are left where 4 were used", n)
+	}
+	first.ForgetOthers()
+	j.end(second)
+	j.look(first) // is alone again
+	third := j.begin("third")
+	j.look(first)
+	if n := j.left(third, "b"); n != 0 {
+		t.Errorf("%d calls are left, although the second process had used all", n)
+	}
+}
+
+// TestWhoJoinsWithoutAWord has a process join of a version that does not say that it did.
+func TestWhoJoinsWithoutAWord(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	first.CountsAlone(func() []store.CallUsage {
+		return []store.CallUsage{{Account: "a", Bucket: "b", FullIn: 4 * time.Minute}}
+	})
+	second := j.begin("second")
+	err := second.InTx(t.Context(), func(tx *store.Tx) error {
+		return store.Exec(t.Context(), tx, `UPDATE replicas SET joined_us = 0`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.look(first)
+	if n := j.left(second, "b"); n != 6 {
+		t.Errorf("%d of 10 calls are left where 4 were used", n)
+	}
+}
+
+// TestHowLongOneIsAlone: who has not looked for a second knows nothing, and who was not alone
+// goes on with the shared rows for a quarter of an hour.
+func TestHowLongOneIsAlone(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	first.Age(1100 * time.Millisecond)
+	if first.Alone() {
+		t.Error("who could not look for a second is alone")
+	}
+	j.look(first)
+	if !first.Alone() {
+		t.Error("it is not alone after a look")
+	}
+	other := j.begin("other")
+	j.look(first)
+	j.end(other)
+	for _, minutes := range []time.Duration{0, 14} {
+		first.Age(minutes * time.Minute)
+		j.look(first)
+		if first.Alone() {
+			t.Errorf("what the other one used is forgotten after %d minutes", minutes)
+		}
+	}
+	first.Age(time.Minute)
+	j.look(first)
+	if !first.Alone() {
+		t.Error("it never is alone again")
+	}
+}
+
+// TestWhoBeginsForgetsNothing has a process begin while a bucket is used and somebody silent.
+func TestWhoBeginsForgetsNothing(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first, second := j.begin("first"), j.begin("second")
+	j.look(first)
+	if n := j.left(first, "b"); n != 10 {
+		t.Errorf("%d of 10 calls are left", n)
+	}
+	if err := first.SilenceCalls(t.Context(), "a", "w", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	j.begin("third")
+	c := claimOf(time.Minute, 10)
+	c.Who = "else"
+	if wait, err := second.TakeCalls(t.Context(), c); err != nil || wait != time.Minute {
+		t.Errorf("a call of an empty bucket waits %v: %v", wait, err)
+	}
+	c.Who = "w"
+	if _, err := second.TakeCalls(t.Context(), c); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("who is to be silent calls: %v", err)
+	}
+}
+
+// TestWhoIsTakenForDeadCallsNobody, and asks again only after a second.
+func TestWhoIsTakenForDeadCallsNobody(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	first := j.begin("first")
+	err := first.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, `DELETE FROM replicas`) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = first.TakeCalls(t.Context(), claimOf(time.Second, 10))
+	if wait, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || wait != time.Second {
+		t.Errorf("it is told %v, to wait %v", err, wait)
+	}
+}
+
 // TestRestartedProcessIsAlone: the row of a process that was killed is no company.
 func TestRestartedProcessIsAlone(t *testing.T) {
 	t.Parallel()
@@ -321,7 +522,8 @@ func TestRestartedProcessIsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Drop()
-		return after.Alone()
+		_, err = after.TakeCalls(t.Context(), claimOf(time.Second, 10)) // and does not pause for another one
+		return after.Alone() && err == nil
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing/fstest"
 	"time"
 
@@ -404,10 +405,25 @@ func (l *Life) Beat(ctx context.Context) error { return l.beat(ctx) }
 // Step is one look of a life.
 func (l *Life) Step(ctx context.Context) error { return l.step(ctx) }
 
+// Void voids what a process holds that is dead still, and reports whether it was.
+func (l *Life) Void(ctx context.Context, owner string) (bool, error) { return l.void(ctx, owner) }
+
+// Tire has so much time pass since this process said last that it lives that it is to say so again.
+func (l *Life) Tire() { l.beaten = l.beaten.Add(-lifeBeat) }
+
 // ForgetOthers has as much time pass without another process as makes this one alone.
 func (s *Store) ForgetOthers() {
 	met := s.company.met.Load().Add(-lingerFor)
 	s.company.met.Store(&met)
+}
+
+// Age has d pass since this process looked after the others last.
+func (s *Store) Age(d time.Duration) {
+	for _, at := range []*atomic.Pointer[time.Time]{&s.company.alone, &s.company.met} {
+		if old := at.Load(); old != nil {
+			at.Store(new(old.Add(-d)))
+		}
+	}
 }
 
 // SetCallClock has calls counted at the times that a test gives, in Unix microseconds.
@@ -421,3 +437,13 @@ func (l *Life) Look(ctx context.Context) error {
 
 // Listen hands on what the process is offered, for d.
 func (l *Life) Listen(ctx context.Context, d time.Duration) { l.listen(ctx, d) }
+
+// LifeClass is the first key of the locks of lives.
+const LifeClass = lifeClass
+
+// Join puts a process on record and no more, as if it were stopped in the middle of BeginLife.
+func (s *Store) Join(ctx context.Context, config LifeConfig) (*Life, error) {
+	l := &Life{store: s, config: config, missing: make(map[string]int)}
+	s.company.owner.Store(&config.Owner)
+	return l, l.beat(ctx)
+}

@@ -56,14 +56,14 @@ type LifeConfig struct {
 type Life struct {
 	store  *Store
 	config LifeConfig
-	key    int64
 
 	conn    *pgx.Conn // holds the advisory lock; nil while there is none
+	key     int64     // of that lock, another one for each connection; 0 behind a pooler, where there is none
 	broke   time.Time // when a connection was lost last
 	beaten  time.Time // when this process was last on record
 	known   bool      // it was on record once
 	missing map[string]int
-	before  map[string]bool // who was there when this process came
+	before  map[string]bool // who was there when this process came, and has not been dead since
 	shared  bool            // all calls of this process that count are in the rows that all share
 }
 
@@ -73,9 +73,6 @@ func (s *Store) BeginLife(ctx context.Context, config LifeConfig) (*Life, error)
 	l := &Life{store: s, config: config, missing: make(map[string]int)}
 	if s.pg == nil {
 		return l, nil
-	}
-	if !s.pooled {
-		l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
 	}
 	if err := l.beat(ctx); err != nil {
 		l.hangUp(ctx)
@@ -159,6 +156,7 @@ func (l *Life) hangUp(ctx context.Context) {
 	defer cancel()
 	_ = l.conn.Close(ctx) // it may be broken
 	l.conn, l.broke = nil, time.Now()
+	l.store.company.takers.Store(nil) // whoever cannot look knows of none
 }
 
 // beat moves this process's time on, over a connection that holds its lock.
@@ -171,13 +169,17 @@ func (l *Life) beat(ctx context.Context) error {
 		}
 	}
 	asked := time.Now()
-	var fresh bool
+	var (
+		fresh  bool
+		before []string // as the statement found them: whoever came later has seen this process
+	)
 	err := l.conn.QueryRow(ctx, l.store.text.sql(`
 		INSERT INTO replicas AS n (owner, lock_key, until_ms, joined_us)
 		SELECT $1::text, $3::bigint, {now} + $4, CASE WHEN count(r.owner) = 1 THEN {now} * 1000 ELSE 0 END
 		FROM replicas AS r WHERE r.owner <> $1::text AND (r.lock_key = 0 OR `+locked+`)
-		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms
-		RETURNING xmax = 0`), l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh)
+		ON CONFLICT (owner) DO UPDATE SET until_ms = excluded.until_ms, lock_key = excluded.lock_key
+		RETURNING xmax = 0, ARRAY(SELECT o.owner::text FROM replicas AS o)`),
+		l.config.Owner, int64(lifeClass), l.key, lifeTTL.Milliseconds()).Scan(&fresh, &before)
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -185,11 +187,18 @@ func (l *Life) beat(ctx context.Context) error {
 		l.config.Log.WarnContext(ctx, "other replicas considered this one dead; it starts again")
 		l.config.Lost()
 	}
+	if fresh {
+		l.before = make(map[string]bool)
+		for _, owner := range before {
+			l.before[owner] = true
+		}
+	}
 	l.beaten, l.known = asked, true
 	return nil
 }
 
-// connect opens the connection that is this process's life.
+// connect opens the connection that is this process's life. Its lock is a new one: the server
+// may take an earlier connection for alive for hours, if the network dropped what ended it.
 func (l *Life) connect(ctx context.Context) error {
 	config := l.store.pg.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = "bot life"
@@ -199,15 +208,16 @@ func (l *Life) connect(ctx context.Context) error {
 		return err
 	}
 	l.conn = conn
-	if l.key == 0 {
+	if l.store.pooled {
 		return nil
 	}
+	l.key = 1 + rand.Int64N(1<<31-1) //nolint:gosec // to differ, not to be secret
 	var held bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, lifeClass, l.key).Scan(&held); err != nil {
 		return err
 	}
-	if !held { // by what is left of the connection before
-		return errors.New("the lock of this process is still held")
+	if !held {
+		return errors.New("another process has the same lock")
 	}
 	return l.subscribe(ctx)
 }
@@ -239,7 +249,6 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	missing := make(map[string]int)
 	var takers []string
 	var joined []string // those that buckets count as empty because of, if they joined this process
-	there := make(map[string]bool)
 	for rows.Next() {
 		var (
 			owner                           string
@@ -248,8 +257,7 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 		if err := rows.Scan(&owner, &silent, &unlocked, &listens, &held); err != nil {
 			return nil, err
 		}
-		there[owner] = true
-		if held && l.before != nil && !l.before[owner] {
+		if held && !l.before[owner] {
 			joined = append(joined, owner)
 		}
 		if listens {
@@ -267,9 +275,6 @@ func (l *Life) look(ctx context.Context) (dead []string, err error) {
 	l.missing = missing
 	if err := rows.Err(); err != nil {
 		return nil, err
-	}
-	if l.before == nil {
-		l.before = there
 	}
 	if l.store.company.saw(others, asked) {
 		l.shared = false
@@ -300,16 +305,24 @@ func (l *Life) void(ctx context.Context, owner string) (done bool, err error) {
 		_, err = tx.Exec(ctx, `DELETE FROM named_leases WHERE owner = $1`, owner)
 		return err
 	})
-	return done && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	delete(l.before, owner) // if it comes back, it joins this process
+	return done, nil
 }
 
-// end takes this process off the record, so that nobody takes it for dead.
+// end takes this process off the record, so that nobody takes it for dead, and hands on what
+// it was offered until the others knew.
 func (l *Life) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lifeTimeout)
 	defer cancel()
 	if l.conn != nil && !l.conn.IsClosed() {
 		if _, err := l.conn.Exec(ctx, `DELETE FROM replicas WHERE owner = $1`, l.config.Owner); err != nil && !fault.Is(err, fault.Canceled) {
 			l.config.Log.InfoContext(ctx, "could not take this process off the record; the others see that it is gone", "err", err)
+		}
+		if len(l.store.Takers()) > 0 {
+			l.listen(ctx, 2*lifeLook) // who has not looked since then offers still
 		}
 	}
 	l.hangUp(ctx)

@@ -29,7 +29,8 @@ func TestOffers(t *testing.T) {
 	heard := make(chan []string, 10)
 	hears(t, theirs, "their's \"odd\" name", heard)
 	runLife(t, open(t), store.LifeConfig{Owner: "of a version that takes none"})
-	hears(t, mine, "mine", make(chan []string, 10))
+	mineHeard := make(chan []string, 10)
+	hears(t, mine, "mine", mineHeard)
 	waittest.Until(t, "who takes offers is known", func() bool {
 		return slices.Equal(mine.Takers(), []string{"their's \"odd\" name"}) && slices.Equal(theirs.Takers(), []string{"mine"})
 	})
@@ -62,6 +63,9 @@ func TestOffers(t *testing.T) {
 	}
 	if !slices.Equal(got, many) {
 		t.Error("what was heard of is not what was offered, in its order")
+	}
+	if len(mineHeard) > 0 {
+		t.Errorf("who offers hears of it: %q", <-mineHeard)
 	}
 }
 
@@ -104,7 +108,9 @@ func TestFrozenTakesNoOffers(t *testing.T) {
 	}
 	want("after it goes on", "other")
 	other.Drop()
-	want("without its connection")
+	waittest.Until(t, "it is known to be gone", func() bool { // the server learns of the end a little later
+		return me.Look(t.Context()) == nil && len(s.Takers()) == 0
+	})
 	if err := other.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +121,77 @@ func TestFrozenTakesNoOffers(t *testing.T) {
 	other.Listen(t.Context(), time.Second)
 	if got := <-heard; !slices.Equal(got, []string{"1"}) {
 		t.Errorf("over another connection it hears %q", got)
+	}
+}
+
+// TestWhoSeesNobodyOffersNothing has a process lose sight of the others.
+func TestWhoSeesNobodyOffersNothing(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	hears(t, open(t), "other", make(chan []string, 1))
+	s := open(t)
+	l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: "me", Log: storetest.Log(t), Lost: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Takers(); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("%q take offers", got)
+	}
+	l.Drop()
+	if got := s.Takers(); len(got) > 0 {
+		t.Errorf("%q are offered work although they may be gone", got)
+	}
+}
+
+// TestWhoEndsHearsWhatWasOfferedBefore has a process end that the other one has seen a moment ago.
+func TestWhoEndsHearsWhatWasOfferedBefore(t *testing.T) {
+	t.Parallel()
+	open := storetest.Postgres(t)
+	mine, theirs := open(t), open(t)
+	hears(t, mine, "mine", make(chan []string, 1))
+	var heard []string
+	l, err := theirs.BeginLife(t.Context(), store.LifeConfig{
+		Owner: "theirs", Log: storetest.Log(t), Lost: func() {}, Offered: func(_ context.Context, ids []string) { heard = append(heard, ids...) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Drop)
+	if err := mine.InTx(t.Context(), func(tx *store.Tx) error { return tx.Leases().Offer(t.Context(), "theirs", "1") }); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.Run(ended)
+	if !slices.Equal(heard, []string{"1"}) {
+		t.Errorf("it hears %q in the end", heard)
+	}
+	if err := mine.InRead(t.Context(), func(tx *store.Tx) error {
+		n, err := store.Count(t.Context(), tx, `SELECT count(*) FROM replicas`)
+		if n != 1 {
+			t.Errorf("%d processes are on record behind it", n)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhoCannotListenWaits as long as it would listen: else it would look after the others
+// without a pause.
+func TestWhoCannotListenWaits(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	for name, offered := range map[string]func(context.Context, []string){"takes offers": func(context.Context, []string) {}, "takes none": nil} {
+		l, err := s.BeginLife(t.Context(), store.LifeConfig{Owner: name, Log: storetest.Log(t), Lost: func() {}, Offered: offered})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Drop()
+		begin := time.Now()
+		if l.Listen(t.Context(), 50*time.Millisecond); time.Since(begin) < 50*time.Millisecond {
+			t.Errorf("who %s, without a connection, listens for %v", name, time.Since(begin))
+		}
 	}
 }
 

@@ -116,6 +116,12 @@ func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce
 		}
 		clear(plan)
 	}
+	over := false
+	defer func() {
+		if !over { // a panic
+			giveBack(nil)
+		}
+	}()
 	err := i.Storage.InTx(ctx, func(tx port.Tx) error {
 		giveBack(nil) // of an earlier run of this function
 		for _, wave := range waves(events) {
@@ -132,6 +138,7 @@ func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce
 		}
 		return i.wakeUp(ctx, tx, plan)
 	})
+	over = true
 	if err != nil {
 		giveBack(err)
 		return nil, err

@@ -102,6 +102,9 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 		if a, err = i.acceptMessage(ctx, tx, a, verdict, false); err != nil {
 			return err
 		}
+		if err := i.wakeUp(ctx, tx, []accepted{a}); err != nil {
+			return err
+		}
 		run := a.entry.ID
 		if !a.fresh {
 			run = "" // this very run was in the inbox before a copy was restored

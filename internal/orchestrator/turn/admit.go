@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"remote-agent/internal/orchestrator/access"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/sessions"
 )
@@ -20,10 +21,13 @@ func (e *BeginError) Unwrap() error { return e.Err }
 
 // Admit stores an entry, for which a slot was reserved, and claims its
 // conversation, whose row is locked and which nobody holds. With atOnce it begins
-// the turn if nothing else is to be done there; a failure of that is a BeginError.
+// the turn if nothing else is to be done there; a failure of that, or a panic, is a BeginError.
 // The slot is the work's from now on; without work, which is nil then, it is free again.
 func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv sessions.Conversation, open sessions.OpenWork, v access.Verdict, atOnce bool) (fresh bool, work *Work, err error) {
 	w := o.newWorker(conv)
+	defer background.Recover(ctx, o.config.Log, "admit", func(failed error) {
+		fresh, work, err = true, &Work{w}, &BeginError{Err: failed} // with the slot, which is given back as after any other
+	})
 	first := *e
 	first.Seq = conv.InboxSeq + 1
 	atOnce = atOnce && !open.Waiting && !open.Control && !open.Deliveries && w.beginsAtOnce(first)

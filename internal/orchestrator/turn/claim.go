@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -109,8 +110,13 @@ func (w *worker) begins(ctx context.Context) bool {
 
 // claimAll claims the leases of the workers' conversations, and says which of them nobody
 // else has. With take it decides in the same transaction what is to be done there, for the
-// first step; a failure of that is a BeginError.
+// first step; a failure of that, or a panic, is a BeginError.
 func (o *Turns) claimAll(ctx context.Context, workers []*worker, take bool) (held []bool, err error) {
+	defer background.Recover(ctx, o.config.Log, "claim", func(failed error) {
+		if err = failed; take {
+			err = &BeginError{Err: failed}
+		}
+	})
 	err = o.config.Storage.InTx(ctx, func(tx port.Tx) error {
 		held = make([]bool, len(workers))
 		for _, w := range workers {

@@ -1,0 +1,109 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/orchestrator"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+)
+
+// refusing is a database in which the lease of one conversation cannot be claimed.
+type refusing struct {
+	orchestrator.Storage
+	id string
+}
+
+func (s refusing) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(refusingTx{tx, s.id}) })
+}
+
+type refusingTx struct {
+	orchestrator.Tx
+	id string
+}
+
+func (t refusingTx) Leases() commit.LeaseStore { return refusingLeases{t.Tx.Leases(), t.id} }
+
+type refusingLeases struct {
+	commit.LeaseStore
+	id string
+}
+
+func (l refusingLeases) ClaimLease(ctx context.Context, id, owner string, ttl time.Duration) (sessions.Lease, sessions.Conversation, bool, error) {
+	if id == l.id {
+		return sessions.Lease{}, sessions.Conversation{}, false, fault.New(fault.Internal, "what is stored there cannot be read")
+	}
+	return l.LeaseStore.ClaimLease(ctx, id, owner, ttl)
+}
+
+// TestSweepGoesOnBehindABadConversation has the conversation that waited longest fail, at
+// the start and in each sweep: the others are looked after.
+func TestSweepGoesOnBehindABadConversation(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")), ot.Say("I am not any more."))
+		first := w.Start()
+		w.Chat.Say("busy")
+		for n := range 5 { // the first one is the one that waits longest
+			w.Pass(time.Second)
+			w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+		}
+		w.Settle()
+		first.Kill()
+		bad := w.Value(`SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = 'room 0'`)
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Storage = refusing{c.Storage, bad}
+		}
+		w.Start()
+		w.Pass(30 * time.Second)
+		if n := answered(w, 5, 1); n != 4 {
+			t.Errorf("%d rooms are answered, want 4", n)
+		}
+	})
+}
+
+// TestBusyProcessComesBack has a message wait for the only slot: it is looked after when that
+// is free again, not with the next sweep.
+func TestBusyProcessComesBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Later(6500*time.Millisecond, ot.Say("I was busy."))) // a sweep is at 5 s, and waits for a second
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Pass(9500 * time.Millisecond)
+		if n := answered(w, 1, 1); n != 1 {
+			t.Errorf("it is not answered three seconds after the slot is free: %q", w.Chat.Texts("room 0"))
+		}
+	})
+}
+
+// TestStopWithoutASlotFreesNone has somebody say stop to what waits while all slots are in use:
+// there are no more of them behind it.
+func TestStopWithoutASlotFreesNone(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Slots = 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+		w.Start()
+		w.Chat.Say("busy")
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Pass(time.Second)
+		w.Chat.Say("/stop", ot.In("room 0"))
+		w.Pass(10 * time.Second)
+		w.Chat.Say("hello", ot.In("room 1"))
+		w.Pass(10 * time.Second)
+		if got := w.Chat.Texts("room 1"); len(w.Model.Requests()) != 1 {
+			t.Errorf("the model was asked %d times, want once: %q", len(w.Model.Requests()), got)
+		}
+	})
+}
