@@ -254,6 +254,24 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 	}
 }
 
+// markUndelivered marks the message that a delivery answers as failed: its turn may have
+// gone well, but nobody sees the answer.
+func (o *Outbox) markUndelivered(ctx context.Context, p messages.Platform, d messages.Delivery) {
+	if d.EventID == "" || !o.MarksOutcomes(p) {
+		return
+	}
+	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
+		entry, err := tx.Inbox().Entry(ctx, d.EventID)
+		if err == nil {
+			o.MarkEnd(entry, false)
+		}
+		return err
+	})
+	if err != nil {
+		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
+	}
+}
+
 // mark asks the platform, which has marks, for one. What is no message has none.
 func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
 	marker, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
