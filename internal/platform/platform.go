@@ -267,7 +267,8 @@ type OwnerLinker interface {
 // WebhookReceiver is implemented by adapters that receive events over HTTP. The
 // application mounts the handler at /webhooks/{platform} and below. The handler
 // verifies who calls before it parses, limits what it reads, and answers 2xx
-// only after sink accepted the event.
+// only after sink accepted the event. One that takes more than a MiB says so by a
+// method MaxBody() int64.
 type WebhookReceiver interface {
 	Adapter
 	Webhook(sink Sink) http.Handler
