@@ -255,6 +255,16 @@ type Examiner interface {
 	Examine(ctx context.Context) []doctor.Finding
 }
 
+// Namer is implemented by adapters whose events do not always say what their sender is
+// called.
+type Namer interface {
+	Adapter
+
+	// NameOf asks the platform what somebody is called. It returns nothing if that
+	// cannot be told.
+	NameOf(ctx context.Context, id messages.UserID) string
+}
+
 // OwnerLinker is implemented by adapters with a link that opens the chat and
 // sends a start code.
 type OwnerLinker interface {

@@ -114,6 +114,7 @@ var (
 	_ platform.Dialoger        = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)
 	_ platform.Contexter       = (*Adapter)(nil)
+	_ platform.Namer           = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Opener          = (*Adapter)(nil)
