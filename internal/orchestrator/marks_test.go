@@ -36,6 +36,7 @@ func TestAnAnswerThatNobodySeesIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
 		w.Chat.Caps.OutcomeMarks = true
+		w.Chat.SlowToShow = platform.MarkDone // which is put there while the answer is refused
 		w.Chat.React = func(ot.Asked) ot.Reaction {
 			return ot.Reaction{Err: fault.New(fault.Forbidden, "The workspace does not allow the bot to post there.")}
 		}
