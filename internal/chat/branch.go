@@ -28,5 +28,5 @@ func (br *branches) runBranch(ctx context.Context, r command.Request) (command.R
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the branch: %w", err)
 	}
-	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, started from `%.10s`.", c.Name, tree.Branch, head, tree.Base)}, nil
+	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, started from `%.10s`.", c.Name, tree.Known(), head, tree.Base)}, nil
 }

@@ -37,10 +37,10 @@ func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
 	if len(changes.Patch) == 0 {
-		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Branch)}, nil
+		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Known())}, nil
 	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	return diffReply(tree.Branch, changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
+	return diffReply(tree.Known(), changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -55,7 +54,7 @@ func (br *branches) runPull(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{Text: "No pull request: there are no changes on this conversation's branch."}, nil
 	}
 	pushed, err := br.space.Push(ctx, tree, codebase.PushOptions{
-		Branch: cmp.Or(tree.Remote, tree.Branch),
+		Branch: tree.Known(),
 		Begin:  func(ctx context.Context, p codebase.PushResult) error { return br.auditPush(ctx, r, p) },
 	})
 	if err != nil {

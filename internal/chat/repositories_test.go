@@ -158,7 +158,7 @@ func (b *bench) turn(said string, files map[string]string) {
 		}
 		b.events++
 		entry.ConversationID = conv.ID
-		entry.In = messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Kind: messages.KindMessage, Conversation: key, Text: said, Sender: messages.Sender{ID: "ann"}}
+		entry.In = messages.Inbound{Event: messages.EventID(fmt.Sprint(b.events)), Kind: messages.KindMessage, Conversation: key, Text: said, Repository: b.repository, Sender: messages.Sender{ID: "ann"}}
 		_, err = tx.Inbox().InsertEntry(ctx, &entry)
 		return err
 	})
@@ -294,6 +294,24 @@ func TestRepositoryCommands(t *testing.T) {
 
 func (quietEngine) RetryNow(context.Context, sessions.Conversation, int64) (bool, error) {
 	return false, nil
+}
+
+// TestCommandsNameTheBranchThatIsPushed: people know the work by the branch that it is
+// pushed to, not by that of the worktree.
+func TestCommandsNameTheBranchThatIsPushed(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	url := b.git.Repo("team/app", map[string]string{"main.go": "package main\n"})
+	b.about(&messages.Repository{URL: url, Branch: "bot/issue-42"})
+	b.do("/clone " + url)
+	for _, files := range []map[string]string{nil, {"main.go": "package app\n"}} {
+		b.turn("work", files)
+		for _, text := range []string{"/diff", "/branch", "/status"} {
+			if got := b.do(text); !strings.Contains(got, "`bot/issue-42`") {
+				t.Errorf("%s answers %q", text, got)
+			}
+		}
+	}
 }
 
 // laneOf is the lane that the inbox gives a command while no turn waits for its next try.

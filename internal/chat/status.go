@@ -213,7 +213,7 @@ func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) st
 	if err != nil {
 		return ""
 	}
-	return tree.Branch
+	return tree.Known()
 }
 
 // haltLine is what /status says of a halt.

@@ -48,6 +48,10 @@ type Tree struct {
 	from  origins
 }
 
+// Known is the branch that people know the work by: the one that it is pushed to, or
+// that of the worktree if there is none.
+func (t Tree) Known() string { return cmp.Or(t.Remote, t.Branch) }
+
 // worktrees knows the worktrees that there are, and runs git in them.
 type worktrees struct{ *folder }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
 )
@@ -24,6 +25,25 @@ func TestMarkOfAnOutcomeStays(t *testing.T) {
 		w.Model.Release()
 		w.Pass(5 * time.Second)
 		if got := w.Chat.Marks(waits); !slices.Equal(got, []platform.Mark{platform.MarkSeen, platform.MarkDone}) {
+			t.Errorf("the marks were %q", got)
+		}
+	})
+}
+
+// TestAnAnswerThatNobodySeesIsNoSuccess: the mark on a message does not say that it was
+// answered where the platform refuses the answer for good.
+func TestAnAnswerThatNobodySeesIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OutcomeMarks = true
+		w.Chat.SlowToShow = platform.MarkDone // which is put there while the answer is refused
+		w.Chat.React = func(ot.Asked) ot.Reaction {
+			return ot.Reaction{Err: fault.New(fault.Forbidden, "The workspace does not allow the bot to post there.")}
+		}
+		w.Start()
+		said := w.Chat.Say("hello")
+		w.Pass(20 * time.Second)
+		if got := w.Chat.Marks(said); len(got) == 0 || got[len(got)-1] != platform.MarkFailed {
 			t.Errorf("the marks were %q", got)
 		}
 	})

@@ -185,3 +185,19 @@ func TestWhoIsAskedAboutAStranger(t *testing.T) {
 		})
 	}
 }
+
+// TestACardHasTheNameThatThePlatformTells: events of a platform may come without names.
+func TestACardHasTheNameThatThePlatformTells(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		pairs(w)
+		w.Chat.Names = map[messages.UserID]string{ot.Stranger: "Stan"}
+		w.Start()
+		w.Chat.Say("hello", private(ot.Olga)...)
+		w.Chat.Say("me, too", append(private(ot.Stranger), ot.With(func(in *messages.Inbound) { in.Sender.Name = "" }))...)
+		w.Pass(time.Minute)
+		if told := w.Chat.Texts("chat-olga"); !strings.HasPrefix(told[len(told)-1], "👤 `Stan` asks") {
+			t.Errorf("the owner reads %q", told)
+		}
+	})
+}

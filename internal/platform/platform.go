@@ -255,6 +255,16 @@ type Examiner interface {
 	Examine(ctx context.Context) []doctor.Finding
 }
 
+// Namer is implemented by adapters whose events do not always say what their sender is
+// called.
+type Namer interface {
+	Adapter
+
+	// NameOf asks the platform what somebody is called. It returns nothing if that
+	// cannot be told.
+	NameOf(ctx context.Context, id messages.UserID) string
+}
+
 // OwnerLinker is implemented by adapters with a link that opens the chat and
 // sends a start code.
 type OwnerLinker interface {
@@ -267,7 +277,8 @@ type OwnerLinker interface {
 // WebhookReceiver is implemented by adapters that receive events over HTTP. The
 // application mounts the handler at /webhooks/{platform} and below. The handler
 // verifies who calls before it parses, limits what it reads, and answers 2xx
-// only after sink accepted the event.
+// only after sink accepted the event. One that takes more than a MiB says so by a
+// method MaxBody() int64.
 type WebhookReceiver interface {
 	Adapter
 	Webhook(sink Sink) http.Handler

@@ -25,6 +25,9 @@ const (
 	remindEvery = time.Hour
 )
 
+// maxNaming is how long a platform may take to tell a stranger's name.
+const maxNaming = 5 * time.Second
+
 // codeLetters are those of codes that people read to each other: no vowels, so that no
 // word comes of them, and no digits, so that no code is an id (RFC 8628, 6.1).
 const codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
@@ -95,6 +98,7 @@ func (m *moment) since(t time.Time) bool { return m.at.Load() > t.UnixNano() }
 // runs behind the transaction that recorded the message, so that it delays nobody. If
 // the process dies before it, the stranger's next message begins it again.
 func (i *Inbox) pair(ctx context.Context, in messages.Inbound) error {
+	in.Sender.Name = i.nameOf(ctx, in)
 	i.pairing.Lock() // one after the other: see nobodyFor
 	defer i.pairing.Unlock()
 	chats, err := i.askable(ctx)
@@ -190,6 +194,17 @@ func strangerText(in messages.Inbound, p sessions.Pairing) string {
 		text += fmt.Sprintf("Ask its owner to let you in; your ID here is `%s`.", in.Sender.ID)
 	}
 	return text
+}
+
+// nameOf returns what a sender is called. The platform is asked if the event does not say.
+func (i *Inbox) nameOf(ctx context.Context, in messages.Inbound) string {
+	n, ok := i.Outbox.Adapters[in.Conversation.Platform].(platform.Namer)
+	if in.Sender.Name != "" || !ok {
+		return in.Sender.Name
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxNaming)
+	defer cancel()
+	return n.NameOf(ctx, in.Sender.ID)
 }
 
 // card is a message that asks an owner about a stranger.

@@ -79,6 +79,9 @@ type Chat struct {
 	// Opens, if not nil, opens a place of its own beside a room, and returns its room.
 	Opens func(o platform.Opening) (string, error)
 
+	// Names, if not nil, is what the platform tells of people whose events have no name.
+	Names map[messages.UserID]string
+
 	// Files has the content of attachments by their source.
 	Files map[string]string
 
@@ -391,6 +394,8 @@ func (c *Chat) adapter(p *Process) platform.Adapter {
 		return contextPort{editingPort{port}}
 	case c.Opens != nil:
 		return openingPort{editingPort{port}}
+	case c.Names != nil:
+		return namingPort{editingPort{port}}
 	default:
 		return editingPort{port}
 	}

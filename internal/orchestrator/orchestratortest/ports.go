@@ -224,6 +224,17 @@ func (p contextPort) Context(_ context.Context, in messages.Inbound) ([]messages
 	return p.chat.Earlier(in)
 }
 
+// namingPort tells what people are called.
+type namingPort struct{ editingPort }
+
+var _ platform.Namer = namingPort{}
+
+// NameOf implements platform.Namer.
+func (p namingPort) NameOf(_ context.Context, id messages.UserID) string {
+	p.life.serve()
+	return p.chat.Names[id]
+}
+
 // openingPort opens places beside a room.
 type openingPort struct{ editingPort }
 

@@ -201,21 +201,39 @@ func (o *Outbox) Unmark(entry sessions.Entry) {
 }
 
 // markNext changes the mark of a message in the background, behind the mark that this
-// process is about to put there. It does so during a stop, too: nobody does it later.
+// process is about to put there, and behind the change before: a platform may take several
+// calls for one. It does so during a stop, too: nobody does it later.
 func (o *Outbox) markNext(entry sessions.Entry, mark platform.Mark) {
 	pending := o.announced(entry)
-	o.Background.Follow(func(ctx context.Context) {
+	done := make(chan struct{})
+	before, _ := o.changing.Swap(entry.ID, done)
+	over := func() {
+		close(done)
+		o.changing.CompareAndDelete(entry.ID, done)
+	}
+	runs := o.Background.Follow(func(ctx context.Context) {
+		defer over()
+		patience, cancel := context.WithTimeout(ctx, bestEffort)
+		defer cancel()
 		if pending != nil {
-			patience := time.NewTimer(bestEffort)
-			defer patience.Stop()
-			select {
-			case <-pending.done:
-			case <-patience.C:
-			case <-ctx.Done():
-			}
+			await(patience, pending.done)
+		}
+		if earlier, ok := before.(chan struct{}); ok {
+			await(patience, earlier)
 		}
 		o.mark(ctx, entry, mark)
 	})
+	if !runs {
+		over()
+	}
+}
+
+// await waits until something is done or ctx is.
+func await(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // MarksOutcomes reports whether the mark on a message tells how its turn ended.
@@ -251,6 +269,24 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 			m.state.Store(markOver)
 		}
 		o.markNext(entry, mark)
+	}
+}
+
+// markUndelivered marks the message that a delivery answers as failed: its turn may have
+// gone well, but nobody sees the answer.
+func (o *Outbox) markUndelivered(ctx context.Context, p messages.Platform, d messages.Delivery) {
+	if d.EventID == "" || !o.MarksOutcomes(p) {
+		return
+	}
+	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
+		entry, err := tx.Inbox().Entry(ctx, d.EventID)
+		if err == nil {
+			o.MarkEnd(entry, false)
+		}
+		return err
+	})
+	if err != nil {
+		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
 	}
 }
 

@@ -51,6 +51,7 @@ type Config struct {
 type Outbox struct {
 	Config
 	marks    sync.Map      // entry id -> *marking: this process is about to mark the message
+	changing sync.Map      // entry id -> chan struct{}: closed when the last change of its mark that was asked for is made
 	marking  chan struct{} // is full while as many messages are marked at once as may be
 	refusals map[messages.Platform]*refusals
 }

@@ -74,6 +74,10 @@ type Config struct {
 	// links to GitHub itself. Other addresses are shown as text.
 	LinkHosts []string
 
+	// PublicURL is the address of the bot's own pages, if it has one: its texts may
+	// link there.
+	PublicURL string
+
 	// Commands returns the names that are commands after "/agent". Nil: none is.
 	Commands func() []string
 
@@ -156,6 +160,9 @@ func New(cfg Config) (*Adapter, error) {
 	a.site = site{base: client.base, only: lowered(cfg.Repositories)}
 	a.web, _ = url.Parse(strings.TrimRight(cfg.WebURL, "/")) // checked
 	render := &renderer{web: a.web, links: lowered(cfg.LinkHosts)}
+	if own, err := url.Parse(cfg.PublicURL); err == nil {
+		render.own = strings.ToLower(own.Host)
+	}
 	a.gate = gate{
 		client: client, logins: cfg.Allowed, ttl: cfg.PermissionTTL, admits: platform.NewRecent[string, time.Time](4096),
 		newcomers: newNewcomers(), log: log, observe: observe,

@@ -278,6 +278,7 @@ func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 		Poll:          k.effectiveMode() == modePoll,
 		APIURL:        k.apiURL,
 		WebURL:        k.webURL,
+		PublicURL:     s.PublicURL,
 		Mention:       k.mention,
 		Repositories:  k.repositories,
 		Allowed:       k.allowed,

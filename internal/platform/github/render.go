@@ -40,6 +40,7 @@ func marked(body string) bool { return anyMark.MatchString(body) }
 type renderer struct {
 	web   *url.URL
 	links map[string]bool // hosts that answers may lead to, besides GitHub's
+	own   string          // the host of the bot's own pages, or empty
 }
 
 // compose writes the body of a comment: the text, its buttons as a list of tasks,
@@ -329,8 +330,8 @@ func trimURL(u string) string {
 	return u
 }
 
-// mayLink reports whether a link may lead to an address: one of GitHub itself,
-// or of Config.LinkHosts.
+// mayLink reports whether a link may lead to an address: one of GitHub itself, of
+// the bot's own pages, or of Config.LinkHosts.
 func (r *renderer) mayLink(address string) bool {
 	if strings.HasPrefix(strings.ToLower(address), "www.") {
 		address = "https://" + address
@@ -347,7 +348,7 @@ func (r *renderer) mayLink(address string) bool {
 		return false
 	}
 	host := strings.ToLower(u.Host)
-	return host == strings.ToLower(r.web.Host) || r.links[host] || r.links["*"]
+	return host == strings.ToLower(r.web.Host) || host != "" && host == r.own || r.links[host] || r.links["*"]
 }
 
 // mayShow reports whether an image may be loaded. GitHub's own hosts do not

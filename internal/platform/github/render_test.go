@@ -13,7 +13,9 @@ import (
 
 func TestDefused(t *testing.T) {
 	t.Parallel()
-	h := newHook(t, func(c *github.Config) { c.LinkHosts = []string{"docs.example.com"} })
+	h := newHook(t, func(c *github.Config) {
+		c.LinkHosts, c.PublicURL = []string{"docs.example.com"}, "https://Bot.example.com/base"
+	})
 	for text, want := range map[string]string{
 		"hello":                                  "hello",
 		"@ann look":                              "`@ann` look",
@@ -49,6 +51,9 @@ func TestDefused(t *testing.T) {
 		"[text](javascript:alert(1))":            "\\[text](javascript:alert(1))",
 		"![alt](https://evil.example/p.png)":     "!\\[alt](`https://evil.example/p.png`)",
 		"![alt](https://github.com/p.png)":       "!\\[alt](https://github.com/p.png)",
+		"[Open](https://bot.example.com/a/p-1)":  "[Open](https://bot.example.com/a/p-1)",
+		"![alt](https://bot.example.com/p.png)":  "!\\[alt](https://bot.example.com/p.png)",
+		"[x](https://bot.example.com.evil.io)":   "\\[x](`https://bot.example.com.evil.io`)",
 		"![alt](https://docs.example.com/p.png)": "![alt](https://docs.example.com/p.png)",
 		"[a][b]\n\n[b]: https://evil.example":    "[a][b]\n\n[b]\\: `https://evil.example`",
 		"<img src=x onerror=y>":                  "&lt;img src=x onerror=y>",

@@ -51,8 +51,15 @@ type webhook struct {
 // Webhook implements platform.WebhookReceiver. It makes no call to GitHub.
 func (h *webhook) Webhook(sink platform.Sink) http.Handler {
 	slots := make(chan struct{}, largeSlots)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink, slots) })
+	return large{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink, slots) })}
 }
+
+// large is a handler that limits by itself what it reads. The server in front of it
+// takes less of those that do not say so.
+type large struct{ http.Handler }
+
+// MaxBody is how much the handler reads, in bytes.
+func (large) MaxBody() int64 { return maxBody }
 
 func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Sink, slots chan struct{}) {
 	body, status := h.verified(w, r, slots)

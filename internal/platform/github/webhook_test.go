@@ -216,6 +216,10 @@ func TestLargeBodies(t *testing.T) {
 			t.Errorf("%s: answered %d", name, code)
 		}
 	}
+	// The server in front takes no more than the handler says that it reads.
+	if l, ok := h.Handler.(interface{ MaxBody() int64 }); !ok || l.MaxBody() != 25<<20 {
+		t.Error("the handler does not say that it reads 25 MiB")
+	}
 	// One of 2 MiB is read.
 	h.deliver(t, "issue_comment", commentBody("@remote-agent hi", "")+strings.Repeat(" ", 2<<20))
 	if n := len(h.sink.Events()); n != 1 {

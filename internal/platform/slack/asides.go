@@ -24,6 +24,7 @@ type asides struct {
 	api     *api
 	log     *slog.Logger
 	replyTo *platform.Recent[string, string] // event or new- key -> response_url
+	told    *platform.Recent[string, bool]   // new- key -> tellAsker has told
 }
 
 // send posts a message that only one person sees. If the bot is not in
@@ -57,7 +58,8 @@ func (s *asides) postEphemeral(ctx context.Context, to place, out messages.Outbo
 	return ts, err
 }
 
-// tellAsker tells who gave a slash command that nothing can be posted there.
+// tellAsker tells who gave a slash command that nothing can be posted there. The root of
+// the thread and the answer are both refused then, which is told once.
 func (s *asides) tellAsker(ctx context.Context, to place, err error) {
 	if !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
 		return
@@ -66,8 +68,13 @@ func (s *asides) tellAsker(ctx context.Context, to place, err error) {
 	if fault.Is(err, fault.Gone) {
 		text = "Cannot post in this channel: it is archived, or the bot is not a member. Invite it with /invite, then ask again."
 	}
-	if address, ok := s.replyTo.Get(makeKey(to).ID); ok {
+	key := makeKey(to).ID
+	if address, ok := s.replyTo.Get(key); ok {
+		if told, _ := s.told.Take(key, true); told {
+			return
+		}
 		if err := s.api.respond(ctx, address, render(text, nil)); err != nil {
+			s.told.Put(key, false)
 			s.log.InfoContext(ctx, "could not tell that nothing can be posted", "err", err)
 		}
 	}

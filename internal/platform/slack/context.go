@@ -96,6 +96,18 @@ func (p *people) nameOf(id string) string {
 	return name
 }
 
+// NameOf implements platform.Namer. Events of messages come without a name.
+func (a *Adapter) NameOf(ctx context.Context, id messages.UserID) string {
+	if name := a.people.nameOf(string(id)); name != "" {
+		return name
+	}
+	name, err := a.people.askName(ctx, string(id))
+	if err != nil {
+		a.people.log.DebugContext(ctx, "could not find out a name", "err", err)
+	}
+	return name
+}
+
 // author returns the name of who wrote m, asking for at most maxNames names.
 func (p *people) author(ctx context.Context, m slack.Message, asked *int) string {
 	name := cmp.Or(platform.Cut(m.Username, 80), p.nameOf(m.User))

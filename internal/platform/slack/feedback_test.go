@@ -213,6 +213,20 @@ func TestContext(t *testing.T) {
 	}
 }
 
+func TestNameOf(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("users.info", `{"ok":false,"error":"user_not_found"}`, `{"ok":true,"user":{"name":"bo","profile":{"display_name":"Bo"}}}`)
+	for _, want := range []string{"", "Bo", "Bo"} {
+		if got := b.NameOf(t.Context(), "U2"); got != want {
+			t.Errorf("the name is %q, want %q", got, want)
+		}
+	}
+	if n := len(b.api.made("users.info")); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 func TestFetchSendsTheTokenToSlackOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -134,6 +134,10 @@ func TestWhoAskedIsToldThatTheBotIsNotThere(t *testing.T) {
 		if !fault.Is(err, kind) || len(told) != 1 || !strings.Contains(told[0].form.Get("json"), "/invite") {
 			t.Errorf("%s: %v, told %v", code, err, told)
 		}
+		_, err = b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: "the answer"})
+		if told := b.api.made("/respond"); !fault.Is(err, kind) || len(told) != 1 {
+			t.Errorf("%s: %v for the answer, told %d times", code, err, len(told))
+		}
 		ref, err := b.Send(t.Context(), messages.Outbound{Conversation: in.Conversation, Text: "only you", OnlyFor: "U1"})
 		if err != nil || len(b.api.made("/respond")) != 2 {
 			t.Errorf("%s: %v", code, err)

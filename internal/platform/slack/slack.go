@@ -114,6 +114,7 @@ var (
 	_ platform.Dialoger        = (*Adapter)(nil)
 	_ platform.Fetcher         = (*Adapter)(nil)
 	_ platform.Contexter       = (*Adapter)(nil)
+	_ platform.Namer           = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)
 	_ platform.WebhookReceiver = (*Adapter)(nil)
 	_ platform.Opener          = (*Adapter)(nil)
@@ -152,7 +153,7 @@ func New(cfg Config) (*Adapter, error) {
 	a.webhook = webhook{translator: a.translator, secret: cfg.SigningSecret, off: socketMode, log: log, observe: observe}
 	a.socket = socket{api: api, translator: a.translator, gap: linkGap, log: log, observe: observe}
 	a.statuses = statuses{api: api, streams: set, log: log, shown: recent[time.Time]()}
-	a.asides = asides{api: api, log: log, replyTo: replyTo}
+	a.asides = asides{api: api, log: log, replyTo: replyTo, told: recent[bool]()}
 	a.streams = &streams{
 		api: api, enabled: cfg.Streaming, people: people, askers: askers, statuses: &a.statuses, claims: claims,
 		set: set, stops: make(chan messages.Inbound, 64), log: log, observe: observe,
