@@ -513,6 +513,35 @@ func TestARestoreReplacesNothing(t *testing.T) {
 	})
 }
 
+// SQLite replays a write-ahead log that lies beside a database, whoever wrote it: one
+// that an earlier database left would damage the restored one.
+func TestARestoreIsRefusedBesideTheLogOfAnEarlierDatabase(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"projects/p.db-wal", "projects/p.db-journal"}
+		if w.url == "" {
+			names = append(names, "bot.db-wal", "bot.db-journal")
+		}
+		for _, name := range names {
+			to, _ := w.elsewhere(t)
+			there := filepath.Join(to.DataDir, filepath.FromSlash(name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(there), 0o700), os.WriteFile(there, []byte("mine"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), there) {
+				t.Errorf("%s is there: %v, want a conflict that names it", name, err)
+			}
+			if text, err := os.ReadFile(there); string(text) != "mine" {
+				t.Errorf("%s is %q now, %v", name, text, err)
+			}
+		}
+	})
+}
+
 func TestTheNewestBackupIsListedFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {
