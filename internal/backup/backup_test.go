@@ -561,6 +561,58 @@ func TestTheNewestBackupIsListedFirst(t *testing.T) {
 	})
 }
 
+// A bot in a schema of its own is backed up and restored, but not to where an address
+// looks elsewhere: the bot would find nothing there.
+func TestABackupOfASchemaOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const schema = "mine"
+	in := func(address string) string {
+		sign := "?"
+		if strings.Contains(address, "?") {
+			sign = "&"
+		}
+		return address + sign + "search_path=" + schema
+	}
+	open := func(address string) *store.Store {
+		s, err := store.Open(t.Context(), store.Options{URL: address, DataDir: t.TempDir(), Log: storetest.Log(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	address := storetest.PostgresURL(t)
+	conn, err := pgx.Connect(t.Context(), address)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `CREATE SCHEMA `+schema)
+		err = errors.Join(err, conn.Close(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(in(address))
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tools := backup.Postgres{URL: in(address), Environ: environ()}
+	dir, _, err := backup.Create(t.Context(), backup.Source{Store: s, Tools: tools, Bot: "test"}, t.TempDir(), now)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []bool{true, false} {
+		to := backup.Target{DataDir: t.TempDir(), Log: storetest.Log(t), Tools: backup.Postgres{URL: storetest.PostgresURL(t), Environ: environ()}}
+		if there {
+			to.Tools.URL = in(to.Tools.URL)
+		}
+		_, err := backup.Restore(t.Context(), dir, to)
+		if there && err != nil {
+			t.Errorf("to the same schema: %v", err)
+		}
+		if !there && (!fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "DATABASE_URL")) {
+			t.Errorf("to where nothing is looked for: %v", err)
+		}
+	}
+}
+
 // flip changes a byte in the middle of a file.
 func flip(name string) error {
 	b, err := os.ReadFile(name)

@@ -193,12 +193,30 @@ func (to Target) restorePostgres(ctx context.Context, from, notice string, r *Re
 	if err := to.Tools.restore(ctx, from); err != nil {
 		return err
 	}
-	err := to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
+	err := to.refuseElsewhere(ctx)
+	if err == nil {
+		err = to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
+	}
 	if err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Err: err,
 			Public: "The dump was loaded, but its open work could not be closed: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
 	}
 	return nil
+}
+
+// refuseElsewhere refuses what was loaded into a schema that the address does not look in:
+// the bot would make another one and find nothing there.
+func (to Target) refuseElsewhere(ctx context.Context) error {
+	s, err := store.Open(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log})
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // nothing was written
+	empty, err := s.IsEmpty(ctx)
+	if err == nil && empty {
+		err = fault.New(fault.Invalid, "The backup is of a schema in which DATABASE_URL does not look: add its search_path.")
+	}
+	return err
 }
 
 // settle makes the restored database safe to run, and writes down in its audit log
