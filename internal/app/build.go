@@ -46,11 +46,16 @@ func newRoster(ps *programs, conversations int) (*roster, error) {
 	if err := r.addAgents(conversations); err != nil {
 		return r, err
 	}
-	if _, ok := r.all[assistant.Name(ps.config.Assistant)]; !ok {
-		return r, fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
-			ps.config.Assistant, strings.Join(slices.Sorted(maps.Keys(names(r.all))), ", "))
+	return r, checkDefault(ps.config, names(r.all))
+}
+
+// checkDefault refuses an assistant of new conversations that is none of those there are.
+func checkDefault(cfg config.Config, there map[string]bool) error {
+	if there[cfg.Assistant] {
+		return nil
 	}
-	return r, nil
+	return fault.Newf(fault.Invalid, "DEFAULT_AI_ASSISTANT is %s, which is not configured. Available: %s.",
+		cfg.Assistant, strings.Join(slices.Sorted(maps.Keys(there)), ", "))
 }
 
 func names(all map[assistant.Name]assistant.Assistant) map[string]bool {

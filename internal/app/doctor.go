@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"remote-agent/internal/backup"
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
@@ -54,6 +55,7 @@ func newExamination(cfg config.Config, env Env) *examination {
 func (e *examination) checks(offline bool) []doctor.Check {
 	checks := []doctor.Check{
 		{Area: "system", Run: e.examineFolder},
+		{Area: "system", Run: e.examineWorkspace},
 		{Area: "system", Run: e.examineClock, Online: true},
 		{Area: "system", Run: e.examineGit},
 		{Area: "system", Run: e.examineSandbox},
@@ -64,6 +66,7 @@ func (e *examination) checks(offline bool) []doctor.Check {
 	checks = append(checks, e.platformChecks()...)
 	return append(checks,
 		doctor.Check{Area: "agents", Run: func(ctx context.Context) []doctor.Finding { return e.examineAgents(ctx, offline) }},
+		doctor.Check{Area: "tools", Run: e.examineHosts},
 		doctor.Check{Area: "tools", Run: func(ctx context.Context) []doctor.Finding { return e.examineMCP(ctx, offline) }},
 		doctor.Check{Area: "web", Run: e.examineAddress, Online: true},
 		doctor.Check{Area: "access", Run: e.examineAccess},
@@ -92,6 +95,34 @@ func (e *examination) examineFolder(context.Context) []doctor.Finding {
 		return append(found, doctor.Found("disk", doctor.OK, fmt.Sprintf("%.1f GB free", float64(free)/1e9), ""))
 	}
 	return append(found, doctor.Found("disk", doctor.Skip, "cannot measure the free space on this system", ""))
+}
+
+// examineWorkspace proves that WORKSPACE_PATH can be written to, or made where it is
+// missing, with a file that it removes.
+func (e *examination) examineWorkspace(context.Context) []doctor.Finding {
+	dir, err := filepath.Abs(e.config.WorkspacePath)
+	if err != nil {
+		return one(doctor.Failed("workspace", fault.Wrap(err, fault.Invalid, "WORKSPACE_PATH"), "bot config show"))
+	}
+	there := dir
+	for _, err := os.Stat(there); os.IsNotExist(err) && there != filepath.Dir(there); _, err = os.Stat(there) {
+		there = filepath.Dir(there)
+	}
+	f, err := os.CreateTemp(there, ".doctor-*")
+	if err != nil {
+		return one(doctor.Found("workspace", doctor.Fail, "cannot write to WORKSPACE_PATH "+dir, "make the bot's user its owner, or set WORKSPACE_PATH to another folder"))
+	}
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+	return one(doctor.Found("workspace", doctor.OK, dir+" is writable", ""))
+}
+
+// examineHosts reads the lists of hosts as the start does, which ends at a wrong one.
+func (e *examination) examineHosts(context.Context) []doctor.Finding {
+	if _, err := newPrograms(e.config, e.env).openOutside(); err != nil {
+		return one(doctor.Failed("hosts", err, "see where the value comes from: bot config show"))
+	}
+	return nil
 }
 
 // Clocks that are further off fail: GitHub refuses what an App signs a minute ahead,
@@ -187,12 +218,20 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	}
 	s, err := openStore(ctx, e.config, e.env, false)
 	if err != nil {
-		return one(doctor.Failed("database", err, "see \"A damaged database\" and \"Backups\" in docs/operations.md"))
+		fix := "see where the value comes from: bot config show"
+		if fault.Is(err, fault.Damaged) {
+			fix = "see \"A damaged database\" and \"Backups\" in docs/operations.md"
+		}
+		return one(doctor.Failed("database", err, fix))
 	}
 	defer s.Close() //nolint:errcheck // only read
 	found := one(doctor.Found("database", doctor.OK, s.Dialect()+" answers", ""))
 	if err := s.CheckSchema(ctx); err != nil {
-		found = append(found, doctor.Failed("schema", err, "bot migrate up"))
+		fix := "bot migrate up"
+		if version, unread := s.SchemaVersion(ctx); unread == nil && version > store.LatestSchema() {
+			fix = "install the newer version, or see where the value comes from: bot config show"
+		}
+		found = append(found, doctor.Failed("schema", err, fix))
 	} else {
 		found = append(found, doctor.Found("schema", doctor.OK, "up to date", ""))
 	}
@@ -206,6 +245,9 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 func (e *examination) examineBackup(now time.Time) doctor.Finding {
 	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
 		return doctor.Found("backup", doctor.Skip, "nothing to back up yet", "")
+	}
+	if _, err := backup.List(e.config.BackupDir); err != nil {
+		return doctor.Found("backup", doctor.Fail, "cannot read BACKUP_DIR "+e.config.BackupDir, "make it a folder of the bot's user, or see where the value comes from: bot config show")
 	}
 	newest, ok := newestBackup(e.config.BackupDir)
 	if !ok {

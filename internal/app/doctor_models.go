@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
@@ -29,12 +30,35 @@ func (e *examination) modelChecks() []doctor.Check {
 		m := models[name]
 		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, e.config.ContextTokens) }})
 	}
-	if len(checks) == 0 && e.config.Assistant == config.AssistantDemo {
+	checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }})
+	if len(models) == 0 && e.config.Assistant == config.AssistantDemo {
 		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
 			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
 		}})
 	}
 	return checks
+}
+
+// examineDefault finds that the assistant of new conversations is none of those there
+// are, with which the bot does not start.
+func (e *examination) examineDefault(models map[assistant.Name]assistant.Model) []doctor.Finding {
+	agents, err := newPrograms(e.config, e.env).knownAgents()
+	if err != nil {
+		return nil // the check of agents says it
+	}
+	there := map[string]bool{config.AssistantDemo: true}
+	for name := range models {
+		there[string(name)] = true
+	}
+	for _, a := range agents {
+		if a.asked || acp.Installed(a.config) {
+			there[string(a.config.Name)] = true
+		}
+	}
+	if err := checkDefault(e.config, there); err != nil {
+		return one(doctor.Failed("assistant", err, "see where the value comes from: bot config show"))
+	}
+	return nil
 }
 
 // examineModel makes one short request with a picture and a tool. What is refused is left

@@ -149,7 +149,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 // copyDatabase returns the version of pg_dump if that did it.
 func copyDatabase(ctx context.Context, src Source, work string) (pgDump int, err error) {
 	if src.Store.Dialect() == "sqlite" {
-		return 0, src.Store.Snapshot(ctx, filepath.Join(work, sqliteName))
+		return 0, outOfRoom(work, src.Store.Snapshot(ctx, filepath.Join(work, sqliteName)))
 	}
 	server, err := src.Store.ServerVersion(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func copyProjects(ctx context.Context, from, to string) error {
 			return err
 		}
 		err = db.Backup(ctx, filepath.Join(to, name))
-		if err := errors.Join(err, db.Close()); err != nil {
+		if err := outOfRoom(to, errors.Join(err, db.Close())); err != nil {
 			return fmt.Errorf("copy the database of project %s: %w", name, err)
 		}
 	}
@@ -209,7 +209,7 @@ func projectNames(folder string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unusable(folder, err)
+		return nil, unread(folder, err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -314,6 +314,23 @@ func unusable(name string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Public: "Cannot use " + name + "; check that the folder is writable and the disk is not full.", Err: err}
 }
 
+// outOfRoom names the folder that a database was copied to if its disk was full: the
+// database itself says only that some disk is.
+func outOfRoom(folder string, err error) error {
+	if !fault.Is(err, fault.Disk) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Disk, Public: "The disk of " + folder + " is full; free some space, or set BACKUP_DIR to a folder on another disk.", Err: err}
+}
+
+// unread is unusable for what is only read.
+func unread(name string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Public: "Cannot read " + name + "; check that it belongs to the bot's user.", Err: err}
+}
+
 // Read reads the manifest of a backup. A folder without one, a damaged one or
 // one that a newer bot wrote is fault.Invalid.
 func Read(dir string) (Manifest, error) {
@@ -326,7 +343,7 @@ func Read(dir string) (Manifest, error) {
 		return m, fault.Newf(fault.Invalid, "%s is not a backup: it has no %s.", dir, manifestName)
 	}
 	if err != nil {
-		return m, unusable(dir, err)
+		return m, unread(dir, err)
 	}
 	if err := json.Unmarshal(encoded, &m); err != nil {
 		return m, &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("The %s of %s is damaged.", manifestName, dir), Err: err}
@@ -390,7 +407,7 @@ func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postg
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Newf(fault.Invalid, "%s is missing.", f.Path)
 	case err != nil:
-		return unusable(name, err)
+		return unread(name, err)
 	case got.Size != f.Size:
 		return fault.Newf(fault.Invalid, "%s has %d bytes instead of %d.", f.Path, got.Size, f.Size)
 	case got.SHA256 != f.SHA256:
@@ -417,7 +434,7 @@ func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postg
 func checkBundle(name string) error {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
-		return unusable(name, err)
+		return unread(name, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
 	head := make([]byte, 16)
@@ -443,7 +460,7 @@ func List(folder string) ([]Listed, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unusable(folder, err)
+		return nil, unread(folder, err)
 	}
 	var list []Listed
 	for _, e := range slices.Backward(entries) {

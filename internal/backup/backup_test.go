@@ -513,6 +513,35 @@ func TestARestoreReplacesNothing(t *testing.T) {
 	})
 }
 
+// SQLite replays a write-ahead log that lies beside a database, whoever wrote it: one
+// that an earlier database left would damage the restored one.
+func TestARestoreIsRefusedBesideTheLogOfAnEarlierDatabase(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"projects/p.db-wal", "projects/p.db-journal"}
+		if w.url == "" {
+			names = append(names, "bot.db-wal", "bot.db-journal")
+		}
+		for _, name := range names {
+			to, _ := w.elsewhere(t)
+			there := filepath.Join(to.DataDir, filepath.FromSlash(name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(there), 0o700), os.WriteFile(there, []byte("mine"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), there) {
+				t.Errorf("%s is there: %v, want a conflict that names it", name, err)
+			}
+			if text, err := os.ReadFile(there); string(text) != "mine" {
+				t.Errorf("%s is %q now, %v", name, text, err)
+			}
+		}
+	})
+}
+
 func TestTheNewestBackupIsListedFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w world) {
@@ -530,6 +559,58 @@ func TestTheNewestBackupIsListedFirst(t *testing.T) {
 			t.Errorf("list = %+v, %v", list, err)
 		}
 	})
+}
+
+// A bot in a schema of its own is backed up and restored, but not to where an address
+// looks elsewhere: the bot would find nothing there.
+func TestABackupOfASchemaOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const schema = "mine"
+	in := func(address string) string {
+		sign := "?"
+		if strings.Contains(address, "?") {
+			sign = "&"
+		}
+		return address + sign + "search_path=" + schema
+	}
+	open := func(address string) *store.Store {
+		s, err := store.Open(t.Context(), store.Options{URL: address, DataDir: t.TempDir(), Log: storetest.Log(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	address := storetest.PostgresURL(t)
+	conn, err := pgx.Connect(t.Context(), address)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `CREATE SCHEMA `+schema)
+		err = errors.Join(err, conn.Close(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(in(address))
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tools := backup.Postgres{URL: in(address), Environ: environ()}
+	dir, _, err := backup.Create(t.Context(), backup.Source{Store: s, Tools: tools, Bot: "test"}, t.TempDir(), now)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []bool{true, false} {
+		to := backup.Target{DataDir: t.TempDir(), Log: storetest.Log(t), Tools: backup.Postgres{URL: storetest.PostgresURL(t), Environ: environ()}}
+		if there {
+			to.Tools.URL = in(to.Tools.URL)
+		}
+		_, err := backup.Restore(t.Context(), dir, to)
+		if there && err != nil {
+			t.Errorf("to the same schema: %v", err)
+		}
+		if !there && (!fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "DATABASE_URL")) {
+			t.Errorf("to where nothing is looked for: %v", err)
+		}
+	}
 }
 
 // flip changes a byte in the middle of a file.

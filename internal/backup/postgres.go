@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -30,6 +31,16 @@ type Postgres struct {
 // and nothing to PostgreSQL's own.
 var poolParams = []string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"}
 
+// serverParams are the parameters of an address that PostgreSQL's own programs know. What
+// is none of them, this program sets for its sessions, such as search_path.
+var serverParams = []string{
+	"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name", "gssdelegation", "gssencmode",
+	"gsslib", "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "krbsrvname", "load_balance_hosts",
+	"max_protocol_version", "min_protocol_version", "options", "passfile", "port", "require_auth", "requirepeer", "requiressl", "service",
+	"ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcertmode", "sslcompression", "sslcrl", "sslcrldir", "sslkey", "sslmode",
+	"sslnegotiation", "sslpassword", "sslrootcert", "sslsni", "target_session_attrs", "tcp_user_timeout", "user",
+}
+
 // address returns the address without its password, which every user of the
 // machine could read in the arguments.
 func (p Postgres) address() (address, password string, err error) {
@@ -52,6 +63,14 @@ func (p Postgres) address() (address, password string, err error) {
 		}
 	}
 	for _, name := range poolParams {
+		query.Del(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if slices.Contains(serverParams, name) {
+			continue
+		}
+		setting := "-c " + name + "=" + strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(query.Get(name))
+		query.Set("options", strings.TrimSpace(query.Get("options")+" "+setting))
 		query.Del(name)
 	}
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")

@@ -18,6 +18,10 @@ func TestAnAddressWithoutItsPassword(t *testing.T) {
 		"postgres://bot:hunter2@db:5432/bot?sslmode=require":                                       {"postgres://bot@db:5432/bot?sslmode=require", "hunter2"},
 		"postgres://bot@db/bot?password=hunter2":                                                   {"postgres://bot@db/bot", "hunter2"},
 		"postgres://bot@db/bot?pool_max_conns=9&application_name=a+b&default_query_exec_mode=exec": {"postgres://bot@db/bot?application_name=a%20b", ""},
+		// What is a setting of the session to this program is an unknown parameter to those of PostgreSQL.
+		"postgres://bot@db/bot?search_path=mine":                                   {"postgres://bot@db/bot?options=-c%20search_path%3Dmine", ""},
+		"postgres://bot@db/bot?options=-c%20jit%3Doff&statement_timeout=5%20s":     {"postgres://bot@db/bot?options=-c%20jit%3Doff%20-c%20statement_timeout%3D5%5C%20s", ""},
+		"postgres://bot@db/bot?sslrootcert=ca.pem&target_session_attrs=read-write": {"postgres://bot@db/bot?sslrootcert=ca.pem&target_session_attrs=read-write", ""},
 	} {
 		address, password, err := Postgres{URL: given}.address()
 		if address != want[0] || password != want[1] || err != nil {

@@ -56,7 +56,7 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 	if want := map[bool]string{true: "sqlite", false: "postgres"}[to.Path != ""]; want != r.Manifest.Database {
 		return r, fault.Newf(fault.Invalid, "The backup is for %s, but DATABASE_URL is %s; to move between them, use `bot export` and `bot import`.", r.Manifest.Database, want)
 	}
-	if err := to.refuseData(ctx); err != nil {
+	if err := to.refuseData(ctx, r.Manifest); err != nil {
 		return r, err
 	}
 	var made []string
@@ -101,13 +101,20 @@ func Restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 
 // refuseData refuses a target that is not empty, and says first if a daemon is
 // the reason.
-func (to Target) refuseData(ctx context.Context) error {
+func (to Target) refuseData(ctx context.Context, m Manifest) error {
 	names, err := projectNames(to.Projects)
 	if err != nil {
 		return err
 	}
 	if len(names) > 0 {
 		return fault.Newf(fault.Conflict, "%s already contains project databases; move them away, or set DATA_DIR to another folder.", to.Projects)
+	}
+	for _, f := range m.Files {
+		if name, ok := strings.CutPrefix(f.Path, projectsDir+"/"); ok {
+			if err := refuseLog(filepath.Join(to.Projects, filepath.FromSlash(name))); err != nil {
+				return err
+			}
+		}
 	}
 	if _, err := os.Lstat(filepath.Join(to.DataDir, bundlesDir)); err == nil {
 		return fault.Newf(fault.Conflict, "%s already exists; move it away, or set DATA_DIR to another folder.", filepath.Join(to.DataDir, bundlesDir))
@@ -129,7 +136,7 @@ func (to Target) refuseData(ctx context.Context) error {
 
 func (to Target) refuseFile(ctx context.Context) error {
 	if _, err := os.Lstat(to.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return refuseLog(to.Path)
 	} else if err != nil {
 		return unusable(to.Path, err)
 	}
@@ -140,7 +147,20 @@ func (to Target) refuseFile(ctx context.Context) error {
 	if err == nil {
 		err = s.Close()
 	}
-	return errors.Join(fault.Newf(fault.Conflict, "There is already a database at %s; move it away, or set DATA_DIR to another folder.", to.Path), err)
+	return errors.Join(fault.Newf(fault.Conflict, "There is already a database at %s; move it away together with its -wal and -shm, or set DATA_DIR to another folder.", to.Path), err)
+}
+
+// refuseLog refuses a place for a database beside which the log of an earlier one was
+// left: SQLite would replay it into the restored one and so damage that.
+func refuseLog(database string) error {
+	for _, end := range []string{"-wal", "-journal"} {
+		if _, err := os.Lstat(database + end); err == nil {
+			return fault.Newf(fault.Conflict, "%s of an earlier database is still there; move it away, to where that database is, or set DATA_DIR to another folder.", database+end)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return unusable(database+end, err)
+		}
+	}
+	return nil
 }
 
 // restoreSQLite makes the database ready under another name and links it to its
@@ -173,12 +193,30 @@ func (to Target) restorePostgres(ctx context.Context, from, notice string, r *Re
 	if err := to.Tools.restore(ctx, from); err != nil {
 		return err
 	}
-	err := to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
+	err := to.refuseElsewhere(ctx)
+	if err == nil {
+		err = to.settle(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log}, notice, r)
+	}
 	if err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Err: err,
 			Public: "The dump was loaded, but its open work could not be closed: do not start the bot on this database. Drop it and restore again. " + fault.Public(err)}
 	}
 	return nil
+}
+
+// refuseElsewhere refuses what was loaded into a schema that the address does not look in:
+// the bot would make another one and find nothing there.
+func (to Target) refuseElsewhere(ctx context.Context) error {
+	s, err := store.Open(ctx, store.Options{URL: to.Tools.URL, DataDir: to.DataDir, Log: to.Log})
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // nothing was written
+	empty, err := s.IsEmpty(ctx)
+	if err == nil && empty {
+		err = fault.New(fault.Invalid, "The backup is of a schema in which DATABASE_URL does not look: add its search_path.")
+	}
+	return err
 }
 
 // settle makes the restored database safe to run, and writes down in its audit log

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -88,7 +89,7 @@ func Wrap(err error, kind Kind, doing string) error {
 func (e *Error) Error() string {
 	switch {
 	case e.Err != nil && e.Public != "":
-		return fmt.Sprintf("%s (%s): %v", e.Public, e.Kind, e.Err)
+		return fmt.Sprintf("%s (%s): %v", strings.TrimSuffix(e.Public, "."), e.Kind, e.Err)
 	case e.Err != nil:
 		return fmt.Sprintf("%s: %v", e.Kind, e.Err)
 	case e.Public != "":

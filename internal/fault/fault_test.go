@@ -71,3 +71,12 @@ func TestPublicNeverShowsForeignText(t *testing.T) {
 		}
 	}
 }
+
+// An operator reads one sentence: what happened, what kind it is, and the cause.
+func TestErrorIsOneSentence(t *testing.T) {
+	t.Parallel()
+	err := &fault.Error{Kind: fault.Unavailable, Public: "Cannot use /backups.", Err: errors.New("permission denied")}
+	if want := "Cannot use /backups (unavailable): permission denied"; err.Error() != want {
+		t.Errorf("the error is %q, want %q", err.Error(), want)
+	}
+}

@@ -2,7 +2,9 @@ package journey_test
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -194,6 +196,12 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			}
 			w.with(map[string]string{"MCP_CONFIG": path})
 		}, "tools MCP servers"},
+		"an assistant that is not there": {func(w *world, _ *hub) { w.with(map[string]string{"DEFAULT_AI_ASSISTANT": "gemini"}) }, "models assistant"},
+		"hosts that are none":            {func(w *world, _ *hub) { w.with(map[string]string{"TOOL_HOSTS": "https://example.com/x"}) }, "tools hosts"},
+		"a workspace that is no folder":  {func(w *world, _ *hub) { w.with(map[string]string{"WORKSPACE_PATH": aFile(w.t)}) }, "system workspace"},
+		"a workspace below what is no folder": {func(w *world, _ *hub) {
+			w.with(map[string]string{"WORKSPACE_PATH": filepath.Join(aFile(w.t), "workspace")})
+		}, "system workspace"},
 		"a damaged database": {func(w *world, _ *hub) {
 			path := filepath.Join(w.env["DATA_DIR"], "bot.db")
 			if err := os.WriteFile(path, bytes.Repeat([]byte("not a database. "), 512), 0o600); err != nil {
@@ -220,6 +228,68 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 				_ = report.Write(&text)
 				t.Errorf("%s\n%s", diff, &text)
 			}
+		})
+	}
+}
+
+// aFile is where no folder can be.
+func aFile(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A fix is about what is wrong: a database that cannot be reached is not damaged, an older
+// program is no cure for a newer schema, and backups that cannot be read are not missing.
+func TestDoctorNamesTheFixOfEachFault(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct {
+		inject             func(w *world)
+		check, detail, fix string
+	}{
+		"no server": {
+			func(w *world) { w.with(map[string]string{"DATABASE_URL": "postgres://bot@127.0.0.1:1/none"}) },
+			"database database", "does not accept the connection", "bot config show",
+		},
+		"a damaged database": {func(w *world) {
+			path := filepath.Join(w.env["DATA_DIR"], "bot.db")
+			if err := os.WriteFile(path, bytes.Repeat([]byte("not a database. "), 512), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "database database", "is damaged", "A damaged database"},
+		"a newer schema": {func(w *world) {
+			db, err := sql.Open("sqlite", filepath.Join(w.env["DATA_DIR"], "bot.db"))
+			if err == nil {
+				_, err = db.ExecContext(w.t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+				err = errors.Join(err, db.Close())
+			}
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}, "database schema", "a newer version has used it", "bot config show"},
+		"backups that cannot be read": {
+			func(w *world) { w.with(map[string]string{"BACKUP_DIR": aFile(w.t)}) },
+			"database backup", "BACKUP_DIR", "bot config show",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := examined(t)
+			fault.inject(w)
+			_, report := w.examine(true)
+			for _, f := range report.Findings {
+				if f.Area+" "+f.Check != fault.check {
+					continue
+				}
+				if f.Status != doctor.Fail || !strings.Contains(f.Detail, fault.detail) || !strings.Contains(f.Fix, fault.fix) {
+					t.Errorf("found %+v, want a failure with %q and the fix %q", f, fault.detail, fault.fix)
+				}
+				return
+			}
+			t.Errorf("no finding of %s in %+v", fault.check, report.Findings)
 		})
 	}
 }

@@ -317,28 +317,29 @@ func (v *salvage) count(ctx context.Context, t table) (total int64, known bool) 
 func (v *salvage) dropOrphans(ctx context.Context, list []SalvagedTable) error {
 	for {
 		rows, err := queryAll(ctx, v.to, `
-			SELECT c."table", c.rowid, f."from", (SELECT i."notnull" OR i.pk FROM pragma_table_info(c."table") i WHERE i.name = f."from")
+			SELECT c."table", c.rowid, f."from", (SELECT i."notnull" OR i.pk FROM pragma_table_info(c."table") i WHERE i.name = f."from"), f."table", f."to"
 			FROM pragma_foreign_key_check c JOIN pragma_foreign_key_list(c."table") f ON f.id = c.fkid`)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 		for _, row := range rows {
-			name := fmt.Sprint(row[0])
-			if row[1] == nil {
-				return fault.Newf(fault.Damaged, "Rows of %s refer to others that were lost.", name)
+			name, from := fmt.Sprint(row[0]), quoted(fmt.Sprint(row[2]))
+			where, args := `rowid = ?`, []any{row[1]}
+			if row[1] == nil { // a table without rowids: all its orphans at once
+				where, args = from+` IS NOT NULL AND NOT EXISTS (SELECT 1 FROM `+quoted(fmt.Sprint(row[4]))+` p WHERE p.`+quoted(fmt.Sprint(row[5]))+` = `+quoted(name)+`.`+from+`)`, nil
 			}
-			change := `UPDATE ` + quoted(name) + ` SET ` + quoted(fmt.Sprint(row[2])) + ` = NULL WHERE rowid = ?` //nolint:gosec // names of the schema
+			change := `UPDATE ` + quoted(name) + ` SET ` + from + ` = NULL WHERE ` + where //nolint:gosec // names of the schema
 			if fmt.Sprint(row[3]) != "0" {
-				change = `DELETE FROM ` + quoted(name) + ` WHERE rowid = ?`
+				change = `DELETE FROM ` + quoted(name) + ` WHERE ` + where
 			}
-			result, err := v.to.ExecContext(ctx, change, row[1])
+			result, err := v.to.ExecContext(ctx, change, args...)
 			if err != nil {
 				return classifySQLite(err)
 			}
 			if n, _ := result.RowsAffected(); n > 0 && strings.HasPrefix(change, "DELETE") {
 				for i := range list {
 					if list[i].Name == name {
-						list[i].Copied, list[i].Lost = list[i].Copied-1, list[i].Lost+1
+						list[i].Copied, list[i].Lost = list[i].Copied-n, list[i].Lost+n
 					}
 				}
 			}

@@ -2,6 +2,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -129,6 +130,41 @@ func TestSalvageReportsWhatItLost(t *testing.T) {
 			t.Errorf("%+v was not damaged", table)
 		}
 	}
+}
+
+// TestSalvageDropsTheTurnsOfLostSessions loses a session, but not its turns, whose table
+// has no rowids.
+func TestSalvageDropsTheTurnsOfLostSessions(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=foreign_keys(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`INSERT INTO agent_runs (session_id, number, entry_id, started_ms) SELECT id, n.number, id || n.number, 1 FROM remote_agent_sessions, (SELECT 1 AS number UNION SELECT 2) n`,
+		`DELETE FROM remote_agent_sessions WHERE id = (SELECT min(id) FROM remote_agent_sessions)`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, to, err := salvage(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version, err := store.CheckFile(t.Context(), to); err != nil || version != store.LatestSchema() {
+		t.Errorf("what came out has version %d: %v", version, err)
+	}
+	for _, table := range r.Tables {
+		if table.Name == "agent_runs" && (table.Copied != 38 || table.Lost != 2) {
+			t.Errorf("%+v, want the turns of 19 sessions", table)
+		}
+	}
+	opens(t, to)
 }
 
 func TestSalvageRefuses(t *testing.T) {
