@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/command"
@@ -59,9 +60,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 		case v.decision == plan.Execute:
 			// The turn itself takes the plan: what is decided here is only that
 			// it is asked for. Its name goes along, so that no other plan runs.
-			reply = command.Reply{Then: "/execute " + p.Name()}
-			p.State, p.DecidedBy, p.Note = before.State, before.DecidedBy, before.Note
-			reply.Edits, err = settledMessage(ctx, tx, r, p)
+			reply, err = requestRun(ctx, tx, r, p)
 			return err
 		default:
 			reply, err = settlePlan(ctx, tx, r, p)
@@ -79,6 +78,29 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 	}
 	if refused != nil {
 		reply.Text = "✖ " + fault.Public(refused)
+	}
+	return reply, nil
+}
+
+// requestRun has a plan run, once for each message that shows it: the plan can wait for
+// its turn, and people press again meanwhile.
+func requestRun(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
+	p.State = plan.Executing
+	reply := command.Reply{Then: "/execute " + p.Name()}
+	edits, err := settledMessage(ctx, tx, r, p)
+	if err != nil || len(edits) == 0 {
+		return reply, err
+	}
+	before := strings.TrimSuffix(edits[0].Text, bold(planOutcome(r, p)))
+	requested := strings.HasPrefix(before[max(strings.LastIndex(before, "\n\n"), 0):], "\n\n**"+runRequested)
+	if pressed := r.Entry.In.Message; pressed != "" {
+		if requested {
+			return reply, fault.Newf(fault.Conflict, "Plan %s was already sent to run. If it was stopped, `/execute %s` starts it again.", p.Name(), p.Name())
+		}
+		reply.Once = fmt.Sprintf("execute-%s-v%d-%s", p.Name(), p.Version, pressed)
+	}
+	if !requested {
+		reply.Edits = edits
 	}
 	return reply, nil
 }
@@ -117,9 +139,15 @@ func settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan
 		return nil, nil
 	}
 	d.Buttons = nil
-	d.Text += "\n\n**" + planOutcome(r, p) + "**"
+	d.Text += bold(planOutcome(r, p))
 	return []messages.Delivery{d}, nil
 }
+
+// bold is a paragraph at the end of a message that shows a plan.
+func bold(outcome string) string { return "\n\n**" + outcome + "**" }
+
+// runRequested is what the outcome of a plan that is to run begins with.
+const runRequested = "▶ Run requested by "
 
 // planOutcome says what became of a plan that somebody decides on.
 func planOutcome(r command.Request, p plan.Plan) string {
@@ -137,7 +165,7 @@ func planOutcome(r command.Request, p plan.Plan) string {
 	case plan.Superseded:
 		return "Replaced by a newer version"
 	default:
-		return "▶ Running"
+		return runRequested + wording.Who(r.Entry.In.Sender.Name, r.Actor())
 	}
 }
 

@@ -98,7 +98,7 @@ func TestPlanButtonsDecideOnceAndOnlyForTheRequester(t *testing.T) {
 		a.Presses(message, run)
 		a.Presses(message, run) // twice
 		w.seesText(group, "Second idea is done.")
-		w.seesText(group, "Second idea", "Running")
+		w.seesText(group, "Second idea", "Run requested by")
 		w.restart() // whatever the second press led to has ended
 		if n := w.ai.Stats().Received; n != 2 {
 			t.Errorf("the model was asked %d times, want 2", n)

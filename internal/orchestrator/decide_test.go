@@ -355,3 +355,33 @@ func TestLinksToThePages(t *testing.T) {
 		})
 	}
 }
+
+// TestRunIsPressedTwice before it begins: the second press changes nothing.
+func TestRunIsPressedTwice(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		shown := planned(w)
+		w.Model.On("wait", ot.Hold("", ot.Say("I waited.")))
+		w.Chat.Say("wait", inTeam(ot.Ann)...)
+		w.Pass(time.Second)
+		w.Chat.Press(shown, "Approve and run", ot.From(ot.Ann))
+		w.Pass(time.Second)
+		w.Chat.Press(shown, "Approve and run", ot.From(ot.Ann))
+		w.Pass(time.Second)
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		if got, _, _ := strings.Cut(planState(w), " "); got != "done" {
+			t.Errorf("the plan is %s", got)
+		}
+		texts := strings.Join(w.Chat.Texts(team), "\n")
+		if n := strings.Count(texts, "▶ Run requested by "); n != 1 {
+			t.Errorf("the plan says %d times that it is to run: %q", n, texts)
+		}
+		if strings.Contains(texts, "✖") {
+			t.Errorf("the second press fails in the chat: %q", texts)
+		}
+		if notes := strings.Join(w.Chat.Notes(), "\n"); !strings.Contains(notes, "Plan p-1 was already sent to run.") {
+			t.Errorf("who pressed was told %q", notes)
+		}
+	})
+}

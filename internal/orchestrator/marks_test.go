@@ -89,6 +89,29 @@ func TestAMarkIsTakenAwayDuringAStop(t *testing.T) {
 	}
 }
 
+// TestTheMarkOfAnEditedMessageIsTakenAway: what is edited while it waits still has the mark
+// that says so.
+func TestTheMarkOfAnEditedMessageIsTakenAway(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+		w.Model.On("third", ot.Say("It is third."))
+		w.Start()
+		w.Chat.Say("first")
+		w.Pass(time.Second)
+		waits := w.Chat.Say("second")
+		w.Pass(time.Second)
+		w.Chat.Edit(waits, "third")
+		w.Pass(time.Second)
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is third.")
+		if got := w.Chat.Marks(waits); !slices.Equal(got, []platform.Mark{platform.MarkQueued, platform.MarkNone}) {
+			t.Errorf("the marks were %q", got)
+		}
+	})
+}
+
 // TestAMarkThatComesLateIsTakenAway: one process shows that a message waits while another
 // one, which has the conversation, begins and ends its turn.
 func TestAMarkThatComesLateIsTakenAway(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -59,6 +60,9 @@ func TestOwnersAreAskedAboutAStranger(t *testing.T) {
 				continue
 			}
 			cards++
+			if p.Silent || p.Texts[0] == platform.Placeholder {
+				t.Errorf("the card began with %q, silent: %v", p.Texts[0], p.Silent)
+			}
 			var labels []string
 			for _, b := range p.Buttons {
 				labels = append(labels, b.Label)

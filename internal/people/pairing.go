@@ -196,15 +196,20 @@ func (s *Service) tell(ctx context.Context, tx *transaction, by By, number int64
 		return err
 	}
 	tx.wake = append(tx.wake, conv.ID)
-	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: conv.ID, Text: welcome(role), Final: true, State: messages.DeliverySending})
+	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{
+		ConversationID: conv.ID, Text: welcome(role), Final: true, State: messages.DeliverySending,
+		Placeholder: letIn + " …", // it notifies: they may have waited for hours
+	})
 }
+
+const letIn = "An owner has let you in"
 
 // welcome is what somebody reads who was let in.
 func welcome(role sessions.Role) string {
 	if role == sessions.Reader {
-		return "An owner has let you in with read-only access: you can ask questions but not change anything. What you wrote before was not kept, so please send it again."
+		return letIn + " with read-only access: you can ask questions but not change anything. What you wrote before was not kept, so please send it again."
 	}
-	return "An owner has let you in. Just write what you want; what you wrote before was not kept, so please send it again."
+	return letIn + ". Just write what you want; what you wrote before was not kept, so please send it again."
 }
 
 // decidedCards returns the messages that asked owners, without their buttons and with

@@ -158,6 +158,9 @@ func TestRolesChange(t *testing.T) {
 	if err != nil || len(told) != 1 || !strings.Contains(told[0].Text, "An owner has let you in with read-only access") {
 		t.Errorf("they are told %+v, %v", told, err)
 	}
+	if len(told) == 1 && told[0].Placeholder != "An owner has let you in …" {
+		t.Errorf("it begins with %q, which notifies nobody", told[0].Placeholder)
+	}
 }
 
 func TestIsCode(t *testing.T) {

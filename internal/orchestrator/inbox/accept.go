@@ -304,6 +304,7 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepte
 		return a, err
 	}
 	in.Kind = messages.KindMessage
+	in.Queued = true // what it replaces waits, and may have the mark that says so
 	if in.Album != "" {
 		return a, editAlbum(ctx, tx, conv.ID, in)
 	}

@@ -220,6 +220,7 @@ func (i *Inbox) addCards(ctx context.Context, tx port.Tx, p sessions.Pairing, ch
 	for n, chat := range chats {
 		caps := i.Outbox.Caps(chat.Key.Platform)
 		cards[n] = card{chat.Key, outbox.Held(chat.ID, sessions.Entry{}, cardText(p, i.Outbox.Prefix(chat.Key), caps))}
+		cards[n].delivery.Placeholder = outbox.Beginning(cards[n].delivery.Text) // it notifies
 		ids[n] = cards[n].delivery.ID
 	}
 	if err := tx.People().SaveCards(ctx, p.Number, ids); err != nil {

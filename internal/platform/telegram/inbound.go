@@ -319,7 +319,11 @@ func (me identity) takeMentions(text string, entities []entity) (string, bool) {
 			continue
 		}
 		found = true
-		units = append(units[:e.Offset:e.Offset], units[e.Offset+e.Length:]...)
+		end := e.Offset + e.Length
+		if e.Offset > 0 && units[e.Offset-1] == ' ' && end < len(units) && units[end] == ' ' {
+			end++ // one space is enough where the mention was
+		}
+		units = append(units[:e.Offset:e.Offset], units[end:]...)
 	}
 	if !found {
 		return text, false
@@ -349,6 +353,9 @@ func (me identity) takeName(text string) (string, bool) {
 		from = start + 1
 		whole := (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end]))
 		if whole && strings.EqualFold(text[start:end], name) {
+			if start > 0 && text[start-1] == ' ' && end < len(text) && text[end] == ' ' {
+				end++
+			}
 			text, from, found = text[:start]+text[end:], start, true
 		}
 	}
@@ -358,13 +365,14 @@ func (me identity) takeName(text string) (string, bool) {
 	return closeGap(text), true
 }
 
-// closeGap tidies what a mention leaves behind: "@bot: do it" is "do it".
+// closeGap tidies what a mention leaves behind at the ends: "@bot: do it" is "do it". The
+// rest stays as it was written: it may be code, whose indentation counts.
 func closeGap(text string) string {
 	text = strings.TrimSpace(text)
 	if rest := strings.TrimLeft(text, ",:"); rest != text && (rest == "" || rest[0] == ' ' || rest[0] == '\n') {
-		text = strings.TrimSpace(rest)
+		return strings.TrimSpace(rest)
 	}
-	return strings.ReplaceAll(text, "  ", " ")
+	return text
 }
 
 // attachments returns what m shows besides text, as metadata.

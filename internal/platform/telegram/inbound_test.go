@@ -78,6 +78,13 @@ func TestTranslate(t *testing.T) {
 			msg(annJSON, groupJSON, `"text":"@acme_bot: do it","entities":[{"type":"mention","offset":0,"length":9}]`),
 			group("do it"),
 		},
+		"GroupMentionLeavesCodeAsItIs": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot why?\nif x:\n    y()  # @acme_bot no","entities":[{"type":"mention","offset":0,"length":9},{"type":"mention","offset":32,"length":9}]`),
+			group("why?\nif x:\n    y()  # no"),
+		},
+		"GroupMentionWithoutEntitiesLeavesCodeAsItIs": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot why?\nif x:\n    y()"`), group("why?\nif x:\n    y()"),
+		},
 		"GroupMentionOfAnother": {
 			msg(annJSON, groupJSON, `"text":"@acme_bot2 do it","entities":[{"type":"mention","offset":0,"length":10}]`), nil,
 		},
