@@ -12,8 +12,8 @@ import (
 	"remote-agent/internal/queue"
 )
 
-// doorbells records who is woken up.
-type doorbells struct {
+// wakeups records who is woken up.
+type wakeups struct {
 	port.Tx
 	commit.LeaseStore
 	queue.Queue
@@ -21,14 +21,14 @@ type doorbells struct {
 	rung []string
 }
 
-func (d *doorbells) Leases() commit.LeaseStore { return d }
+func (d *wakeups) Leases() commit.LeaseStore { return d }
 
-func (d *doorbells) Offer(_ context.Context, taker string, ids ...string) error {
+func (d *wakeups) Offer(_ context.Context, taker string, ids ...string) error {
 	d.rung = append(d.rung, taker+": "+strings.Join(ids, " "))
 	return nil
 }
 
-func (d *doorbells) Enqueue(_ context.Context, _ queue.Tx, jobs ...queue.Job) error {
+func (d *wakeups) Enqueue(_ context.Context, _ queue.Tx, jobs ...queue.Job) error {
 	for _, j := range jobs {
 		d.rung = append(d.rung, fmt.Sprintf("%s %s behind=%v", j.Kind, j.Key, j.Behind))
 	}
@@ -56,14 +56,14 @@ func TestEachIsWokenUpOnce(t *testing.T) {
 	add("6", "one", true, false)
 	add("5", "one", true, false)
 	add("7", "", true, false)
-	bells := &doorbells{}
-	if err := (&Inbox{Config: Config{Queue: bells}}).wakeUp(t.Context(), bells, plan); err != nil {
+	woken := &wakeups{}
+	if err := (&Inbox{Config: Config{Queue: woken}}).wakeUp(t.Context(), woken, plan); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"one: id of 3 id of 5 id of 6", "two: id of 2 id of 4", "turn id of 9 behind=true", "turn id of 7 behind=false",
 	}
-	if got := strings.Join(bells.rung, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(woken.rung, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("woken up are\n%s", got)
 	}
 }
