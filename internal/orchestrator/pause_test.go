@@ -201,6 +201,32 @@ func TestJobWaitsBeforeItIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestARefusedJobNeedsNoAdvice beyond why: nobody asks a command in another way, and what
+// is not allowed is not allowed the next time.
+func TestARefusedJobNeedsNoAdvice(t *testing.T) {
+	t.Parallel()
+	for why, want := range map[error]string{
+		fault.New(fault.Invalid, "Specify one repository."):        "✖ Specify one repository.",
+		fault.New(fault.Forbidden, "That host is not allowed."):    "✖ That host is not allowed.",
+		fault.New(fault.NotFound, "There is no such branch here."): "✖ There is no such branch here.\n\nYour message is saved. Use `/retry` to try again.",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				job := command.Command{Name: "fetch", Usage: "fetch", Summary: "fetch something", Lane: command.Job,
+					Run: func(context.Context, command.Request) (command.Reply, error) { return command.Reply{}, why }}
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Commands = withCommand{c.Commands, job} }
+				w.Start()
+				w.Chat.Say("/fetch")
+				w.Pass(5 * time.Second)
+				if said := w.Chat.Texts(ot.Room); !slices.Equal(said, []string{want}) {
+					t.Errorf("it is answered with %q, want %q", said, want)
+				}
+			})
+		})
+	}
+}
+
 func TestTextThatThePlatformRefuses(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]fault.Kind{"Invalid": fault.Invalid, "Unsupported": fault.Unsupported} {

@@ -319,6 +319,9 @@ func (cl closing) errorText() string {
 	if entry.Attempts > 1 {
 		text += fmt.Sprintf(" Tried %d times.", entry.Attempts)
 	}
+	if kind := fault.KindOf(cl.out.err); cl.d.begun.session.ID == "" && cl.out.text == "" && (kind == fault.Invalid || kind == fault.Forbidden) {
+		return text // a command that was refused: it says why, and nothing came of it that could be saved
+	}
 	text += "\n\nYour message is saved. " + cl.nextStep(cl.out.err)
 	if fault.KindOf(cl.out.err) == fault.Internal {
 		text += fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
