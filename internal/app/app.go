@@ -139,6 +139,7 @@ type daemon struct {
 	env     Env
 	log     *slog.Logger
 	store   *store.Store
+	unlock  func() error // gives DATA_DIR up; nil where the database does it
 	queue   queue.Queue
 	metrics *metrics.Metrics
 
@@ -197,6 +198,9 @@ func (d *daemon) open(ctx context.Context) error {
 	d.programs = newPrograms(d.config, d.env)
 	d.programs.observe = d.metrics.Egress
 	d.plan = planResources(ctx, d.config, d.log)
+	if err := d.lockFolder(ctx); err != nil {
+		return err
+	}
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
@@ -289,6 +293,9 @@ func (d *daemon) close() error {
 	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
+	}
+	if d.unlock != nil {
+		errs = append(errs, d.unlock())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -121,7 +122,7 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 			return err
 		}
 	}
-	return withStore(ctx, cfg, env, !dry, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, !dry, func(s *store.Store) error {
 		keep := cfg.Retention
 		verb := "removed"
 		sweep := func() (pruned, error) { return prune(ctx, s, newFiles(cfg, s, env.Log), keep) }
@@ -225,6 +226,17 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 		return err
 	}
 	return fn(s)
+}
+
+// withExisting is withStore for a command that deletes: where there is no database it is
+// refused. With one made for it, it would say that nothing is left of what lies elsewhere.
+func withExisting(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) error {
+	if db := cfg.Database; env.daemon == nil && db.Driver == config.DriverSQLite {
+		if _, err := os.Stat(db.Path); errors.Is(err, fs.ErrNotExist) {
+			change = false // opening it says what to do
+		}
+	}
+	return withStore(ctx, cfg, env, change, fn)
 }
 
 // SessionQuery says which sessions, or messages, to list.
@@ -397,7 +409,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 			return err
 		}
 	}
-	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		if !really {
 			err := s.InRead(ctx, func(tx *store.Tx) error {

@@ -2,11 +2,16 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -73,4 +78,36 @@ func TestOneReplicaPrunesAtATime(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A command that deletes does not make a database where it finds none: it would say that
+// nothing is left, and what was to be deleted lies elsewhere.
+func TestNothingIsDeletedWhereThereIsNoDatabase(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(ctx context.Context, cfg config.Config, env Env) error{
+		"retention": func(ctx context.Context, cfg config.Config, env Env) error { return Retention(ctx, cfg, env, false) },
+		"scrub":     Scrub,
+		"forget": func(ctx context.Context, cfg config.Config, env Env) error {
+			return ForgetPerson(ctx, cfg, env, "telegram/42")
+		},
+		"session": func(ctx context.Context, cfg config.Config, env Env) error {
+			return RemoveSession(ctx, cfg, env, "0198c2d1-7a3b-7c4d-8e5f-0123456789ab", true)
+		},
+		"conversation": func(ctx context.Context, cfg config.Config, env Env) error {
+			return RemoveConversation(ctx, cfg, env, "telegram/42", true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			cfg := config.Config{DataDir: dir, Database: config.Database{Driver: config.DriverSQLite, Path: filepath.Join(dir, "bot.db")}}
+			err := run(t.Context(), cfg, Env{Stdout: io.Discard, Stderr: io.Discard, Log: slog.New(slog.DiscardHandler)})
+			if !fault.Is(err, fault.NotFound) || !strings.Contains(fault.Public(err), "There is no database") {
+				t.Errorf("it ended with %v", err)
+			}
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("it made %s: %v", dir, err)
+			}
+		})
+	}
 }

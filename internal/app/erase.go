@@ -73,7 +73,7 @@ func Scrub(ctx context.Context, cfg config.Config, env Env) error {
 	if done, err := inDaemon(ctx, cfg, env, callScrub, nil); done {
 		return err
 	}
-	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, true, func(s *store.Store) error {
 		if err := s.Scrub(ctx, true); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 			return err
 		}
 	}
-	return withStore(ctx, cfg, env, really, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		var atConsole bool
 		do, remove := s.InRead, (*store.Care).MeasureConversation

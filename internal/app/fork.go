@@ -15,7 +15,7 @@ func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n i
 	if done, err := inDaemon(ctx, cfg, env, callFork, forkCall{id, n}); done {
 		return err
 	}
-	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, true, func(s *store.Store) error {
 		var done sessions.Forked
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			_, err := tx.Care().MeasureSession(ctx, id) // checks the id

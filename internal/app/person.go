@@ -79,7 +79,7 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 	if done, err := inDaemon(ctx, cfg, env, callForget, nameCall{account}); done {
 		return err
 	}
-	return withStore(ctx, cfg, env, true, func(s *store.Store) error {
+	return withExisting(ctx, cfg, env, true, func(s *store.Store) error {
 		var h memory.Holdings
 		err := s.InTx(ctx, func(tx *store.Tx) error {
 			var err error

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"remote-agent/internal/commit"
 	"remote-agent/internal/config"
@@ -51,6 +53,21 @@ func (d *daemon) openStore(ctx context.Context) (err error) {
 	d.files = newFiles(d.config, d.store, d.log)
 	d.followChanges()
 	return nil
+}
+
+// lockFolder keeps other processes from DATA_DIR. The lock of an SQLite database there does
+// it, too, so that another one is not taken.
+func (d *daemon) lockFolder(ctx context.Context) (err error) {
+	if db := d.config.Database; db.Driver == config.DriverSQLite && filepath.Base(db.Path) == "bot.db" {
+		there, err := os.Stat(filepath.Dir(db.Path))
+		if err == nil {
+			if here, err := os.Stat(d.config.DataDir); err == nil && os.SameFile(here, there) {
+				return nil
+			}
+		}
+	}
+	d.unlock, err = store.LockFolder(ctx, d.config.DataDir)
+	return err
 }
 
 // prepareStore brings the schema up to date and takes over what a dead process left.

@@ -2,9 +2,11 @@ package journey_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -37,6 +39,27 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 			t.Error("two replicas polled at once")
 		}
 	}
+}
+
+// TestADataDirectoryHasOneReplica starts a second bot on the data directory of a first one:
+// it would remove the temporary folders of the programs that run there.
+func TestADataDirectoryHasOneReplica(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.PostgresURL(t)).start()
+	second := w.replica()
+	second.env["DATA_DIR"] = w.env["DATA_DIR"]
+	done := make(chan error, 1)
+	select {
+	case info := <-second.run(second.ctx(), done):
+		t.Fatalf("the second one runs at %s", info.Addr)
+	case err := <-done:
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "works on the data directory") {
+			t.Errorf("the second one ended with %v", err)
+		}
+	}
+	w.says(ann, "still there?")
+	w.seesText(ann, "echo: still there?")
+	w.restart() // which has the folder again
 }
 
 // TestReplicasBehindATransactionPooler runs two bots over a pooler that gives each
