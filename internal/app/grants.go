@@ -68,6 +68,7 @@ type programs struct {
 	env     Env
 	log     *slog.Logger
 	observe func(kind, outcome string) // told of every wish to connect; may be nil
+	guest   bool                       // DATA_DIR is another process's
 
 	runner  *sandbox.Runner // nil before open
 	outside *outside        // nil before open
@@ -84,7 +85,11 @@ func (ps *programs) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ps.runner, err = ps.newRunner(places, places.private); err != nil { //nolint:contextcheck // it finds out once, and bounds that itself
+	dir := places.private
+	if ps.guest {
+		dir = ""
+	}
+	if ps.runner, err = ps.newRunner(places, dir); err != nil { //nolint:contextcheck // it finds out once, and bounds that itself
 		return err
 	}
 	if level := ps.runner.Level(); !level.Full() {

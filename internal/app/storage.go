@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/commit"
 	"remote-agent/internal/config"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -55,8 +56,9 @@ func (d *daemon) openStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// lockFolder keeps other processes from DATA_DIR. The lock of an SQLite database there does
-// it, too, so that another one is not taken.
+// lockFolder claims DATA_DIR for this process. Another one may work there, too, on a database
+// that processes share: it is told so, and leaves alone what the first one has there. The lock
+// of an SQLite database there is the same one, and refuses it.
 func (d *daemon) lockFolder(ctx context.Context) (err error) {
 	if db := d.config.Database; db.Driver == config.DriverSQLite && filepath.Base(db.Path) == "bot.db" {
 		there, err := os.Stat(filepath.Dir(db.Path))
@@ -67,6 +69,11 @@ func (d *daemon) lockFolder(ctx context.Context) (err error) {
 		}
 	}
 	d.unlock, err = store.LockFolder(ctx, d.config.DataDir)
+	if fault.Is(err, fault.Conflict) {
+		d.programs.guest = true
+		d.log.WarnContext(ctx, "another process works on the data directory, so this one has no console there; give each replica a DATA_DIR of its own", "data_dir", d.config.DataDir)
+		return nil
+	}
 	return err
 }
 

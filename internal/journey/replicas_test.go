@@ -2,11 +2,11 @@ package journey_test
 
 import (
 	"fmt"
-	"strings"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"remote-agent/internal/emulator/telegram"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -41,25 +41,29 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 	}
 }
 
-// TestADataDirectoryHasOneReplica starts a second bot on the data directory of a first one:
-// it would remove the temporary folders of the programs that run there.
-func TestADataDirectoryHasOneReplica(t *testing.T) {
+// TestReplicasInOneDataDirectory starts a second bot on the data directory of a first one: it
+// works, and leaves alone the temporary folders of the programs that run there. Those that a dead
+// one left go with the next start.
+func TestReplicasInOneDataDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.PostgresURL(t)).start()
+	private := filepath.Join(w.env["DATA_DIR"], "run", "run-1")
+	if err := os.MkdirAll(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	second := w.replica()
 	second.env["DATA_DIR"] = w.env["DATA_DIR"]
-	done := make(chan error, 1)
-	select {
-	case info := <-second.run(second.ctx(), done):
-		t.Fatalf("the second one runs at %s", info.Addr)
-	case err := <-done:
-		if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "works on the data directory") {
-			t.Errorf("the second one ended with %v", err)
-		}
-	}
+	second.start()
 	w.says(ann, "still there?")
 	w.seesText(ann, "echo: still there?")
-	w.restart() // which has the folder again
+	if _, err := os.Stat(private); err != nil {
+		t.Errorf("the second one removed what is not its own: %v", err)
+	}
+	second.stop()
+	w.restart()
+	if _, err := os.Stat(private); !os.IsNotExist(err) {
+		t.Errorf("what a dead one left stays: %v", err)
+	}
 }
 
 // TestReplicasBehindATransactionPooler runs two bots over a pooler that gives each
