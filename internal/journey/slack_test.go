@@ -3,6 +3,7 @@ package journey_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 const (
@@ -139,6 +141,35 @@ func TestSlackThread(t *testing.T) {
 	})
 }
 
+// TestSlackDeletedMessage has somebody delete what they said while the bot is busy.
+func TestSlackDeletedMessage(t *testing.T) {
+	t.Parallel()
+	eachTransport(t, func(t *testing.T, w *world) {
+		w.start()
+		gate := emulator.NewGate()
+		w.ai.Enqueue(openai.Reply(openai.Delta("It is"), openai.Gate(gate), openai.Delta(" fine.")))
+		ann := w.sl.User(slackAn).In(channel)
+		asked := ann.Mentions("what is up?")
+		w.threadShows(asked.TS, "It is")
+		ann = ann.InThread(asked.TS)
+		sent := ann.Says("and why?")
+		ann.Says("and when?")
+		waiting := func(n string) func() bool {
+			return func() bool {
+				return slices.Equal(w.rows(`SELECT count(*) FROM inbound_events WHERE state = 'waiting'`), []string{n})
+			}
+		}
+		waittest.Until(t, "both messages wait", waiting("2"))
+		ann.Deletes(sent.TS)
+		waittest.Until(t, "the first one waits no more", waiting("1"))
+		gate.Open()
+		w.threadEnds(asked.TS, "and when?", "[3 messages]")
+		if n := w.ai.Stats().Received; n != 2 {
+			t.Errorf("the model was asked %d times, want twice", n)
+		}
+	})
+}
+
 func TestSlackSlashCommandPlanEditApproveStop(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, w *world) {
@@ -176,7 +207,7 @@ func TestSlackSlashCommandPlanEditApproveStop(t *testing.T) {
 		w.threadShows(root, "I begin with the second idea")
 		ann.InThread(root).Says("stop")
 		w.threadShows(root, "I begin with the second idea", "Stopped after")
-		w.threadShows(root, "Second idea", "Running")
+		w.threadShows(root, "Second idea", "Run requested by")
 		executed := w.ai.Requests()[1]
 		if text := executed.LastUserText(); !strings.Contains(text, "Second idea") || strings.Contains(text, "improve it") {
 			t.Errorf("what ran is %q", text)

@@ -64,6 +64,46 @@ func TestOneConversationKeepsItsOrder(t *testing.T) {
 	})
 }
 
+// TestDeletedMessage has people delete what waits, what runs and what was never there. What waits
+// is not answered, also if somebody else deleted it; of the rest nothing is kept.
+func TestDeletedMessage(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		ot.Run(t, func(w *ot.World) {
+			w.Model.On("dogs", ot.Hold("", ot.Say("Dogs bark.")))
+			w.Start()
+			begun := w.Chat.Say("what about dogs?")
+			waits, last := w.Chat.Say("and cats?"), w.Chat.Say("and then?")
+			w.Settle()
+			w.Chat.Delete(waits)
+			w.Chat.Delete(waits) // once more
+			w.Chat.Delete(begun)
+			unknown := last
+			unknown.Message = "never"
+			w.Chat.Delete(unknown)
+			unknown.Conversation.ID = "elsewhere"
+			w.Chat.Delete(unknown)
+			w.Settle()
+			if restarts {
+				w.Model.On("dogs", ot.Say("Dogs bark."))
+				w.Restart()
+			} else {
+				w.Model.Release()
+			}
+			w.Pass(30 * time.Second)
+			if got := w.Model.Asked(); slices.Contains(got, "and cats?") || got[len(got)-1] != "and then?" {
+				t.Errorf("the model was asked %q", got)
+			}
+			if got := w.Value(`SELECT group_concat(state, ' ') FROM (SELECT state FROM inbound_events WHERE data NOT LIKE '%"kind":"deleted"%' ORDER BY seq)`); got != "done stopped done" {
+				t.Errorf("the messages are %s", got)
+			}
+			if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"kind":"deleted"%'`); n != "1" {
+				t.Errorf("%s deletions are kept", n)
+			}
+		})
+	}
+}
+
 func TestEditOfAMessage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
@@ -218,6 +219,8 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 		return i.store(ctx, tx, a)
 	case messages.KindClosed:
 		return i.acceptClosed(ctx, tx, a)
+	case messages.KindDeleted:
+		return i.acceptDeleted(ctx, tx, a)
 	case messages.KindMessage, messages.KindEdit, messages.KindAction:
 	default:
 		return a, fault.Newf(fault.Invalid, "unknown kind of event %q", in.Kind)
@@ -310,6 +313,39 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepte
 	}
 	_, err = tx.Inbox().ReplaceWaiting(ctx, conv.ID, in.Message, in)
 	return a, err
+}
+
+// deletedAmong is among how many messages that wait a deleted one is looked for.
+const deletedAmong = 1000
+
+// acceptDeleted drops a message that was deleted before its turn began. Platforms tell of all
+// that is deleted where the bot is, so nothing is kept of others. A message of an album stays:
+// what is said with it may stand at another one.
+func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
+	if fault.Is(err, fault.NotFound) {
+		return a, nil
+	}
+	if err == nil {
+		conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, conv.Key, conv.Assistant) // locks it: its turn does not begin meanwhile
+	}
+	if err != nil {
+		return a, err
+	}
+	waiting, err := tx.Inbox().WaitingEntries(ctx, conv.ID, 0, deletedAmong)
+	n := slices.IndexFunc(waiting, func(e sessions.Entry) bool {
+		return e.In.Message == a.entry.In.Message && e.Attempts == 0 && e.In.Album == ""
+	})
+	if err != nil || n < 0 {
+		return a, err
+	}
+	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh {
+		return a, err
+	}
+	if err := i.Turns.Withdraw(ctx, tx, waiting[n]); err != nil {
+		return a, err
+	}
+	return a, i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID})
 }
 
 // acceptMigration moves a conversation to the id its platform now uses.

@@ -143,6 +143,13 @@ func (c *Chat) Edit(said messages.Inbound, text string) messages.Inbound {
 	})
 }
 
+// Delete has a person delete what they said.
+func (c *Chat) Delete(said messages.Inbound) messages.Inbound {
+	return c.Do(func(in *messages.Inbound) {
+		in.Kind, in.Conversation, in.Message, in.Sender = messages.KindDeleted, said.Conversation, said.Message, messages.Sender{}
+	})
+}
+
 // Press has a person press a button of a post by its label.
 func (c *Chat) Press(p Post, label string, options ...Option) messages.Inbound {
 	c.world.T.Helper()

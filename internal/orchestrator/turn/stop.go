@@ -87,6 +87,14 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 	return s, nil
 }
 
+// Withdraw drops an entry whose turn has not begun, of a conversation whose row is locked.
+func (o *Turns) Withdraw(ctx context.Context, tx port.Tx, e sessions.Entry) error {
+	if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryStopped)}); err != nil {
+		return err
+	}
+	return o.cancelQuestions(ctx, tx, e) // it may have asked whether to clone
+}
+
 // stopRunning ends the turn that runs here, or wakes the one that is parked or
 // runs elsewhere.
 func (o *Turns) stopRunning(ctx context.Context, conv sessions.Conversation, upTo int64, active bool) StopState {

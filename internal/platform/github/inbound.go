@@ -226,6 +226,8 @@ func (t *translator) commentEvent(p payload, in messages.Inbound) ([]messages.In
 		return t.heard(ofComment(ofIssue(p), p.Comment), in)
 	case "edited":
 		return t.ticked(p, in)
+	case "deleted":
+		return t.deleted(ofComment(ofIssue(p), p.Comment), in), nil
 	}
 	return nil, nil
 }
@@ -244,10 +246,13 @@ func (t *translator) lineEvent(p payload, in messages.Inbound) ([]messages.Inbou
 	if p.Pull.GetNumber() < 1 || p.Comment == nil || p.Comment.GetID() < 1 {
 		return nil, errIncomplete
 	}
-	if p.Action != "created" {
-		return nil, nil
+	switch p.Action {
+	case "created":
+		return t.heard(ofLine(ofPull(p), p.Comment), in)
+	case "deleted":
+		return t.deleted(ofLine(ofPull(p), p.Comment), in), nil
 	}
-	return t.heard(ofLine(ofPull(p), p.Comment), in)
+	return nil, nil
 }
 
 func ofComment(s said, c *comment) said {
@@ -341,6 +346,19 @@ func (t *translator) closed(s said, when github.Timestamp, in messages.Inbound) 
 	}
 	in.Repository = t.site.repositoryOf(s)
 	in.Reference = reference(s)
+	return []messages.Inbound{in}
+}
+
+// deleted reads that a comment is gone which was for the bot, whoever deleted it.
+func (t *translator) deleted(s said, in messages.Inbound) []messages.Inbound {
+	s.sender = s.author
+	if _, addressed := t.order(s.body); !addressed || !t.byPerson(s) {
+		return nil
+	}
+	in.Kind = messages.KindDeleted
+	in.Conversation = s.place().key()
+	in.Message = s.post.message()
+	in.SentAt = time.Now()
 	return []messages.Inbound{in}
 }
 

@@ -198,7 +198,8 @@ func TestWhoNeverTriggers(t *testing.T) {
 		"somebody else's words": event("created", object{"issue": issueObject(""), "comment": say, "sender": object{"id": 1002, "login": "bob", "type": "User"}}),
 		"a bot for somebody":    event("created", object{"issue": issueObject(""), "comment": say, "sender": with(annUser(), object{"type": "Bot"})}),
 		"an edit":               event("edited", object{"issue": issueObject(""), "comment": say, "changes": object{"body": object{"from": "x"}}}),
-		"a deletion":            event("deleted", object{"issue": issueObject(""), "comment": say}),
+		"a deletion":            event("deleted", object{"issue": issueObject(""), "comment": commentObject("hi")}),
+		"our words deleted":     event("deleted", object{"issue": issueObject(""), "comment": commentObject("@remote-agent hi\n\n<!-- bot:delivery=x -->\n")}),
 		"no mention":            commentBody("remote-agent hi", ""),
 	} {
 		h.none(t, why, "issue_comment", body)
@@ -210,6 +211,24 @@ func TestWhoNeverTriggers(t *testing.T) {
 	h.one(t, "issue_comment", commentBody("> text <!-- bot:delivery=x -->\n\n@remote-agent hi", ""))
 	// Of another App a person's words count: they are theirs.
 	h.one(t, "issue_comment", event("created", object{"issue": issueObject(""), "comment": with(say, object{"performed_via_github_app": object{"id": 12}})}))
+}
+
+// TestDeletedComment has somebody delete what a person said to the bot.
+func TestDeletedComment(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	for name, other := range map[string]object{
+		"issue_comment":               {"issue": issueObject("")},
+		"pull_request_review_comment": {"pull_request": pullObject("", "Acme/Web", 9)},
+	} {
+		other["comment"] = commentObject("@remote-agent hi")
+		said := h.one(t, name, event("created", other))
+		other["sender"] = object{"id": 1002, "login": "bob", "type": "User"}
+		in := h.one(t, name, event("deleted", other))
+		if in.Kind != messages.KindDeleted || in.Message != said.Message || in.Conversation != said.Conversation || in.Text != "" || in.SentAt.IsZero() {
+			t.Errorf("%s: %+v tells of the deletion of %+v", name, in, said)
+		}
+	}
 }
 
 func TestWhoIsShownAsAMember(t *testing.T) {

@@ -206,6 +206,12 @@ func (t *translator) message(ctx context.Context, me identity, env envelope, ev 
 			return in, false, nil
 		}
 		in.Kind, ev = messages.KindEdit, changed
+	} else if ev.Subtype == "message_deleted" {
+		deleted, ok := deletionOf(ev)
+		if !ok {
+			return in, false, nil
+		}
+		in.Kind, ev = messages.KindDeleted, deleted
 	} else if ev.Hidden {
 		return in, false, nil
 	}
@@ -228,6 +234,10 @@ func (t *translator) message(ctx context.Context, me identity, env envelope, ev 
 	mentioned := ev.Type == "app_mention" || mentions(ev.Text, me.user)
 	if ok, err := t.addressed(ctx, me, ev, in, mentioned, inThread); err != nil || !ok {
 		return in, false, err
+	}
+	if in.Kind == messages.KindDeleted {
+		in.Event, in.Message, in.SentAt = eventID("deleted", ev.Channel, ev.TS), messages.MessageID(ev.TS), timeOf(ev.EventTS)
+		return in, true, nil
 	}
 	t.fill(me, env, ev, &in)
 	if in.Text == "" && len(in.Attachments) == 0 && len(in.Quotes) == 0 {
@@ -319,6 +329,16 @@ func editOf(ev event) (event, bool) {
 	}
 	changed.Type, changed.Channel, changed.ChannelType = ev.Type, ev.Channel, ev.ChannelType
 	return changed, true
+}
+
+// deletionOf returns the message that was deleted, with the time of that as its event's.
+func deletionOf(ev event) (event, bool) {
+	var deleted event
+	if platform.Lenient(ev.Previous, &deleted) != nil || deleted.TS == "" {
+		return deleted, false
+	}
+	deleted.Type, deleted.Channel, deleted.ChannelType, deleted.EventTS = ev.Type, ev.Channel, ev.ChannelType, ev.TS
+	return deleted, true
 }
 
 // stopPressed reads that somebody pressed Slack's own Stop.

@@ -43,6 +43,11 @@ func TestMessages(t *testing.T) {
 	msg := func(event, key, text string, private bool) *got {
 		return &got{Kind: messages.KindMessage, Event: messages.EventID(event), Key: key, Message: strings.TrimPrefix(event[strings.LastIndex(event, ":"):], ":"), User: "U1", Text: text, Private: private}
 	}
+	gone := func(event, key string) *got {
+		g := msg(event, key, "", strings.Contains(key, "/D"))
+		g.Kind, g.User = messages.KindDeleted, ""
+		return g
+	}
 	edit := msg("edit:C1:20.1:30.1", "T1/C1/10.1", "better", false)
 	edit.Kind, edit.Message = messages.KindEdit, "20.1"
 	for name, tc := range map[string]struct {
@@ -79,6 +84,11 @@ func TestMessages(t *testing.T) {
 		"a bot mentions":               {`{"type":"app_mention","channel":"C1","user":"U3","bot_id":"B3","text":"<@UBOT> hi","ts":"10.1"}`, nil},
 		"joined":                       {`{"type":"message","subtype":"channel_join","channel":"C1","user":"U1","text":"<@UBOT> joined","ts":"10.1"}`, nil},
 		"deleted":                      {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"D1","deleted_ts":"10.1","ts":"11.1"}`, nil},
+		"deleted by itself":            {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"D1","deleted_ts":"10.1","ts":"11.1","previous_message":{"type":"message","user":"U1","text":"hi","ts":"10.1"}}`, gone("deleted:D1:10.1", "T1/D1")},
+		"deleted in an engaged thread": {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"C1","deleted_ts":"20.1","ts":"31.1","previous_message":{"type":"message","user":"U1","text":"hi","ts":"20.1","thread_ts":"10.1"}}`, gone("deleted:C1:20.1", "T1/C1/10.1")},
+		"the mention is deleted":       {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"C1","deleted_ts":"10.1","ts":"31.1","previous_message":{"type":"message","user":"U1","text":"<@UBOT> hi","ts":"10.1"}}`, gone("deleted:C1:10.1", "T1/C1/10.1")},
+		"deleted elsewhere":            {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"C1","deleted_ts":"20.1","ts":"31.1","previous_message":{"type":"message","user":"U1","text":"hi","ts":"20.1"}}`, nil},
+		"the bot's is deleted":         {`{"type":"message","subtype":"message_deleted","hidden":true,"channel":"D1","deleted_ts":"10.1","ts":"11.1","previous_message":{"type":"message","user":"UBOT","bot_id":"B1","text":"hi","ts":"10.1"}}`, nil},
 		"nothing":                      {`{"type":"message","channel":"D1","user":"U1","text":"  ","ts":"10.1"}`, nil},
 		"stopped with Slack's own":     {`{"type":"agent_session_stopped","channel":"C1","user":"U1","thread_ts":"10.1","event_ts":"20.1"}`, &got{Kind: messages.KindMessage, Event: "stopped:C1:10.1:20.1", Key: "T1/C1/10.1", User: "U1", Text: "/stop"}},
 		"mention is in the text twice": {`{"type":"app_mention","channel":"C1","user":"U1","text":"<@UBOT> a <@UBOT> b <@U2>","ts":"10.1"}`, msg("msg:C1:10.1", "T1/C1/10.1", "a b @U2", false)},

@@ -58,6 +58,7 @@ type event struct {
 	Files       json.RawMessage `json:"files"`
 	Attachments json.RawMessage `json:"attachments"`
 	Message     json.RawMessage `json:"message"`              // of message_changed
+	Previous    json.RawMessage `json:"previous_message"`     // of message_deleted
 	Streams     json.RawMessage `json:"streaming_message_ts"` // of agent_session_stopped
 	Edited      struct {
 		TS string `json:"ts"`
