@@ -131,6 +131,8 @@ func whyNot(e store.SessionEvent) string {
 		return "Refused: the sender has no access."
 	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindEdit:
 		return "Ignored: an edit counts only until its message is answered."
+	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindDeleted:
+		return "A message was deleted while it waited, so it is not answered."
 	case e.State == sessions.EntryIgnored && e.In.Album != "":
 		return "Part of an album: answered together with its other messages."
 	case e.State == sessions.EntryIgnored:

@@ -200,19 +200,20 @@ func counts(subtype string) bool {
 // id is made of the channel and the message (contracts B1.7, B1.8).
 func (t *translator) message(ctx context.Context, me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
 	in.Kind = messages.KindMessage
-	if ev.Subtype == "message_changed" {
+	switch {
+	case ev.Subtype == "message_changed":
 		changed, ok := editOf(ev)
 		if !ok {
 			return in, false, nil
 		}
 		in.Kind, ev = messages.KindEdit, changed
-	} else if ev.Subtype == "message_deleted" {
+	case ev.Subtype == "message_deleted":
 		deleted, ok := deletionOf(ev)
 		if !ok {
 			return in, false, nil
 		}
 		in.Kind, ev = messages.KindDeleted, deleted
-	} else if ev.Hidden {
+	case ev.Hidden:
 		return in, false, nil
 	}
 	if !counts(ev.Subtype) || ev.BotID != "" || ev.User == me.user || ev.User == "USLACKBOT" {
