@@ -185,13 +185,14 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 		add("o", "too much", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, "overflow" })
 		add("l", "loop", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, sessions.ErrorLoop })
 		add("i", "album", func(e *sessions.Entry) { e.State, e.In.Album = sessions.EntryIgnored, "a" })
+		add("d", "", func(e *sessions.Entry) { e.State, e.In.Kind = sessions.EntryIgnored, messages.KindDeleted })
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: s.conversation.ID, EventID: command.ID, Text: "Saved: the safe is xyzzy", Control: true, State: messages.DeliverySent})
 		})
 		at := "/sessions/" + s.session.ID + "?tab=events"
 		for _, who := range []signin.Account{ann, bob} {
 			page := w.as(who).get(at)
-			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "Dan (telegram/99)", "given up", "1 try", "The answer to a command")
+			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "deleted while it waited", "Dan (telegram/99)", "given up", "1 try", "The answer to a command")
 			for _, secret := range []string{"xyzzy", "a whispered secret"} {
 				if strings.Contains(page, secret) {
 					t.Errorf("%s reads %q of somebody else", who, secret)
