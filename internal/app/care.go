@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -197,46 +195,6 @@ func counted(r store.Removed) string {
 // say writes for a person at a terminal, who may have closed it.
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format, args...) //nolint:errcheck // see above
-}
-
-// withStore runs a command on the database: that of the daemon that does it, or one
-// that is opened for it. With change no daemon may run then on the same SQLite database
-// (see inDaemon), and the schema is brought up to date; without, one may, and the
-// schema has to be.
-func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) (err error) {
-	if env.daemon != nil {
-		return fn(env.daemon.store)
-	}
-	if change {
-		if err := makeDataDir(cfg.DataDir); err != nil {
-			return err
-		}
-	}
-	s, err := openStore(ctx, cfg, env, change)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if change {
-		if _, err := s.Migrate(ctx); err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-		newFiles(cfg, s, env.Log)
-	} else if err := s.CheckSchema(ctx); err != nil {
-		return err
-	}
-	return fn(s)
-}
-
-// withExisting is withStore for a command that deletes: where there is no database it is
-// refused. With one made for it, it would say that nothing is left of what lies elsewhere.
-func withExisting(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) error {
-	if db := cfg.Database; env.daemon == nil && db.Driver == config.DriverSQLite {
-		if _, err := os.Stat(db.Path); errors.Is(err, fs.ErrNotExist) {
-			change = false // opening it says what to do
-		}
-	}
-	return withStore(ctx, cfg, env, change, fn)
 }
 
 // SessionQuery says which sessions, or messages, to list.
