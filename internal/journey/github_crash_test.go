@@ -5,6 +5,7 @@ package journey_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -248,6 +249,9 @@ func (c *githubCrash) recover(from int, way string) {
 	}
 }
 
+// late is what is left of the progress where an answer came after 5 seconds or more.
+var late = regexp.MustCompile(`^✔ (Answered after|Worked for) ([5-9]|[1-9][0-9]+) s$`)
+
 // check checks that all there is of the bot is one comment for each question,
 // where it belongs.
 func (c *githubCrash) check() {
@@ -258,7 +262,9 @@ func (c *githubCrash) check() {
 	}
 	for number, all := range want {
 		view := c.Issue(ghRepo, number)
-		shown := view.FromBotComments()
+		// On a machine so busy that the answer comes late, it is a comment of its own, which
+		// notifies, and the one that grew says only that.
+		shown := slices.DeleteFunc(view.FromBotComments(), func(s github.Comment) bool { return late.MatchString(s.Text()) })
 		if len(shown) != len(all) {
 			c.t.Errorf("killed at %q, the bot shows %d comments: %q", all[0].way, len(shown), view.Texts())
 		}
