@@ -100,6 +100,9 @@ func TestDeletedMessage(t *testing.T) {
 			if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"kind":"deleted"%'`); n != "1" {
 				t.Errorf("%s deletions are kept", n)
 			}
+			if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"kind":"deleted"%' AND raw IS NOT NULL`); n != "0" {
+				t.Error("what the platform said of the deletion is kept, with the words that were deleted")
+			}
 		})
 	}
 }

@@ -332,6 +332,7 @@ func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (acce
 	if err != nil {
 		return a, err
 	}
+	withoutText(&a.entry.In) // platforms repeat the words that were deleted
 	waiting, err := tx.Inbox().WaitingEntries(ctx, conv.ID, 0, deletedAmong)
 	n := slices.IndexFunc(waiting, func(e sessions.Entry) bool {
 		return e.In.Message == a.entry.In.Message && e.Attempts == 0 && e.In.Album == ""

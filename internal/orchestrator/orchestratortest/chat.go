@@ -147,6 +147,7 @@ func (c *Chat) Edit(said messages.Inbound, text string) messages.Inbound {
 func (c *Chat) Delete(said messages.Inbound) messages.Inbound {
 	return c.Do(func(in *messages.Inbound) {
 		in.Kind, in.Conversation, in.Message, in.Sender = messages.KindDeleted, said.Conversation, said.Message, messages.Sender{}
+		in.Raw = []byte(fmt.Sprintf(`{"deleted":%q}`, said.Text)) // platforms repeat the words
 	})
 }
 
