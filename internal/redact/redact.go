@@ -173,7 +173,7 @@ func (r *rule) look(s string, at int, whole bool) match {
 
 // inOrder sorts spans and joins those that overlap.
 func inOrder(found []span) []span {
-	slices.SortFunc(found, func(a, b span) int { return a.start - b.start })
+	slices.SortStableFunc(found, func(a, b span) int { return a.start - b.start })
 	joined := found[:0]
 	for _, f := range found {
 		if n := len(joined); n > 0 && f.start <= joined[n-1].end {
