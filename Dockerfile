@@ -1,6 +1,7 @@
-# The image holds the binary and what assistants and repositories need: git, a
-# shell, ripgrep. Everything else is up to you: add a toolchain in a stage of your
-# own, FROM this image.
+# The image holds the binary, what assistants and repositories need (git, a shell,
+# ripgrep), and what a backup of the PostgreSQL in docker-compose.yml needs.
+# Everything else is up to you: add a toolchain in a stage of your own, FROM this
+# image.
 FROM golang:1.26-alpine AS build
 WORKDIR /src
 RUN apk add --no-cache ca-certificates
@@ -13,7 +14,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
  && mkdir -p -m 0700 /out/data
 
 FROM alpine:3.22
-RUN apk add --no-cache bash ca-certificates git ripgrep
+RUN apk add --no-cache bash ca-certificates git postgresql17-client ripgrep
 COPY --from=build /out/bot /bot
 COPY --from=build --chown=10001:10001 /out/data /data
 USER 10001:10001

@@ -153,6 +153,34 @@ func TestWhatIsClosedEndsItsSession(t *testing.T) {
 	})
 }
 
+// TestRemovedBotStops stops what runs and waits in a chat that removed the bot, and nothing
+// that is said there later.
+func TestRemovedBotStops(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("dogs", ot.Hold("", ot.Say("Dogs bark.")))
+		w.Start()
+		gone := ot.With(func(in *messages.Inbound) { in.Kind = messages.KindGone })
+		w.Chat.Do(gone) // where nobody talked
+		w.Chat.Say("what about dogs?")
+		w.Chat.Say("and cats?")
+		w.Chat.Say("elsewhere", ot.In("team"))
+		w.Settle()
+		event := w.Chat.Do(gone)
+		w.Pass(5 * time.Second)
+		if n := w.Model.Held(); n != 0 {
+			t.Fatalf("%d requests go on for a chat that removed the bot", n)
+		}
+		w.Chat.Again(event)
+		w.Chat.Say("I am back")
+		w.Pass(5 * time.Second)
+		if got := w.Model.Asked(); strings.Contains(strings.Join(got, "\n"), "cats") || !strings.HasSuffix(got[len(got)-1], "I am back") {
+			t.Errorf("the model was asked %q", got)
+		}
+		w.Chat.WantIn("team", "re: Ann: elsewhere")
+	})
+}
+
 func TestEventOfAnUnknownKindIsRefused(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -105,6 +106,35 @@ func TestDeletedMessage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEditIntoACommand has people make a command of what waits, and of what was begun: the
+// first is given at once, and what it replaces never runs.
+func TestEditIntoACommand(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("dogs", ot.Hold("", ot.Say("Dogs bark.")))
+		w.Start()
+		begun := w.Chat.Say("what about dogs?")
+		waits := w.Chat.Say("and cats?")
+		w.Chat.Say("and then?")
+		w.Settle()
+		edit := w.Chat.Edit(waits, "/whoami")
+		w.Chat.Again(edit)
+		w.Chat.Edit(begun, "/stop")
+		w.Pass(2 * time.Second)
+		if !slices.ContainsFunc(w.Chat.Texts(ot.Room), func(text string) bool { return strings.HasPrefix(text, "You are ") }) {
+			t.Errorf("the command was not given: %q", w.Chat.Texts(ot.Room))
+		}
+		w.Model.Release()
+		w.Pass(10 * time.Second)
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"what about dogs?", "and then?"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+		if marks := w.Chat.Marks(waits); len(marks) > 0 && marks[len(marks)-1] != platform.MarkNone {
+			t.Errorf("the message keeps its mark: %q", marks)
+		}
+	})
 }
 
 func TestEditOfAMessage(t *testing.T) {

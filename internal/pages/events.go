@@ -130,9 +130,11 @@ func whyNot(e store.SessionEvent) string {
 	case e.State == sessions.EntryRefused:
 		return "Refused: the sender has no access."
 	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindEdit:
-		return "Ignored: an edit counts only until its message is answered."
+		return "An edit counts only until its message is answered."
 	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindDeleted:
 		return "A message was deleted while it waited, so it is not answered."
+	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindGone:
+		return "The bot was removed from the chat, so what ran and waited there was stopped."
 	case e.State == sessions.EntryIgnored && e.In.Album != "":
 		return "Part of an album: answered together with its other messages."
 	case e.State == sessions.EntryIgnored:

@@ -18,7 +18,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
 
@@ -34,6 +33,7 @@ type accepted struct {
 	answer string                 // tells a stranger that the bot is private; empty: nothing
 	pairs  *messages.Inbound      // what a stranger wrote who is answered by pair
 	closed *sessions.Conversation // what it is about was closed
+	left   *sessions.Conversation // the bot was removed from it
 	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
 
 	empty    bool // its conversation was made with it, and has nothing else
@@ -42,6 +42,8 @@ type accepted struct {
 	crowd    bool // one of many who come at once, and new: those who were here before go first
 	overflow bool // refused, because too much of the same person waits
 	loop     bool // refused, because it is one of a loop
+
+	withdrawn *sessions.Entry // it became a command
 
 	taker string // the process that is woken up for it; empty: whoever is free
 }
@@ -216,7 +218,7 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 	case messages.KindMigrated:
 		return i.acceptMigration(ctx, tx, a)
 	case messages.KindGone:
-		return i.store(ctx, tx, a)
+		return i.acceptGone(ctx, tx, a)
 	case messages.KindClosed:
 		return i.acceptClosed(ctx, tx, a)
 	case messages.KindDeleted:
@@ -242,7 +244,7 @@ func (i *Inbox) acceptOne(ctx context.Context, tx port.Tx, in messages.Inbound, 
 		a.entry.In.Text = "/start"
 	}
 	if in.Kind == messages.KindEdit {
-		return i.acceptEdit(ctx, tx, a)
+		return i.acceptEdit(ctx, tx, a, verdict)
 	}
 	if in.Unanswered {
 		return i.acceptLoop(ctx, tx, a)
@@ -291,71 +293,6 @@ func (i *Inbox) acceptStranger(ctx context.Context, tx port.Tx, a accepted, v ac
 		a.pairs = &in
 	}
 	return a, err
-}
-
-// acceptEdit replaces a message whose turn has not started. A later edit is
-// kept in the record, without its text, and changes nothing.
-func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return a, err
-	}
-	in := a.entry.In
-	withoutText(&a.entry.In) // the message that it changes has it, or was answered before
-	a, err = i.store(ctx, tx, a)
-	if err != nil || !a.fresh || conv.ID == "" {
-		return a, err
-	}
-	in.Kind = messages.KindMessage
-	in.Queued = true // what it replaces waits, and may have the mark that says so
-	if in.Album != "" {
-		return a, editAlbum(ctx, tx, conv.ID, in)
-	}
-	_, err = tx.Inbox().ReplaceWaiting(ctx, conv.ID, in.Message, in)
-	return a, err
-}
-
-// deletedAmong is among how many messages that wait a deleted one is looked for.
-const deletedAmong = 1000
-
-// acceptDeleted drops a message that was deleted before its turn began. Platforms tell of all
-// that is deleted where the bot is, so nothing is kept of others. A message of an album stays:
-// what is said with it may stand at another one.
-func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
-	if fault.Is(err, fault.NotFound) {
-		return a, nil
-	}
-	if err == nil {
-		conv, _, err = tx.Conversations().GetOrCreateConversation(ctx, conv.Key, conv.Assistant) // locks it: its turn does not begin meanwhile
-	}
-	if err != nil {
-		return a, err
-	}
-	withoutText(&a.entry.In) // platforms repeat the words that were deleted
-	waiting, err := tx.Inbox().WaitingEntries(ctx, conv.ID, 0, deletedAmong)
-	n := slices.IndexFunc(waiting, func(e sessions.Entry) bool {
-		return e.In.Message == a.entry.In.Message && e.Attempts == 0 && e.In.Album == ""
-	})
-	if err != nil || n < 0 {
-		return a, err
-	}
-	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh {
-		return a, err
-	}
-	if err := i.Turns.Withdraw(ctx, tx, waiting[n]); err != nil {
-		return a, err
-	}
-	return a, i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID})
-}
-
-// acceptMigration moves a conversation to the id its platform now uses.
-func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	a, err := i.store(ctx, tx, a)
-	if err != nil || !a.fresh {
-		return a, err
-	}
-	return a, (&outbox.Move{From: a.entry.In.Conversation, To: a.entry.In.MigratedTo}).Apply(ctx, tx)
 }
 
 // acceptMessage puts a message into the inbox of its conversation. It claims the
@@ -465,31 +402,4 @@ func (i *Inbox) acceptHalted(ctx context.Context, tx port.Tx, conv sessions.Conv
 		return a, err
 	}
 	return a, nil
-}
-
-// acceptClosed ends the session of what was closed. Nobody is answered.
-func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
-	if first, err := i.firstOfGesture(ctx, tx, a.entry.In); err != nil || !first {
-		return a, err
-	}
-	a, err := i.store(ctx, tx, a)
-	if err != nil || !a.fresh {
-		return a, err
-	}
-	conv, err := tx.Conversations().FindConversation(ctx, a.entry.In.Conversation)
-	if fault.Is(err, fault.NotFound) {
-		return a, nil
-	}
-	if err != nil {
-		return a, err
-	}
-	a.closed = &conv
-	s, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
-	if err != nil || !active {
-		return a, err
-	}
-	if err := tx.Sessions().DeactivateSession(ctx, s.ID, "closed"); err != nil {
-		return a, err
-	}
-	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "session.closed", ConversationID: conv.ID, Target: s.ID})
 }

@@ -20,6 +20,9 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	if a.notice != nil {
 		i.Background.Go(func(ctx context.Context) { i.Outbox.SendNotice(ctx, a.entry.In.Conversation, *a.notice) })
 	}
+	if a.fresh && a.withdrawn != nil {
+		i.Outbox.Unmark(*a.withdrawn)
+	}
 	command := a.fresh && a.entry.Lane == sessions.LaneControl && a.entry.State == sessions.EntryWaiting
 	if !command {
 		i.Control.Dismiss(a.entry.In.Event)
@@ -30,6 +33,12 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 	case a.closed != nil:
 		conv := *a.closed
 		i.Background.Go(func(ctx context.Context) { i.Turns.Release(ctx, conv) })
+	case a.left != nil:
+		i.Background.Go(func(ctx context.Context) {
+			if _, err := i.Turns.Stop(ctx, *a.left, a.entry.Seq, "system"); err != nil {
+				i.Log.WarnContext(ctx, "could not stop the work for a chat that removed the bot", "conversation", a.left.Key, "err", err)
+			}
+		})
 	case a.work != nil:
 		a.work.Start(ctx)
 	case a.entry.State == sessions.EntryRefused:
