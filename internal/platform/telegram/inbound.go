@@ -98,6 +98,7 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 	}
 	in.Text, in.Cited = cleaned, cited(text, entities)
 	in.Quotes = quotes(m)
+	in.Attachments = append(in.Attachments, repliedFiles(m)...)
 	if m.ForwardOrigin != nil && in.Text != "" {
 		// Somebody else's words are never an instruction.
 		in.Quotes = append(in.Quotes, quote("forwarded from", m.ForwardOrigin.name(), in.Text))
@@ -214,14 +215,8 @@ func quotes(m *message) []messages.Quote {
 		for _, att := range attachments(m.ReplyTo) {
 			text = strings.TrimSpace(text + "\n[" + att.Name + "]")
 		}
-		author := groupPerson
-		if m.ReplyTo.SenderChat != nil {
-			author = m.ReplyTo.SenderChat.name()
-		} else if m.ReplyTo.From != nil {
-			author = m.ReplyTo.From.name()
-		}
 		if text != "" {
-			list = append(list, quote("reply to", author, text))
+			list = append(list, quote("reply to", m.ReplyTo.author(), text))
 		}
 	case m.ExternalReply != nil && m.Quote != nil && m.Quote.Text != "":
 		list = append(list, quote("reply to", m.ExternalReply.Origin.name(), m.Quote.Text))
@@ -231,6 +226,34 @@ func quotes(m *message) []messages.Quote {
 
 func quote(relation, author, text string) messages.Quote {
 	return messages.Quote{Relation: relation, Author: author, Text: cutRunes(text, maxQuote)}
+}
+
+// repliedFiles returns the pictures, documents and recordings of the message that m
+// replies to: they are what it is about. They are somebody's, as what is quoted is. In a
+// private chat a recording was heard when it came.
+func repliedFiles(m *message) []messages.Attachment {
+	if m.ReplyTo == nil || m.ReplyTo.Sticker != nil || m.replyIsTopic() {
+		return nil
+	}
+	files := slices.DeleteFunc(attachments(m.ReplyTo), func(a messages.Attachment) bool {
+		recording := strings.HasPrefix(a.MediaType, "audio/")
+		return a.Source == "" || strings.HasPrefix(a.MediaType, "video/") || recording && m.Chat.Type == "private"
+	})
+	for i := range files {
+		files[i].Author = cmp.Or(m.ReplyTo.author(), groupPerson)
+	}
+	return files
+}
+
+// author returns whose message m is, for display.
+func (m *message) author() string {
+	switch {
+	case m.SenderChat != nil:
+		return m.SenderChat.name()
+	case m.From != nil:
+		return m.From.name()
+	}
+	return groupPerson
 }
 
 // replyIsTopic reports whether what m replies to is only the topic it is in:

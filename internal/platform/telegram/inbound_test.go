@@ -121,6 +121,36 @@ func TestTranslate(t *testing.T) {
 				in.Text, in.Quotes = "why?", []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "cause"}}
 			}),
 		},
+		"GroupReplyToAPicture": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot what is this?","entities":[{"type":"mention","offset":0,"length":9}],"reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":-100},"caption":"look","photo":[{"file_id":"S"},{"file_id":"L","file_size":9}]}`),
+			func() *messages.Inbound {
+				in := group("what is this?")
+				in.Quotes = []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "look\n[photo.jpg]"}}
+				in.Attachments = []messages.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Size: 9, Source: "L", Author: "Bob"}}
+				return in
+			}(),
+		},
+		"GroupReplyToARecording": {
+			msg(annJSON, groupJSON, `"text":"@acme_bot what does he say?","entities":[{"type":"mention","offset":0,"length":9}],"reply_to_message":{"message_id":4,"from":{"id":42,"first_name":"\u200b"},"chat":{"id":-100},"voice":{"file_id":"V"}}`),
+			func() *messages.Inbound {
+				in := group("what does he say?")
+				in.Quotes = []messages.Quote{{Relation: "reply to", Text: "[voice.ogg]"}}
+				in.Attachments = []messages.Attachment{{Name: "voice.ogg", MediaType: "audio/ogg", Source: "V", Author: "someone"}}
+				return in
+			}(),
+		},
+		"ReplyToAHeardRecording": {
+			msg(annJSON, privJSON, `"text":"again","reply_to_message":{"message_id":4,"from":{"id":42,"first_name":"Ann"},"chat":{"id":42},"voice":{"file_id":"V"}}`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Quotes = "again", []messages.Quote{{Relation: "reply to", Author: "Ann", Text: "[voice.ogg]"}}
+			}),
+		},
+		"ReplyToWhatCannotBeRead": {
+			msg(annJSON, privJSON, `"text":"nice","reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":42},"video":{"file_id":"V"},"poll":{"id":"1"}}`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Quotes = "nice", []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "[video.mp4]\n[poll]"}}
+			}),
+		},
 		"ForwardIsNoInstruction": {
 			msg(annJSON, privJSON, `"text":"/reset","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`),
 			base(func(in *messages.Inbound) {
