@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // The confidences of seed 004. Facts and episodes have two scales; people see
@@ -171,8 +172,8 @@ func (m Memory) Merge(other Memory) Memory {
 		m.Origin = ByPerson
 	}
 	m.Events, m.Sources = union(m.Events, other.Events), union(m.Sources, other.Sources)
-	m.History = slices.SortedStableFunc(slices.Values(slices.Concat(m.History, other.History)),
-		func(a, b Earlier) int { return a.Until.Compare(b.Until) })
+	m.History = slices.Concat(m.History, other.History)
+	sort.SliceStable(m.History, func(a, b int) bool { return m.History[a].Until.Before(m.History[b].Until) })
 	m.History = m.History[max(0, len(m.History)-MaxHistory):]
 	if other.CreatedAt.Before(m.CreatedAt) {
 		m.CreatedAt = other.CreatedAt

@@ -231,16 +231,16 @@ func quote(relation, author, text string) messages.Quote {
 // repliedFiles returns the pictures, documents and recordings of the message that m
 // replies to: they are what it is about. They are somebody's, as what is quoted is. In a
 // private chat a recording was heard when it came.
-func repliedFiles(m *message) []messages.Attachment {
+func repliedFiles(m *message) (files []messages.Attachment) {
 	if m.ReplyTo == nil || m.ReplyTo.Sticker != nil || m.replyIsTopic() {
 		return nil
 	}
-	files := slices.DeleteFunc(attachments(m.ReplyTo), func(a messages.Attachment) bool {
-		recording := strings.HasPrefix(a.MediaType, "audio/")
-		return a.Source == "" || strings.HasPrefix(a.MediaType, "video/") || recording && m.Chat.Type == "private"
-	})
-	for i := range files {
-		files[i].Author = cmp.Or(m.ReplyTo.author(), groupPerson)
+	for _, a := range attachments(m.ReplyTo) {
+		heard := strings.HasPrefix(a.MediaType, "audio/") && m.Chat.Type == "private"
+		if a.Source != "" && !heard && !strings.HasPrefix(a.MediaType, "video/") {
+			a.Author = cmp.Or(m.ReplyTo.author(), groupPerson)
+			files = append(files, a)
+		}
 	}
 	return files
 }
