@@ -362,6 +362,21 @@ func TestUnknownKeysOfOursWarn(t *testing.T) {
 	}
 }
 
+func TestRepeatedVariable(t *testing.T) {
+	t.Parallel()
+	c := mustLoad(t, "\ufeff# LOG_LEVEL=debug\nLOG_LEVEL=warn\nMINE=\"a\nLOG_LEVEL=b\"\n\nexport LOG_LEVEL=error\nOPENAI_API_KEY=hunter2\nOPENAI_API_KEY=hunter3", nil)
+	if c.Log.Level != slog.LevelError {
+		t.Errorf("the level is %v: the last one does not count", c.Log.Level)
+	}
+	want := []string{
+		"LOG_LEVEL is set again in line 6 of .env, which counts: remove the other line",
+		"OPENAI_API_KEY is set again in line 8 of .env, which counts: remove the other line",
+	}
+	if diff := cmp.Diff(want, c.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 func TestSecretFromFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")

@@ -22,9 +22,9 @@ const maxFile = 256 << 10
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// readEnvFile returns the variables of a .env file. A file that does not exist
-// is empty unless it is required.
-func readEnvFile(path string, required bool) (map[string]string, error) {
+// readEnvFile returns the text of a .env file. A file that does not exist is empty
+// unless it is required.
+func readEnvFile(path string, required bool) ([]byte, error) {
 	data, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !required:
@@ -32,7 +32,7 @@ func readEnvFile(path string, required bool) (map[string]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s %s", path, fileTrouble(err))
 	}
-	return parseEnvFile(path, data)
+	return data, nil
 }
 
 // parseEnvFile returns the variables in the text of the file at path.
@@ -83,6 +83,22 @@ func malformedLine(data []byte) int {
 		}
 	}
 	return min(start+1, len(lines))
+}
+
+// repeated returns a warning for every variable that the text of the file sets more than
+// once: the last one counts.
+func repeated(file string, text []byte) (warnings []string) {
+	line, seen := 1, make(map[string]bool)
+	for _, s := range statementsOf(text) {
+		for _, name := range s.names {
+			if seen[name] {
+				warnings = append(warnings, fmt.Sprintf("%s is set again in line %d of %s, which counts: remove the other line", name, line, file))
+			}
+			seen[name] = true
+		}
+		line += bytes.Count(s.text, []byte("\n"))
+	}
+	return warnings
 }
 
 // unknownKeys returns a warning for every variable of the file that looks like

@@ -59,7 +59,7 @@ func ReadEnv(src Source) (EnvText, error) {
 	if owner, ours := OwnedByUs(path); !ours {
 		return EnvText{}, fmt.Errorf("%s belongs to %s: run this as that user, such as with sudo -u", path, owner)
 	}
-	if _, err := readEnvFile(path, true); err != nil {
+	if _, err := parseEnvFile(path, text); err != nil {
 		return EnvText{}, err
 	}
 	return EnvText{Path: path, Text: text, Exists: true}, nil

@@ -83,7 +83,11 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	if path == "" {
 		path = EnvFile
 	}
-	file, err := src.variables(path)
+	text, err := src.text(path)
+	var file map[string]string
+	if err == nil {
+		file, err = parseEnvFile(path, text)
+	}
 	whole := true
 	if err != nil {
 		l.problems = append(l.problems, err.Error())
@@ -101,6 +105,9 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 		l.option(o)
 	}
 	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file, l.config.table)...)
+	if err == nil {
+		l.config.Warnings = append(l.config.Warnings, repeated(filepath.Base(path), text)...)
+	}
 	if whole {
 		l.derive()
 		l.checkSignIn()
@@ -109,10 +116,10 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	return l.config, l.problems
 }
 
-// variables returns those of the file.
-func (src Source) variables(path string) (map[string]string, error) {
+// text returns what the file holds.
+func (src Source) text(path string) ([]byte, error) {
 	if src.EnvText != nil {
-		return parseEnvFile(path, *src.EnvText)
+		return *src.EnvText, nil
 	}
 	return readEnvFile(path, src.EnvFile != "")
 }
