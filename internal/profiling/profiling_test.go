@@ -3,6 +3,7 @@ package profiling
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,33 @@ func TestProfilesAreThereForThisMachine(t *testing.T) {
 	}
 	if status, body := get(t, "http://"+at+"/debug/pprof/heap?debug=1", "localhost:1"); status != http.StatusOK || !strings.Contains(body, "heap profile") {
 		t.Errorf("%d: %s", status, body)
+	}
+	for ask, want := range map[string]string{"": "profile\ntrace\n", "nothing": "goroutine, heap", "heap?debug=x": "a number", "profile?seconds=NaN": "up to 600", "trace?seconds=601": "up to 600"} {
+		status, body := get(t, "http://"+at+"/debug/pprof/"+ask, "")
+		if (status == http.StatusOK) != (ask == "") || !strings.Contains(body, want) {
+			t.Errorf("%q: %d %q", ask, status, body)
+		}
+	}
+	recorded := make(chan string)
+	for _, name := range []string{"profile", "profile", "trace", "allocs"} {
+		go func() {
+			_, body := get(t, "http://"+at+"/debug/pprof/"+name+"?seconds=0.2", "")
+			recorded <- name + body
+		}()
+	}
+	var found []string
+	for range 4 {
+		switch body := <-recorded; {
+		case strings.Contains(body, "already"):
+			found = append(found, "already")
+		case strings.HasPrefix(body, "profile\x1f\x8b"), strings.HasPrefix(body, "allocs\x1f\x8b"), strings.HasPrefix(body, "tracego 1."):
+			found = append(found, body[:5])
+		default:
+			t.Errorf("recorded %.40q", body)
+		}
+	}
+	if slices.Sort(found); !slices.Equal(found, []string{"alloc", "already", "profi", "trace"}) {
+		t.Errorf("recorded %q", found)
 	}
 	if status, _ := get(t, "http://"+at+"/debug/pprof/", "evil.example.com"); status != http.StatusForbidden {
 		t.Errorf("another host's name was answered with %d", status)
