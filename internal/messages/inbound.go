@@ -107,6 +107,10 @@ type Quote struct {
 	Relation string `json:"relation"` // "reply to", "forwarded from", "thread"
 	Author   string `json:"author,omitempty"`
 	Text     string `json:"text"`
+
+	// Files are the pictures and documents that the words came with, where the bot is given
+	// more of a conversation than what is said to it.
+	Files []Attachment `json:"files,omitempty"`
 }
 
 // InboundKind says what happened.

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,10 @@ const (
 	// maxFiles is how many files of a message are read.
 	maxFiles = 20
 
+	// maxFilesBefore is how many files of what was said before the bot was called are read.
+	// Of each text file, only the beginning is shown.
+	maxFilesBefore, maxTextBefore = 5, 16 << 10
+
 	// maxReadings is how often a file is begun to be read: a process that ends meanwhile
 	// may have been ended by it.
 	maxReadings = 3
@@ -60,11 +65,11 @@ func (w *worker) readsAny(list []messages.Attachment) bool {
 // turn begins. What cannot be read is named to the model and to the person with the
 // reason; if nothing else came, the person is answered with that.
 func (pr preparation) attachments(ctx context.Context, entry *sessions.Entry, r *ready) {
-	if !pr.readsAny(entry.In.Attachments) {
-		r.attachments = entry.In.Attachments
+	r.attachments, r.came = entry.In.Attachments, len(entry.In.Attachments)
+	if !pr.readsAny(r.attachments) {
 		return
 	}
-	r.attachments = pr.readAttachments(ctx, entry)
+	r.attachments = pr.readAttachments(ctx, entry, r.attachments)
 	failed := failures(r.attachments)
 	r.work.Notice = joinNotices(failed...)
 	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
@@ -75,11 +80,38 @@ func (pr preparation) attachments(ctx context.Context, entry *sessions.Entry, r 
 	}
 }
 
-// readAttachments reads the files of an entry, up to a limit. What was read of one is on
+// filesBefore adds the newest files of what was said before that can be read. The person
+// is told of no others: they were not meant for the bot.
+func (pr preparation) filesBefore(ctx context.Context, entry *sessions.Entry, r *ready) {
+	var list []messages.Attachment
+	files := pr.o.config.Files
+	for _, q := range slices.Backward(r.earlier) {
+		for _, a := range slices.Backward(q.Files) {
+			if len(list) < maxFilesBefore && (isTextFile(a) || a.Note == "" && files != nil && files.Reads(a)) {
+				a.Author = cmp.Or(q.Author, "somebody else")
+				list = append(list, a)
+			}
+		}
+	}
+	if !pr.readsAny(list) {
+		return
+	}
+	slices.Reverse(list)
+	r.attachments = pr.readAttachments(ctx, entry, append(slices.Clip(r.attachments), list...))
+	for i, a := range r.attachments[r.came:] {
+		if len(a.Text) > maxTextBefore {
+			a.Text, a.Note = strings.ToValidUTF8(a.Text[:maxTextBefore], ""), "only the beginning"
+			r.attachments[r.came+i] = a
+		}
+	}
+}
+
+// readAttachments reads files of a turn that is prepared, up to a limit. What was read of one is on
 // record before the next one is fetched, and is good for as long as the file is kept. That
 // one is begun is on record as well, so that a file that ends the process is left out.
-func (pr preparation) readAttachments(ctx context.Context, entry *sessions.Entry) []messages.Attachment {
-	p, list := &entry.Preparation, slices.Clone(entry.In.Attachments)
+func (pr preparation) readAttachments(ctx context.Context, entry *sessions.Entry, list []messages.Attachment) []messages.Attachment {
+	p := &entry.Preparation
+	list = slices.Clone(list)
 	fetcher, ok := pr.adapter().(platform.Fetcher)
 	read, begun := 0, false
 	for i, a := range list {

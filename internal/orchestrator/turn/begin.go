@@ -291,11 +291,14 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 	}
 	in := entry.In
 	if r, ok := r.w.ready[entry.ID]; ok {
-		if r.attachments != nil {
-			in.Attachments = r.attachments
-		}
+		files := r.attachments
 		if b.work.Prompt == nil { // a command file of the repository gets one line of reference only
 			in.Quotes = append(slices.Clip(r.earlier), in.Quotes...)
+		} else {
+			files = files[:r.came]
+		}
+		if files != nil {
+			in.Attachments = files
 		}
 	}
 	call, text := b.planned()

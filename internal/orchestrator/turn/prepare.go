@@ -16,9 +16,10 @@ import (
 
 // ready is what was prepared for the turn of an entry, outside of transactions.
 type ready struct {
-	attachments []messages.Attachment
-	unreadable  string           // all that came is files that cannot be read: what to say of them
-	earlier     []messages.Quote // what was said before the bot was called
+	attachments []messages.Attachment // first those that came with the entry, then those of what was said before
+	came        int                   // how many came with the entry
+	unreadable  string                // all that came is files that cannot be read: what to say of them
+	earlier     []messages.Quote      // what was said before the bot was called
 	work        Prepared
 	refused     bool  // the platform does not admit the sender
 	gateErr     error // why that is not known
@@ -31,7 +32,7 @@ type preparation struct{ *worker }
 // needsPreparing reports whether something has to be read before the turn of an
 // entry can begin.
 func (w *worker) needsPreparing(entry sessions.Entry) bool {
-	if r, done := w.ready[entry.ID]; done && (r.attachments == nil || len(r.attachments) == len(entry.In.Attachments)) {
+	if r, done := w.ready[entry.ID]; done && (r.attachments == nil || r.came == len(entry.In.Attachments)) {
 		return false // else more of its album came meanwhile
 	}
 	if w.o.access.Gated(w.conv.Key.Platform) {
@@ -71,6 +72,7 @@ func (pr preparation) prepare(ctx context.Context, handle *turnHandle, d decisio
 		pr.attachments(ctx, &entry, &r)
 		var using string
 		r.earlier, using = pr.context(ctx, &entry, call)
+		pr.filesBefore(ctx, &entry, &r)
 		r.work.Notice = joinNotices(r.work.Notice, using)
 	}
 	if r.err = pr.located(ctx, &entry); r.err != nil {

@@ -37,6 +37,7 @@ type history struct {
 	client *client
 	me     *account
 	gate   *gate
+	site   *site
 	limit  int // in bytes
 	log    *slog.Logger
 }
@@ -108,6 +109,16 @@ func (r *reader) quote(relation, author, text string) {
 	r.quotes = append(r.quotes, messages.Quote{Relation: relation, Author: author, Text: text})
 }
 
+// said quotes what somebody wrote, with the files that were dropped into body, its source,
+// whose pictures text does not show.
+func (r *reader) said(relation, author, text, body string) {
+	q := messages.Quote{Relation: relation, Author: author, Text: text, Files: r.h.site.attachments(r.at.repo, body)}
+	for _, a := range q.Files {
+		q.Text = strings.TrimSpace(q.Text + "\n[" + oneLine(a.Name, 200) + "]")
+	}
+	r.quotes = append(r.quotes, q)
+}
+
 // subject quotes the issue or pull request itself, and returns its text.
 func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullRequest) string {
 	title, body, pinned := now.GetTitle(), now.GetBody(), false
@@ -131,10 +142,12 @@ func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullR
 		relation = "pull request"
 		r.branches(&b, p)
 	}
+	raw := body
 	body = Sanitize(platform.Cut(body, 4*maxText))
 	switch {
 	case r.in.Message == (post{kind: postBody, id: int64(r.at.number)}).message():
 		b.WriteString("\n(Its text is the request itself.)")
+		raw = "" // and so are its files
 	case strings.TrimSpace(body) == "":
 		b.WriteString("\n(It has no text.)")
 	default:
@@ -143,7 +156,7 @@ func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullR
 		}
 		b.WriteString("\n" + clip(body, r.share(2)))
 	}
-	r.quote(fmt.Sprintf("%s %s#%d", relation, r.at.repo, r.at.number), r.author(ctx, now.GetUser()), b.String())
+	r.said(fmt.Sprintf("%s %s#%d", relation, r.at.repo, r.at.number), r.author(ctx, now.GetUser()), b.String(), raw)
 	return body
 }
 
@@ -233,7 +246,7 @@ func (r *reader) comments(ctx context.Context, total int) error {
 	}
 	for i, c := range last[from:] {
 		if text := texts[from+i]; strings.TrimSpace(text) != "" {
-			r.quote("comment", r.author(ctx, c.GetUser()), text)
+			r.said("comment", r.author(ctx, c.GetUser()), text, c.GetBody())
 		}
 	}
 	return nil
@@ -305,7 +318,7 @@ func (r *reader) reviews(ctx context.Context) error {
 		if budget -= len(text); text == "" {
 			continue
 		}
-		r.quote("review ("+strings.ToLower(strings.ReplaceAll(oneLine(v.GetState(), 30), "_", " "))+")", r.author(ctx, v.GetUser()), text)
+		r.said("review ("+strings.ToLower(strings.ReplaceAll(oneLine(v.GetState(), 30), "_", " "))+")", r.author(ctx, v.GetUser()), text, v.GetBody())
 	}
 	return nil
 }
@@ -343,7 +356,7 @@ func (r *reader) lines(ctx context.Context) error {
 			break
 		}
 		shown[thread] = true
-		r.quote("review comment", r.author(ctx, c.GetUser()), text)
+		r.said("review comment", r.author(ctx, c.GetUser()), text, c.GetBody())
 	}
 	return nil
 }

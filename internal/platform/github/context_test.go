@@ -2,6 +2,7 @@ package github_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,6 +43,29 @@ func quoted(quotes []messages.Quote) string {
 // adapter goes by the real time.
 func inTheirTime(c *clock) setting {
 	return setting{server: func(o *emulator.Options) { o.Now, o.TokenLifetime = c.now, 100*time.Hour }, pat: true}
+}
+
+// TestContextHasItsFiles: those that a reader of the page sees, each with the words that it
+// stands at.
+func TestContextHasItsFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{pat: true})
+	w.run(t)
+	ann, reader := w.person("ann"), w.person("reader")
+	at := w.server.URL() + "/user-attachments/"
+	n := w.settled(t, reader.OpenIssue("It is broken", "See\n![the screen]("+at+"assets/1.png)\n<!-- ![]("+at+"assets/2.png) -->")).Number
+	w.settled(t, reader.Comment(n, "![]("+at+"assets/3)"))
+	w.settled(t, reader.Comment(n, "![](https://x.example/user-attachments/assets/4.png)"))
+	w.settled(t, ann.Comment(n, "@remote-agent what is it? ["+"mine]("+at+"files/5/run.log)"))
+	quotes, err := w.Context(t.Context(), w.last(t))
+	if err != nil || len(quotes) != 3 || len(quotes[2].Files) != 0 {
+		t.Fatalf("%v\n%s", err, quoted(quotes))
+	}
+	for i, want := range []messages.Attachment{{Name: "1.png", Source: "acme/web " + at + "assets/1.png"}, {Name: "image-1.png", Source: "acme/web " + at + "assets/3"}} {
+		if q := quotes[i]; !slices.Equal(q.Files, []messages.Attachment{want}) || !strings.HasSuffix(q.Text, "["+want.Name+"]") {
+			t.Errorf("%d: %+v", i, q)
+		}
+	}
 }
 
 func TestContextOfAnIssue(t *testing.T) {

@@ -142,7 +142,7 @@ func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	}
 	err = h.api.read(ctx, at, w, func(m slack.Message) bool {
 		switch {
-		case m.Timestamp == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "":
+		case m.Timestamp == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
 		case m.SubType != "bot_message" && !counts(m.SubType):
 		case m.Timestamp == at.thread:
 			root = &m
@@ -170,9 +170,15 @@ func (h *history) quoted(ctx context.Context, all []slack.Message) []messages.Qu
 	total := 0
 	var out []messages.Quote
 	for _, m := range all {
-		text := shorten(plain(m.Text, h.people.nameOf), maxQuote)
-		total += len(text)
-		out = append(out, messages.Quote{Relation: "thread", Author: h.people.author(ctx, m, &asked), Text: text})
+		q := messages.Quote{Relation: "thread", Author: h.people.author(ctx, m, &asked), Text: shorten(plain(m.Text, h.people.nameOf), maxQuote)}
+		for _, f := range m.Files {
+			q.Files = append(q.Files, attachments([]file{{ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode}})...)
+		}
+		for _, a := range q.Files {
+			q.Text = strings.TrimSpace(q.Text + "\n[" + platform.Cut(a.Name, 200) + "]")
+		}
+		total += len(q.Text)
+		out = append(out, q)
 	}
 	for len(out) > 2 && total > maxContextBytes {
 		total -= len(out[1].Text)

@@ -3,6 +3,7 @@ package slack_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,11 +196,15 @@ func TestContext(t *testing.T) {
 		{"ts":"10.1","user":"U2","text":"It &lt;broke&gt;"},{"ts":"11.1","user":"UBOT","text":"own"},7,
 		{"ts":"12.1","subtype":"bot_message","bot_id":"B9","username":"CI","text":"red"},
 		{"ts":"13.1","subtype":"channel_join","user":"U3","text":"joined"},
-		{"ts":"14.1","user":"U2","text":"see <@U3>"},{"ts":"20.1","user":"U1","text":"<@UBOT> look"}]}`)
+		{"ts":"14.1","user":"U2","text":"see <@U3>","files":[{"id":"F1","name":"a.png","mimetype":"image/png","size":9}]},
+		{"ts":"15.1","user":"U2","subtype":"file_share","text":"","files":[{"id":"F2","title":"b","mode":"tombstone"}]},{"ts":"20.1","user":"U1","text":"<@UBOT> look"}]}`)
 	b.api.answer("users.info", `{"ok":true,"user":{"name":"bo","profile":{"display_name":"Bo"}}}`)
 	got, err := b.Context(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1"})
-	if err != nil || len(got) != 3 || got[0].Text != "It <broke>" || got[0].Author != "Bo" || got[1].Author != "CI" || got[2].Text != "see @U3" {
-		t.Errorf("Context: %+v, %v", got, err)
+	if err != nil || len(got) != 4 || got[0].Text != "It <broke>" || got[0].Author != "Bo" || got[1].Author != "CI" || got[2].Text != "see @U3\n[a.png]" || got[3].Text != "[b]" {
+		t.Fatalf("Context: %+v, %v", got, err)
+	}
+	if want := []messages.Attachment{{Name: "a.png", MediaType: "image/png", Size: 9, Source: "F1"}}; !slices.Equal(got[2].Files, want) || got[3].Files[0].Source != "" {
+		t.Errorf("the files are %+v, %+v", got[2].Files, got[3].Files)
 	}
 	if n := len(b.api.made("users.info")); n != 1 {
 		t.Errorf("%d names were asked for", n)
