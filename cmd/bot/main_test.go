@@ -232,17 +232,6 @@ func TestHealthcheck(t *testing.T) {
 	}
 }
 
-func TestReachable(t *testing.T) {
-	t.Parallel()
-	for addr, want := range map[string]string{
-		"127.0.0.1:3000": "127.0.0.1:3000", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "[::1]:1", ":1": "localhost:1", "example.com:1": "example.com:1",
-	} {
-		if got := reachable(addr); got != want {
-			t.Errorf("reachable(%s) = %s, want %s", addr, got, want)
-		}
-	}
-}
-
 func TestExitCodeOfErrors(t *testing.T) {
 	t.Parallel()
 	const token = "123456789:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

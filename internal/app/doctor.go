@@ -68,6 +68,7 @@ func (e *examination) checks(offline bool) []doctor.Check {
 		doctor.Check{Area: "agents", Run: func(ctx context.Context) []doctor.Finding { return e.examineAgents(ctx, offline) }},
 		doctor.Check{Area: "tools", Run: e.examineHosts},
 		doctor.Check{Area: "tools", Run: func(ctx context.Context) []doctor.Finding { return e.examineMCP(ctx, offline) }},
+		doctor.Check{Area: "web", Run: e.examineListen},
 		doctor.Check{Area: "web", Run: e.examineAddress, Online: true},
 		doctor.Check{Area: "access", Run: e.examineAccess},
 	)

@@ -11,6 +11,18 @@ import (
 	"remote-agent/internal/web"
 )
 
+// examineListen finds out whether the daemon could listen, or does.
+func (e *examination) examineListen(ctx context.Context) []doctor.Finding {
+	already, err := web.Listens(ctx, e.config.ListenAddr)
+	switch {
+	case err != nil:
+		return one(doctor.Failed("LISTEN_ADDR", err, "ss -ltnp shows which program listens where"))
+	case already:
+		return one(doctor.Found("LISTEN_ADDR", doctor.OK, "the daemon answers at "+e.config.ListenAddr, ""))
+	}
+	return one(doctor.Found("LISTEN_ADDR", doctor.OK, e.config.ListenAddr+" is free", ""))
+}
+
 // examineAddress asks the daemon under the address that the internet knows it by.
 func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
 	if e.config.PublicURL == "" {
