@@ -181,6 +181,47 @@ func TestRemovedBotStops(t *testing.T) {
 	})
 }
 
+// TestTurnOfAChatThatIsGoneStops, whether that shows with the first message or with an edit; a
+// message that somebody deleted changes nothing.
+func TestTurnOfAChatThatIsGoneStops(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		what string
+		err  error
+		held int
+	}{
+		"FirstMessage": {"send", fault.New(fault.Gone, "Blocked."), 0},
+		"Edit":         {"edit", fault.New(fault.Gone, "Blocked."), 0},
+		"Deleted":      {"edit", fault.New(fault.NotFound, "Deleted."), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.React = func(a ot.Asked) ot.Reaction {
+					if a.Room == ot.Room && a.What == tt.what {
+						return ot.Reaction{Err: tt.err}
+					}
+					return ot.Reaction{}
+				}
+				w.Model.On("dogs", ot.Hold("Dogs", ot.Say("Dogs bark.")))
+				w.Start()
+				w.Chat.Say("what about dogs?")
+				w.Pass(20 * time.Second)
+				if n := w.Model.Held(); n != tt.held {
+					t.Errorf("%d requests run, want %d", n, tt.held)
+				}
+				if tt.held == 0 {
+					if got := w.Value(`SELECT state FROM inbound_events`); got != "stopped" {
+						t.Errorf("the message is %s", got)
+					}
+				}
+				w.Model.ReleaseAll()
+				w.Pass(5 * time.Second)
+			})
+		})
+	}
+}
+
 func TestEventOfAnUnknownKindIsRefused(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {

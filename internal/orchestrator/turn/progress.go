@@ -33,6 +33,7 @@ const quietAfter = 30 * time.Second
 // on it. One goroutine owns the placeholder until finish returns.
 type progress struct {
 	w        *worker
+	seq      int64 // of the entry
 	adapter  platform.Adapter
 	editor   platform.Editor // nil where messages cannot be edited
 	caps     platform.Capabilities
@@ -70,7 +71,7 @@ func (w *worker) caps() platform.Capabilities { return w.o.outbox.Caps(w.conv.Ke
 func (r *run) startProgress() *progress {
 	now := time.Now()
 	p := &progress{
-		w: r.w, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
+		w: r.w, seq: r.d.entry.Seq, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
 		late: r.w.o.outbox.IsLate(r.d.entry), card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.stopped, p.stop = context.WithCancel(r.w.ctx)
@@ -203,6 +204,7 @@ func (p *progress) place(ctx context.Context) bool {
 		}
 		if !again {
 			p.w.o.config.Log.InfoContext(ctx, "could not place the first message", "conversation", p.w.conv.Key, "err", err)
+			p.stopIfGone(err)
 			return false
 		}
 		select {
@@ -244,6 +246,7 @@ func (p *progress) edits(ctx context.Context) {
 			case err == nil:
 				shown, buttons = text, len(stop)
 			case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
+				p.stopIfGone(err)
 				return
 			default: // shed for now: the same again after the pause
 				p.notify()
@@ -254,6 +257,14 @@ func (p *progress) edits(ctx context.Context) {
 			return
 		case <-time.After(p.caps.EditInterval):
 		}
+	}
+}
+
+// stopIfGone stops the turn where the platform says that its chat takes no messages any
+// more: nobody would see the answer.
+func (p *progress) stopIfGone(err error) {
+	if fault.Is(err, fault.Gone) {
+		p.w.o.running.stop(p.w.conv.ID, p.seq)
 	}
 }
 
