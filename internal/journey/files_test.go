@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -314,6 +315,37 @@ func TestPhotoInSlackOnGitHubAndInTheConsole(t *testing.T) {
 		w.ai.Enqueue(openai.Text("A beach."))
 		issue := h.Person("gina").In(ghRepo).OpenIssue("Where is this?", "@remote-agent look: ![photo]("+h.Drop("image/jpeg", photo.Data)+")").Number
 		h.sees(issue, "A beach.")
+		shows(t, w)
+	})
+	t.Run("BelowItInAThreadOfSlack", func(t *testing.T) {
+		t.Parallel()
+		w := newSlackWorld(t, "", "Socket").migrated()
+		w.ai.Enqueue(openai.Text("A beach."))
+		w.start()
+		root := w.sl.User("U7").In(channel).Shares("", slack.File{Name: "holiday.jpg", MIME: "image/jpeg", Data: photo.Data})
+		w.sl.User(slackAn).In(channel).InThread(root.TS).Mentions("where is this?")
+		w.threadShows(root.TS, "A beach.")
+		shows(t, w)
+	})
+	t.Run("BelowItOnGitHub", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "").migrated()
+		h := w.withGitHub(sumRepo, "webhook")
+		h.start()
+		w.ai.Enqueue(openai.Text("A beach."))
+		issue := h.Person("reader").In(ghRepo).OpenIssue("Where is this?", "![photo]("+h.Drop("image/jpeg", photo.Data)+")").Number
+		h.Person("gina").In(ghRepo).Comment(issue, "@remote-agent look")
+		h.sees(issue, "A beach.")
+		shows(t, w)
+	})
+	t.Run("ReplyInAGroupOfTelegram", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "").migrated()
+		w.start()
+		w.ai.Enqueue(openai.Text("A beach."))
+		shared := w.tg.Person(eve).In(-100).Sends(photo, "")
+		w.tg.Person(ann).In(-100).ReplyingTo(shared.MessageID).Says("@acme_bot where is this?")
+		w.sees(-100, "an answer", func(texts []string) bool { return slices.Contains(texts, "A beach.") })
 		shows(t, w)
 	})
 	t.Run("Console", func(t *testing.T) {

@@ -128,7 +128,7 @@ func (p Person) send(text string, entities []Entity, fields map[string]any) Sent
 	now := s.opts.Now()
 	m := &Message{
 		ThreadID: p.thread, From: s.user(p.user), ReplyTo: p.replyTo,
-		Text: text, Entities: entities, CreatedAt: now, UpdatedAt: now,
+		Text: text, Entities: entities, CreatedAt: now, UpdatedAt: now, fields: fields,
 	}
 	c.add(m)
 	if c.visible(m, fields) {

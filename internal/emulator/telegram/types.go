@@ -67,6 +67,8 @@ type Message struct {
 	History   []Version // earlier texts, oldest first; see Options.KeepEdits
 	CreatedAt time.Time
 	UpdatedAt time.Time
+
+	fields map[string]any // what a person sent besides text, such as a photo
 }
 
 // File is a file that people see in a chat. Its data must not be changed.
@@ -142,7 +144,7 @@ type wireMessage struct {
 	Date            int64           `json:"date"`
 	Chat            *Chat           `json:"chat"`
 	IsTopicMessage  bool            `json:"is_topic_message,omitempty"`
-	ReplyToMessage  *wireMessage    `json:"reply_to_message,omitempty"`
+	ReplyToMessage  json.RawMessage `json:"reply_to_message,omitempty"`
 	EditDate        int64           `json:"edit_date,omitempty"`
 	Text            string          `json:"text,omitempty"`
 	Entities        []Entity        `json:"entities,omitempty"`
@@ -181,7 +183,7 @@ func (c *chat) wire(m *Message, withReply bool) *wireMessage {
 	}
 	if withReply && m.ReplyTo != 0 {
 		if replied, ok := c.find(m.ReplyTo); ok {
-			w.ReplyToMessage = c.wire(replied, false)
+			w.ReplyToMessage, _ = extend(c.wire(replied, false), replied.fields) // it was sent to the bot in the same form
 		}
 	}
 	return w
