@@ -215,3 +215,35 @@ func TestPagesOfTheList(t *testing.T) {
 		t.Errorf("the second page: %q, %v", got, err)
 	}
 }
+
+// Who has nothing stored yet, but has said something to learn from, is not asked first.
+func TestForgettingAllDropsWhatIsStillToBeLearned(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	e := entry("ann", "I live in Berlin", true)
+	err := d.db.InTx(t.Context(), func(tx *store.Tx) error {
+		conv, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), e.In.Conversation, "scripted")
+		if err != nil {
+			return err
+		}
+		e.ConversationID, e.State, e.In.Event = conv.ID, sessions.EntryDone, "1"
+		if _, err := tx.Inbox().InsertEntry(t.Context(), &e); err != nil {
+			return err
+		}
+		return tx.Lessons().AddLesson(t.Context(), e.ID, "test/ann", conv.ID, time.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.says("ann", "/forget all", "No memories about you")
+	err = d.db.InRead(t.Context(), func(tx *store.Tx) error {
+		h, err := tx.Persons().Holdings(t.Context(), "test/ann")
+		if h.Lessons != 0 {
+			t.Errorf("%d messages are still to be learned from", h.Lessons)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
