@@ -101,7 +101,7 @@ func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	say(w, "turns\ttokens in\ttokens out\tcost\tno price\t  %s\n", by)
 	row := func(name string, s spend.Sum) {
-		say(w, "%d\t%d\t%d\t%s\t%d\t  %s\n", s.Turns, s.InputTokens, s.OutputTokens, spend.Exact(s.Micros), s.UnpricedToken, name)
+		say(w, "%d\t%d\t%d\t%s\t%d\t  %s\n", s.Turns, s.InputTokens, s.OutputTokens, s.Exact(), s.UnpricedToken, name)
 	}
 	for _, g := range groups {
 		row(groupName(g), g.Sum)

@@ -199,12 +199,17 @@ type Usage struct {
 	ContextSize int64 `json:"context_size,omitempty"`
 }
 
-// Add returns the sum of two usages; the context is that of v.
+// maxTokens is the most that one report can say. More is a mistake of who reported
+// it, and sums must not overflow: a session that has one could not be read.
+const maxTokens = 1e9
+
+// Add returns the sum of u and of what was reported, v, whose counts are believed
+// from none to maxTokens; the context is that of v.
 func (u Usage) Add(v Usage) Usage {
-	u.InputTokens += v.InputTokens
-	u.OutputTokens += v.OutputTokens
-	u.CachedTokens += v.CachedTokens
-	u.WrittenTokens += v.WrittenTokens
+	u.InputTokens += min(max(v.InputTokens, 0), maxTokens)
+	u.OutputTokens += min(max(v.OutputTokens, 0), maxTokens)
+	u.CachedTokens += min(max(v.CachedTokens, 0), maxTokens)
+	u.WrittenTokens += min(max(v.WrittenTokens, 0), maxTokens)
 	u.CostUSD += v.CostUSD
 	u.ContextUsed, u.ContextSize = v.ContextUsed, v.ContextSize
 	return u

@@ -39,17 +39,14 @@ func (me *memories) runForget(ctx context.Context, r command.Request) (command.R
 	return reply("Deleted memory %d.", number)
 }
 
+// forgetAll asks first, unless there is nothing to ask about: what is still to be
+// learned is dropped then as well.
 func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
-	do := me.store.InTx
-	if !sure {
-		do = me.store.InRead
-	}
-	n, err := within(ctx, do, func(tx *store.Tx) (int64, error) {
-		if !sure {
-			return tx.Memories().Count(ctx, r.Actor(), me.now())
+	n, err := within(ctx, me.store.InTx, func(tx *store.Tx) (n int64, err error) {
+		if n, err = tx.Memories().Count(ctx, r.Actor(), me.now()); err != nil || n > 0 && !sure {
+			return n, err
 		}
-		n, err := tx.Memories().ForgetMemories(ctx, r.Actor())
-		if err != nil {
+		if _, err := tx.Memories().ForgetMemories(ctx, r.Actor()); err != nil {
 			return 0, err
 		}
 		return n, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})

@@ -124,6 +124,9 @@ func (me *memories) listMemories(ctx context.Context, r command.Request, before 
 	if !on {
 		state = "off: none of this is used"
 	}
+	if len(list) == 0 && n > 0 {
+		return reply("No memories with numbers below %d. `/memory` lists all.", before)
+	}
 	if len(list) == 0 {
 		return reply("No memories about you yet (memory is %s). Add one with `/remember <text>`.", state)
 	}

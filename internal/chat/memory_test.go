@@ -120,6 +120,7 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
 	d.says("ann", "/memory cocoa", "I drink cocoa")
 	d.says("ann", "/memory whisky", "No matching memories")
+	d.says("ann", "/memory 1", "No memories with numbers below 1")
 	d.says("bob", "/memory", "No memories")
 	for text, kind := range map[string]fault.Kind{
 		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
@@ -212,5 +213,37 @@ func TestPagesOfTheList(t *testing.T) {
 	got, err := d.gives("ann", "/memory 3")
 	if err != nil || !strings.Contains(got, "thing1 ") || strings.Contains(got, "thing2 ") || strings.Contains(got, "Older") {
 		t.Errorf("the second page: %q, %v", got, err)
+	}
+}
+
+// Who has nothing stored yet, but has said something to learn from, is not asked first.
+func TestForgettingAllDropsWhatIsStillToBeLearned(t *testing.T) {
+	t.Parallel()
+	d := setupMemory(t)
+	e := entry("ann", "I live in Berlin", true)
+	err := d.db.InTx(t.Context(), func(tx *store.Tx) error {
+		conv, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), e.In.Conversation, "scripted")
+		if err != nil {
+			return err
+		}
+		e.ConversationID, e.State, e.In.Event = conv.ID, sessions.EntryDone, "1"
+		if _, err := tx.Inbox().InsertEntry(t.Context(), &e); err != nil {
+			return err
+		}
+		return tx.Lessons().AddLesson(t.Context(), e.ID, "test/ann", conv.ID, time.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.says("ann", "/forget all", "No memories about you")
+	err = d.db.InRead(t.Context(), func(tx *store.Tx) error {
+		h, err := tx.Persons().Holdings(t.Context(), "test/ann")
+		if h.Lessons != 0 {
+			t.Errorf("%d messages are still to be learned from", h.Lessons)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

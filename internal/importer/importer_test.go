@@ -591,6 +591,24 @@ func TestTimesOfSessions(t *testing.T) {
 	}
 }
 
+// What JSON of SQLite may say and PostgreSQL cannot store does not block an import.
+func TestJSONThatOneDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		to := open(t)
+		metadata, commands := `{"lastCommand":"a\u0000b\\u0000","half":"\ud800","n":12345678901234567890}`, `{"up":{"path":"up.md","description":"\u0000"}}`
+		rows := seedOf(func(rows importer.Rows) {
+			rows[store.SeedSessions][0]["metadata"], rows[store.SeedCodebases][0]["commands"] = &metadata, &commands
+		})
+		if _, err := importer.Import(t.Context(), to, rows, options(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := all(t, to).Sessions[ended].Metadata; got["lastCommand"] != "a\uFFFDb\\u0000" || got["half"] != "\uFFFD" {
+			t.Errorf("metadata: %v", got)
+		}
+	})
+}
+
 // A conversation began with its first session, if nobody wrote down when, and a folder
 // outside of its repository is the top of it.
 func TestWhatAConversationDoesNotSay(t *testing.T) {

@@ -377,6 +377,9 @@ func TestBudgetOfADay(t *testing.T) {
 			w.Pass(5 * time.Second)
 		}
 		w.Chat.Want("re: one", "re: two", "✖ The daily budget is used up (30 of 20 tokens).")
+		if text := w.Chat.Find("budget is used up").Text; strings.Contains(text, "new") {
+			t.Errorf("a new session does not help: %s", text)
+		}
 		if n := len(w.Model.Requests()); n != 2 {
 			t.Errorf("the model was asked %d times, want 2: 15 tokens each of 20", n)
 		}

@@ -214,7 +214,7 @@ func (p *costPages) costTable(by spend.By, groups []spend.Group, total spend.Sum
 	most := max(heaviest(groups, weigh), 1)
 	line := func(name string, s spend.Sum, bar html.Node) html.Node {
 		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(name)), html.El("td", bar),
-			number(spend.Exact(s.Micros)), number(strconv.Itoa(s.Turns)), number(spend.Tokens(s.InputTokens)), number(spend.Tokens(s.OutputTokens)), number(spend.Tokens(s.UnpricedToken)))
+			number(s.Exact()), number(strconv.Itoa(s.Turns)), number(spend.Tokens(s.InputTokens)), number(spend.Tokens(s.OutputTokens)), number(spend.Tokens(s.UnpricedToken)))
 	}
 	rows := html.Map(groups, func(g spend.Group) html.Node {
 		width := weigh(g.Sum) * 100 / most

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -331,6 +332,24 @@ func TestWhereANoteHolds(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A secret is one also where it is said in a sentence; how one is kept is none.
+func TestNoSecretIsRemembered(t *testing.T) {
+	t.Parallel()
+	d := setup(t, func(c *recollect.Config) { c.Redact = redact.New().String })
+	for text, secret := range map[string]bool{
+		"My password is hunter2pass": true, "the wifi password: Tr0ub4dor&3": true, "MY PASSWORD IS hunter2pass": true,
+		"My password is kept in a vault": false, "My password is rotated each month": false, "Works with Ann, who is here since 2019": false,
+	} {
+		d.runs++
+		e := entry("ann", "x", true)
+		e.ID = fmt.Sprintf(runID, d.runs)
+		_, err := d.Remember(t.Context(), e, memory.Fact{Scope: memory.Scope{Person: "test/ann"}, Text: text})
+		if (err != nil) != secret {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

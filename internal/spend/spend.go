@@ -141,7 +141,7 @@ func (s Sum) String() string {
 		text += " · " + Dollars(s.Micros)
 	}
 	if s.UnpricedToken > 0 && s.Micros > 0 {
-		text += fmt.Sprintf(" (plus %s tokens without price data)", Tokens(s.UnpricedToken))
+		text += fmt.Sprintf(" (%s of the tokens without price data)", Tokens(s.UnpricedToken))
 	}
 	return text
 }
@@ -165,8 +165,18 @@ func Dollars(micros int64) string {
 	return fmt.Sprintf("$%.2f", float64(micros)/1e6)
 }
 
-// Exact writes an amount with all its digits: $0.142857.
-func Exact(micros int64) string { return fmt.Sprintf("$%d.%06d", micros/1e6, micros%1e6) }
+// Exact writes what a sum cost with all its digits: $0.142857. A dash is a price that
+// is not known.
+func (s Sum) Exact() string {
+	switch {
+	case s.Micros > 0:
+	case s.UnpricedToken > 0:
+		return "–"
+	case s.InputTokens+s.OutputTokens > 0:
+		return "< $0.000001"
+	}
+	return fmt.Sprintf("$%d.%06d", s.Micros/1e6, s.Micros%1e6)
+}
 
 // Budget limits what may be spent; zero members limit nothing. Where a model's
 // price is not known, tokens count.

@@ -201,10 +201,25 @@ func TestSumAsText(t *testing.T) {
 		"0 tokens":           {},
 		"21k tokens · $0.14": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000},
 		"21k tokens":         {InputTokens: 20_000, OutputTokens: 1000, UnpricedToken: 21_000},
-		"21k tokens · $0.14 (plus 5k tokens without price data)": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000, UnpricedToken: 5000},
-		"950 tokens · < $0.01":                                   {InputTokens: 900, OutputTokens: 50, Micros: 3},
+		"21k tokens · $0.14 (5k of the tokens without price data)": {InputTokens: 20_000, OutputTokens: 1000, Micros: 140_000, UnpricedToken: 5000},
+		"950 tokens · < $0.01": {InputTokens: 900, OutputTokens: 50, Micros: 3},
 	} {
 		if got := s.String(); got != want {
+			t.Errorf("%+v is %q, want %q", s, got, want)
+		}
+	}
+}
+
+// What is not known, or nearly nothing, is not shown as free.
+func TestExactSums(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]spend.Sum{
+		"$0.000000":   {},
+		"$12.142857":  {InputTokens: 1, Micros: 12_142_857, UnpricedToken: 5},
+		"–":           {InputTokens: 9, UnpricedToken: 9},
+		"< $0.000001": {OutputTokens: 1},
+	} {
+		if got := s.Exact(); got != want {
 			t.Errorf("%+v is %q, want %q", s, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,10 +117,14 @@ func (t *Portable) seedRows(ctx context.Context, table string, columns []string)
 // times; commands is its registry as JSON, empty for none. It is a
 // fault.Conflict if the id or the name is taken.
 func (t *Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
-	_, err := t.tx().exec(ctx, `
+	registry, err := jsonOr(commands)
+	if err != nil {
+		return err
+	}
+	_, err = t.tx().exec(ctx, `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type, commands, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		c.ID, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant, jsonOr(commands), stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
+		c.ID, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant, registry, stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
 	return wrap(err, "import codebase")
 }
 
@@ -140,21 +145,31 @@ func (t *Portable) ImportConversation(ctx context.Context, c sessions.Conversati
 // id is taken or another session of the conversation is active, and a
 // fault.NotFound if its conversation or codebase is not here.
 func (t *Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
-	_, err := t.tx().exec(ctx, `
+	meta, err := jsonOr(metadata)
+	if err != nil {
+		return err
+	}
+	_, err = t.tx().exec(ctx, `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, ai_assistant_type, assistant_session_id, active, metadata, status, started_at, ended_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		s.ID, s.ConversationID, orNull(s.CodebaseID), s.Assistant, orNull(s.AssistantSessionID), s.Active, jsonOr(metadata), string(s.Status),
+		s.ID, s.ConversationID, orNull(s.CodebaseID), s.Assistant, orNull(s.AssistantSessionID), s.Active, meta, string(s.Status),
 		stampOf(s.StartedAt), stampOf(s.EndedAt))
 	return wrap(err, "import session")
 }
 
-// jsonOr is what is stored of a JSON object that may be missing.
-func jsonOr(object json.RawMessage) string {
-	if len(object) == 0 {
-		return "{}"
+// jsonOr is what is stored of a JSON object that may be missing: without the escapes
+// that only SQLite takes, of a NUL and of half a character.
+func jsonOr(object json.RawMessage) (string, error) {
+	value := any(struct{}{})
+	if len(object) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(object))
+		decoder.UseNumber() // as it was written
+		if err := decoder.Decode(&value); err != nil {
+			return "", fault.Wrap(err, fault.Invalid, "read JSON")
+		}
 	}
-	return string(object)
+	return encodeJSON(value, fault.Invalid, "JSON")
 }
 
 // stampOf is a time for one of the seeds' timestamp columns, to the microsecond;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -448,8 +449,9 @@ func TestUsage(t *testing.T) {
 	turnOf := func(match string, c float64, total int64) acpagent.Turn {
 		return acpagent.Turn{Match: match, Steps: []acpagent.Step{{Say: "Well."}, cost(c), tokens(total)}}
 	}
+	absurd := acpagent.Step{Stop: &acpagent.Stop{Reason: "end_turn", Tokens: map[string]int64{"inputTokens": math.MaxInt64, "outputTokens": 5, "totalTokens": 5}}}
 	script := acpagent.Script{Resume: true, Turns: []acpagent.Turn{
-		turnOf("four", 0.25, 135), turnOf("three", 1.5, 15), turnOf("two", 1.25, 135), turnOf("one", 0.5, 135),
+		{Match: "five", Steps: []acpagent.Step{{Say: "Well."}, absurd}}, turnOf("four", 0.25, 135), turnOf("three", 1.5, 15), turnOf("two", 1.25, 135), turnOf("one", 0.5, 135),
 	}}
 	w := start(t, script)
 	turn := question("one")
@@ -477,6 +479,9 @@ func TestUsage(t *testing.T) {
 	fourth := ask(t.Context(), w, next(turn3, third, first.session(t), "four"))
 	if fourth.finished.Usage.CostUSD != 0.25 {
 		t.Errorf("the counter began again: %v, want 0.25", fourth.finished.Usage.CostUSD)
+	}
+	if u := ask(t.Context(), w, question("five")).finished.Usage; u.InputTokens != 1e9 || u.OutputTokens != 5 {
+		t.Errorf("an absurd number is %+v", u)
 	}
 	// Nothing on record of what the session had cost before: unknown.
 	w.Release(turn.Conversation)

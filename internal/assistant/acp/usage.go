@@ -56,7 +56,7 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 		}
 		usage.CostUSD = m.since(*r.t.cost)
 	}
-	return usage
+	return assistant.Usage{}.Add(usage)
 }
 
 func value(n *int) int64 {

@@ -347,11 +347,9 @@ func (cl closing) nextStep(err error) string {
 	switch fault.KindOf(err) {
 	case fault.Unauthorized, fault.Unsupported:
 		return "An owner needs to check the configuration. Then use " + again + "."
-	case fault.Exhausted:
-		return cl.w.command("new") + " starts a new session; " + again + " tries again."
 	case fault.Invalid:
 		return "Ask in another way, or use " + cl.w.command("new") + " for a new session."
-	default:
+	default: // what is too long for the model names a new session itself
 		return "Use " + again + " to try again."
 	}
 }
