@@ -71,6 +71,29 @@ func TestResumesAfterTheProcessEnded(t *testing.T) {
 	}
 }
 
+// TestInstructionsThatChangedBetweenTwoProcesses are told to the session that is
+// resumed, once; those that did not change are not told again.
+func TestInstructionsThatChangedBetweenTwoProcesses(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Resume: true})
+	turn := question("first")
+	turn.System = "Be kind."
+	last := ask(t.Context(), w, turn)
+	session := last.session(t)
+	for _, step := range []struct {
+		text, system string
+		told         bool
+	}{{"second", "Be kind.", false}, {"third", "Be strict.", true}, {"fourth", "Be strict.", false}} {
+		w.Release(turn.Conversation)
+		turn = next(turn, last, session, step.text)
+		turn.System = step.system
+		last = ask(t.Context(), w, turn)
+		if last.err != nil || len(last.resume) > 0 || !strings.Contains(last.answer, step.text) || strings.Contains(last.answer, step.system) != step.told {
+			t.Errorf("%s turn: %+v", step.text, last)
+		}
+	}
+}
+
 // TestLostSession checks the order of a lost session: forget the id, start
 // once afresh with a summary, store the new id, tell the person.
 func TestLostSession(t *testing.T) {
