@@ -67,6 +67,15 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 	if err != nil {
 		return snap{}, err
 	}
+	if _, err := os.Lstat(filepath.Join(dir, ".gitmodules")); err == nil {
+		staged, err := git(nil, "ls-files", "-z", "--stage")
+		if err != nil {
+			return snap{}, fmt.Errorf("looking for submodules: %w", err)
+		}
+		if found.unsaved, err = filled(dir, staged, found.unsaved); err != nil {
+			return snap{}, err
+		}
+	}
 	// Removals first: a file may have become a folder.
 	if len(found.gone) > 0 {
 		if _, err := git(bytes.NewReader(found.gone), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
@@ -116,6 +125,29 @@ func (s *snapshots) sort(dir string, list []byte, leave func(string) bool) (diff
 		}
 	}
 	return d, nil
+}
+
+// filled adds the submodules of an index that have files to the paths that cannot be
+// saved: git looks at nothing that is in their folders.
+func filled(dir string, staged []byte, unsaved []string) ([]string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.NotFound, "opening the worktree")
+	}
+	defer func() { _ = root.Close() }()
+	for entry := range bytes.SplitSeq(staged, []byte{0}) {
+		head, name, _ := strings.Cut(string(entry), "\t")
+		if !strings.HasPrefix(head, "160000 ") || slices.Contains(unsaved, name) {
+			continue
+		}
+		if sub, err := root.OpenRoot(name); err == nil {
+			if inside, err := fs.ReadDir(sub.FS(), "."); err == nil && len(inside) > 0 {
+				unsaved = append(unsaved, name)
+			}
+			_ = sub.Close()
+		}
+	}
+	return unsaved, nil
 }
 
 type pathState int
