@@ -60,21 +60,16 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 		return out.Data, err
 	}
 	changed, err := git(nil, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+	var staged []byte
+	if _, none := os.Lstat(filepath.Join(dir, ".gitmodules")); none == nil && err == nil {
+		staged, err = git(nil, "ls-files", "-z", "--stage")
+	}
 	if err != nil {
 		return snap{}, fmt.Errorf("looking for changes: %w", err)
 	}
-	found, err := s.sort(dir, changed, leave)
+	found, err := s.sort(dir, changed, staged, leave)
 	if err != nil {
 		return snap{}, err
-	}
-	if _, err := os.Lstat(filepath.Join(dir, ".gitmodules")); err == nil {
-		staged, err := git(nil, "ls-files", "-z", "--stage")
-		if err != nil {
-			return snap{}, fmt.Errorf("looking for submodules: %w", err)
-		}
-		if found.unsaved, err = filled(dir, staged, found.unsaved); err != nil {
-			return snap{}, err
-		}
 	}
 	// Removals first: a file may have become a folder.
 	if len(found.gone) > 0 {
@@ -101,14 +96,22 @@ type differences struct {
 	unsaved     []string
 }
 
-// sort looks at each path of a list that git made.
-func (s *snapshots) sort(dir string, list []byte, leave func(string) bool) (differences, error) {
+// sort looks at each path of a list that git made. Submodules that have files, of which
+// git says nothing, are among the entries that are staged.
+func (s *snapshots) sort(dir string, list, staged []byte, leave func(string) bool) (differences, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return differences{}, fault.Wrap(err, fault.NotFound, "opening the worktree")
 	}
 	defer func() { _ = root.Close() }()
 	var d differences
+	for _, entry := range strings.Split(string(staged), "\x00") {
+		if p, is := strings.CutPrefix(entry, "160000 "); is {
+			if p = p[strings.IndexByte(p, '\t')+1:]; filled(root, p) {
+				d.unsaved = append(d.unsaved, p)
+			}
+		}
+	}
 	for item := range bytes.SplitSeq(list, []byte{0}) {
 		if len(item) == 0 || leave != nil && leave(string(item)) {
 			continue
@@ -127,27 +130,15 @@ func (s *snapshots) sort(dir string, list []byte, leave func(string) bool) (diff
 	return d, nil
 }
 
-// filled adds the submodules of an index that have files to the paths that cannot be
-// saved: git looks at nothing that is in their folders.
-func filled(dir string, staged []byte, unsaved []string) ([]string, error) {
-	root, err := os.OpenRoot(dir)
+// filled reports whether something is in a folder.
+func filled(root *os.Root, p string) bool {
+	folder, err := root.OpenRoot(p)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.NotFound, "opening the worktree")
+		return false
 	}
-	defer func() { _ = root.Close() }()
-	for entry := range bytes.SplitSeq(staged, []byte{0}) {
-		head, name, _ := strings.Cut(string(entry), "\t")
-		if !strings.HasPrefix(head, "160000 ") || slices.Contains(unsaved, name) {
-			continue
-		}
-		if sub, err := root.OpenRoot(name); err == nil {
-			if inside, err := fs.ReadDir(sub.FS(), "."); err == nil && len(inside) > 0 {
-				unsaved = append(unsaved, name)
-			}
-			_ = sub.Close()
-		}
-	}
-	return unsaved, nil
+	defer folder.Close() //nolint:errcheck // it was only looked at
+	entries, err := fs.ReadDir(folder.FS(), ".")
+	return err == nil && len(entries) > 0
 }
 
 type pathState int

@@ -46,18 +46,14 @@ type Changes struct {
 
 // Readable is Patch for people: of a binary file it says only that it is one.
 func (c Changes) Readable() string {
-	var out strings.Builder
-	binary := false
-	for line := range strings.Lines(string(c.Patch)) {
-		if binary = binary && !strings.HasPrefix(line, "diff --git "); binary {
-			continue
+	const next = "\ndiff --git " // no line of a file begins so: it has a sign before it
+	files := strings.Split(string(c.Patch), next)
+	for i, f := range files {
+		if head, _, binary := strings.Cut(f, "\nGIT binary patch\n"); binary {
+			files[i] = head + "\nBinary file; its content is not shown."
 		}
-		if binary = line == "GIT binary patch\n"; binary {
-			line = "Binary file; its content is not shown.\n"
-		}
-		out.WriteString(line)
 	}
-	return out.String()
+	return strings.Join(files, next)
 }
 
 // maxUnsaved is how many paths a Saved names.

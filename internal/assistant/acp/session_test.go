@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/assistant/acp/acptest"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -251,7 +252,7 @@ func TestConversationsWithoutACodebaseShareNothing(t *testing.T) {
 // TestEnvironmentIsExplicit has a canary in our own environment.
 func TestEnvironmentIsExplicit(t *testing.T) {
 	t.Setenv("CANARY_OF_THE_DAEMON", "must not be inherited")
-	p, err := acp.Exec(t.Context(), acp.StartSpec{Command: []string{"/usr/bin/env"}, Env: []string{"ONLY=this"}, Dir: t.TempDir()})
+	p, err := acptest.Exec(t.Context(), acp.StartSpec{Command: []string{"/usr/bin/env"}, Env: []string{"ONLY=this"}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

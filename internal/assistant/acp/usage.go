@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -102,7 +101,9 @@ func recorded(array []messages.Message, session string) (last metadata) {
 		if m.Role != messages.RoleAssistant || json.Unmarshal(m.ProviderMetadata, &kept) != nil || kept.Session != session {
 			continue
 		}
-		last.System = cmp.Or(last.System, kept.System)
+		if last.System == "" {
+			last.System = kept.System
+		}
 		if last.CostUSD = kept.CostUSD; last.CostUSD != nil {
 			break
 		}
