@@ -585,6 +585,12 @@ func TestExistingMakesNothing(t *testing.T) {
 		t.Errorf("after it was deleted: %v, %v", ok, err)
 	}
 	missing(t, made.Dir, "a")
+	if tree := b.tree(repo, "c1"); !strings.Contains(tree.Note, "what changed since is lost") {
+		t.Errorf("the loss of a file is not told: %q", tree.Note)
+	}
+	if tree := b.tree(repo, "c1"); tree.Note != "" {
+		t.Errorf("it is told again: %q", tree.Note)
+	}
 }
 
 // Two conversations may have the same short id. Releasing one leaves the other's worktree.
