@@ -12,6 +12,7 @@ import (
 	"remote-agent/e2e/internal/need"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/assistant/acp/acptest"
 	"remote-agent/internal/emulator/anthropic"
 	"remote-agent/internal/emulator/responses"
 	"remote-agent/internal/fault"
@@ -141,7 +142,7 @@ func (r real) start(t *testing.T, change ...func(*acp.Config)) *acp.Assistant {
 	t.Helper()
 	c := r.Config
 	c.Env = append([]string{}, c.Env...)
-	c.Scratch = t.TempDir()
+	c.Scratch, c.Start = t.TempDir(), acptest.Exec
 	c.ModeFor = func(assistant.Turn) string { return r.mode }
 	l := &logged{}
 	c.Log = logger(l)

@@ -190,7 +190,7 @@ func (ps *programs) startAgent(name assistant.Name, home string) func(ctx contex
 		if err := p.Start(); err != nil {
 			return nil, err
 		}
-		a.reading.Go(a.keepTail)
+		a.reading.Go(func() { _, _ = io.Copy(&a.tail, a.stderr) })
 		return a, nil
 	}
 }
@@ -201,50 +201,15 @@ type agentProcess struct {
 	stdin   io.WriteCloser
 	stdout  io.ReadCloser
 	stderr  io.ReadCloser
+	tail    acp.Tail
 	reading sync.WaitGroup
-
-	mu   sync.Mutex // guards all below
-	tail []byte
-	cut  bool // the beginning of the output is gone
 }
-
-// maxAgentTail is how much of an agent's stderr is kept for the log.
-const maxAgentTail = 4 << 10
 
 func (a *agentProcess) Stdin() io.WriteCloser { return a.stdin }
 func (a *agentProcess) Stdout() io.ReadCloser { return a.stdout }
+func (a *agentProcess) StderrTail() string    { return a.tail.String() }
 func (a *agentProcess) Terminate()            { a.process.Stop() }
 func (a *agentProcess) Kill()                 { a.process.Stop() }
-
-// StderrTail implements acp.Process.
-func (a *agentProcess) StderrTail() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	text := strings.ToValidUTF8(string(a.tail), "\uFFFD")
-	if a.cut {
-		// The line that was cut may begin with half a credential, which nobody
-		// would recognize.
-		_, text, _ = strings.Cut(text, "\n")
-	}
-	return text
-}
-
-func (a *agentProcess) keepTail() {
-	buffer := make([]byte, 4096)
-	for {
-		n, err := a.stderr.Read(buffer)
-		a.mu.Lock()
-		a.tail = append(a.tail, buffer[:n]...)
-		if over := len(a.tail) - maxAgentTail; over > 0 {
-			a.cut = true
-			a.tail = append(a.tail[:0], a.tail[over:]...)
-		}
-		a.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
 
 // Wait implements acp.Process.
 func (a *agentProcess) Wait() error {

@@ -187,7 +187,7 @@ func (d *daemon) about() pages.About {
 				return pages.Changes{}, false, nil
 			}
 			branch, c, ok, err := d.work.Changes(ctx, conv)
-			return pages.Changes{Branch: branch, Stat: c.Stat, Patch: string(c.Patch), Files: c.Files, Truncated: c.Truncated, Unsaved: c.Unsaved}, ok, err
+			return pages.Changes{Branch: branch, Stat: c.Stat, Patch: c.Readable(), Files: c.Files, Truncated: c.Truncated, Unsaved: c.Unsaved}, ok, err
 		},
 		Ring: func(ctx context.Context, conversationID string) { _ = d.core.Ring(ctx, conversationID) }, // the sweep does otherwise
 	}

@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	"internal/assistant":           {"internal/fault", "internal/messages", "internal/option", "internal/setup"},
 	"internal/assistant/*":         {"internal/fault", "internal/messages", "internal/option", "internal/setup", "internal/assistant", "internal/assistant/modelhttp"}, // model APIs
 	"internal/assistant/acp":       {"internal/fault", "internal/messages", "internal/assistant"},
+	"internal/assistant/acp/*":     {"internal/assistant/acp"}, // test helpers
 	"internal/assistant/demo":      {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/loop":      {"internal/fault", "internal/messages", "internal/assistant"},
 	"internal/assistant/modelhttp": {"internal/fault", "internal/messages"},

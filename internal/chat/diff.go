@@ -36,17 +36,22 @@ func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Rep
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
-	if len(changes.Patch) == 0 {
-		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", tree.Known())}, nil
-	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
 	return diffReply(tree.Known(), changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.
 func diffReply(branch string, changes codebase.Changes, asFile bool) command.Reply {
-	text := fmt.Sprintf("Changes on `%s`:\n\n%s\n\n", branch, wording.Fenced("", changes.Stat))
-	body, cut := string(changes.Patch), ""
+	missing := ""
+	if len(changes.Unsaved) > 0 {
+		missing = "\n\n⚠ Not compared (too large, not a file, or a nested repository or submodule):\n\n" +
+			wording.Fenced("", wording.Head(strings.Join(changes.Unsaved, "\n"), 500))
+	}
+	if len(changes.Patch) == 0 {
+		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", branch) + missing}
+	}
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s%s\n\n", branch, wording.Fenced("", changes.Stat), missing)
+	body, cut := changes.Readable(), ""
 	if changes.Truncated {
 		cut = fmt.Sprintf("⚠ The patch is too large: only its first %s are here, so it cannot be applied. The list of files is complete, and so is the branch.",
 			wording.Count(strings.Count(body, "\n"), "line", "lines"))

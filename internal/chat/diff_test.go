@@ -41,6 +41,33 @@ func TestDiffSaysThatItIsCut(t *testing.T) {
 	}
 }
 
+// TestDiffNamesWhatItDoesNotCompare: "No changes" would be wrong of an assistant that
+// has cloned something into the worktree.
+func TestDiffNamesWhatItDoesNotCompare(t *testing.T) {
+	t.Parallel()
+	for _, patch := range []string{"", "+one\n"} {
+		got := diffReply("bot/1", codebase.Changes{Patch: []byte(patch), Unsaved: []string{"lib/s", "made/"}}, false).Text
+		if !strings.Contains(got, "⚠ Not compared") || !strings.Contains(got, "lib/s\nmade/") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestDiffShowsNoBytes: a picture that was changed is thousands of lines of a patch that
+// nobody reads, and they took the place of what somebody would.
+func TestDiffShowsNoBytes(t *testing.T) {
+	t.Parallel()
+	const before, after = "diff --git a/a.png b/a.png\nindex 00..ff 100644\n", "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-GIT binary patch\n+two\n"
+	patch := before + "GIT binary patch\nliteral 4\nLcmZQzWcm*P0SW;F\n\nliteral 9\nzcmV(jK=\n\n" + after
+	c := codebase.Changes{Patch: []byte(patch)}
+	if got := diffReply("bot/1", c, false).Text; !strings.Contains(got, before+"Binary file; its content is not shown.\n"+after) {
+		t.Errorf("in the text: %s", got)
+	}
+	if got := diffReply("bot/1", c, true).Files; len(got) != 1 || string(got[0].Data) != patch {
+		t.Error("the file cannot be applied")
+	}
+}
+
 // A name cannot add a line to a commit, or another address.
 func TestCoAuthorsAreOneAddress(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (tu *turns) runRetry(ctx context.Context, r command.Request) (command.Reply
 	if r.Entry.Lane == sessions.LaneControl {
 		return tu.retryNow(ctx, r, 0)
 	}
-	t, err := tu.takeBack(ctx, r)
+	t, err := tu.takeBack(ctx, r, true)
 	if err != nil {
 		return command.Reply{}, err
 	}

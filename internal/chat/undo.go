@@ -42,7 +42,7 @@ type taken struct {
 // transaction that takes the turn back notes so on the entry, and a second run
 // does not take another one.
 func (tu *turns) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
-	t, err := tu.takeBack(ctx, r)
+	t, err := tu.takeBack(ctx, r, false)
 	switch {
 	case err != nil:
 		return command.Reply{}, err
@@ -88,8 +88,10 @@ func (tu *turns) lastTurn(ctx context.Context, conv sessions.Conversation) (last
 	return last, ok, nil
 }
 
-// takeBack undoes the last turn of a conversation, once for a request.
-func (tu *turns) takeBack(ctx context.Context, r command.Request) (taken, error) {
+// takeBack undoes the last turn of a conversation, once for a request. An agent's own
+// session still has the turn, so it is given up; only where the same is asked again, and
+// nothing had come of it, the agent keeps what it knows.
+func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (taken, error) {
 	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
 		return taken{entry: entry, before: true}, nil
 	}
@@ -114,6 +116,11 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request) (taken, error)
 		var err error
 		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
 			return err
+		}
+		if last.SessionID != "" && (!again || t.messages > 1) {
+			if err := tx.Sessions().UpdateSession(ctx, last.SessionID, sessions.SessionUpdate{AssistantSessionID: new("")}); err != nil {
+				return err
+			}
 		}
 		done := undid + last.EntryID
 		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {

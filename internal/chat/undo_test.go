@@ -49,7 +49,7 @@ func talk(t *testing.T, db *store.Store) (h *Handler, r command.Request, session
 		}
 		for _, event := range []messages.EventID{"turn 1", "turn 2", "undo"} {
 			r.Entry = sessions.Entry{
-				ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Event: event, Conversation: key},
+				ID: uuid.Must(uuid.NewV7()).String(), ConversationID: r.Conv.ID, In: messages.Inbound{Kind: messages.KindMessage, Event: event, Conversation: key},
 			}
 			if _, err := tx.Inbox().InsertEntry(ctx, &r.Entry); err != nil {
 				return err
@@ -108,6 +108,53 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	}
 	if len(forgot) != 1 || forgot[0] != session.ID {
 		t.Errorf("the engine was told to forget %q", forgot)
+	}
+}
+
+// TestAgentForgetsWhatWasTakenBack: the agent's own session has the turn, too. A retry of
+// a turn of which nothing came keeps it.
+func TestAgentForgetsWhatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run      func(*turns, context.Context, command.Request) (command.Reply, error)
+		answered bool
+		want     string
+	}{
+		"undo":                        {(*turns).runUndo, true, ""},
+		"undo of what had no answer":  {(*turns).runUndo, false, ""},
+		"retry":                       {(*turns).runRetry, true, ""},
+		"retry of what had no answer": {(*turns).runRetry, false, "its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, db := t.Context(), storetest.SQLite(t)(t)
+			h, r, session := talk(t, db)
+			err := db.InTx(ctx, func(tx *store.Tx) error {
+				if c.answered {
+					last, _, err := tx.Messages().LastCheckpoint(ctx, r.Conv.ID)
+					if err != nil {
+						return err
+					}
+					if _, err := tx.Messages().AppendMessages(ctx, session.ID, last.EntryID, messages.NewText(messages.RoleAssistant, "done")); err != nil {
+						return err
+					}
+				}
+				return tx.Sessions().UpdateSession(ctx, session.ID, sessions.SessionUpdate{AssistantSessionID: new("its own")})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.run(h.turns, ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			err = db.InRead(ctx, func(tx *store.Tx) error {
+				session, err = tx.Sessions().Session(ctx, session.ID)
+				return err
+			})
+			if err != nil || session.AssistantSessionID != c.want {
+				t.Errorf("the agent goes on with %q, want %q; %v", session.AssistantSessionID, c.want, err)
+			}
+		})
 	}
 }
 

@@ -78,6 +78,7 @@ func (m *maker) WorktreeAt(ctx context.Context, repo Repo, conversation string, 
 	if found {
 		// Somebody deleted the directory by hand. What a ref holds comes back.
 		m.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
+		t.Note = "The files of this conversation were deleted from the bot's disk. They are back as last committed or put away; what changed since is lost."
 	}
 	return m.make(ctx, t, start)
 }

@@ -60,10 +60,14 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 		return out.Data, err
 	}
 	changed, err := git(nil, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+	var staged []byte
+	if _, none := os.Lstat(filepath.Join(dir, ".gitmodules")); none == nil && err == nil {
+		staged, err = git(nil, "ls-files", "-z", "--stage")
+	}
 	if err != nil {
 		return snap{}, fmt.Errorf("looking for changes: %w", err)
 	}
-	found, err := s.sort(dir, changed, leave)
+	found, err := s.sort(dir, changed, staged, leave)
 	if err != nil {
 		return snap{}, err
 	}
@@ -92,14 +96,22 @@ type differences struct {
 	unsaved     []string
 }
 
-// sort looks at each path of a list that git made.
-func (s *snapshots) sort(dir string, list []byte, leave func(string) bool) (differences, error) {
+// sort looks at each path of a list that git made. Submodules that have files, of which
+// git says nothing, are among the entries that are staged.
+func (s *snapshots) sort(dir string, list, staged []byte, leave func(string) bool) (differences, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return differences{}, fault.Wrap(err, fault.NotFound, "opening the worktree")
 	}
 	defer func() { _ = root.Close() }()
 	var d differences
+	for _, entry := range strings.Split(string(staged), "\x00") {
+		if p, is := strings.CutPrefix(entry, "160000 "); is {
+			if p = p[strings.IndexByte(p, '\t')+1:]; filled(root, p) {
+				d.unsaved = append(d.unsaved, p)
+			}
+		}
+	}
 	for item := range bytes.SplitSeq(list, []byte{0}) {
 		if len(item) == 0 || leave != nil && leave(string(item)) {
 			continue
@@ -116,6 +128,17 @@ func (s *snapshots) sort(dir string, list []byte, leave func(string) bool) (diff
 		}
 	}
 	return d, nil
+}
+
+// filled reports whether something is in a folder.
+func filled(root *os.Root, p string) bool {
+	folder, err := root.OpenRoot(p)
+	if err != nil {
+		return false
+	}
+	defer folder.Close() //nolint:errcheck // it was only looked at
+	entries, err := fs.ReadDir(folder.FS(), ".")
+	return err == nil && len(entries) > 0
 }
 
 type pathState int

@@ -30,8 +30,8 @@ type Saved struct {
 	Commit string // what it points at; its parent is the HEAD of that moment
 
 	// Unsaved are paths that could not be saved: files above Config.MaxFile,
-	// pipes and devices, repositories inside the worktree. Files that git is told
-	// to ignore are not saved and not named.
+	// pipes and devices, repositories inside the worktree, submodules with files.
+	// Files that git is told to ignore are not saved and not named.
 	Unsaved []string
 }
 
@@ -42,6 +42,18 @@ type Changes struct {
 	Truncated bool   // Patch was cut at Config.MaxPatch, at the end of a line
 	Files     int
 	Unsaved   []string // as in Saved: not part of Patch
+}
+
+// Readable is Patch for people: of a binary file it says only that it is one.
+func (c Changes) Readable() string {
+	const next = "\ndiff --git " // no line of a file begins so: it has a sign before it
+	files := strings.Split(string(c.Patch), next)
+	for i, f := range files {
+		if head, _, binary := strings.Cut(f, "\nGIT binary patch\n"); binary {
+			files[i] = head + "\nBinary file; its content is not shown."
+		}
+	}
+	return strings.Join(files, next)
 }
 
 // maxUnsaved is how many paths a Saved names.
@@ -188,7 +200,7 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 	}
 	r := Restored{Before: before}
 	for _, u := range before.Unsaved {
-		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, or a nested repository)")
+		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, or a nested repository or submodule)")
 	}
 	if err := s.apply(ctx, t, target, changes, &r); err != nil {
 		return r, err

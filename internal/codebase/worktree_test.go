@@ -158,6 +158,36 @@ func TestDiffIsBounded(t *testing.T) {
 	}
 }
 
+// TestFilesInASubmoduleAreNamed: git looks at nothing in the folder of a submodule,
+// so what an assistant writes there is in no diff, checkpoint or commit.
+func TestFilesInASubmoduleAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	b.server.CommitTo("acme/web", "main", []gittest.Entry{
+		{Path: ".gitmodules", Data: "[submodule \"s\"]\n\tpath = lib/s\n\turl = https://example.com/s\n"},
+		{Path: "lib/s", Mode: gittest.Submodule, Data: strings.TrimSpace(b.server.Run("acme/web", nil, "rev-parse", "main"))},
+		{Path: "lib/empty", Mode: gittest.Submodule, Data: strings.TrimSpace(b.server.Run("acme/web", nil, "rev-parse", "main"))},
+	})
+	repo := b.clone("acme/web")
+	tree := b.tree(repo, "c1")
+	if d, err := b.ws.Diff(t.Context(), tree); err != nil || len(d.Patch) > 0 || len(d.Unsaved) > 0 {
+		t.Fatalf("before: %+v, %v", d, err)
+	}
+	write(t, filepath.Join(tree.Dir, "lib/s/written.txt"), "work\n")
+	d, err := b.ws.Diff(t.Context(), tree)
+	if diff := cmp.Diff([]string{"lib/s"}, d.Unsaved); err != nil || diff != "" {
+		t.Errorf("Diff: %v\n%s", err, diff)
+	}
+	if _, _, err := b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "x"}); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "lib/s") {
+		t.Errorf("Commit: %v", err)
+	}
+	swept, err := b.ws.Sweep(t.Context(), func(string) bool { return false })
+	if err != nil || len(swept.Removed) > 0 || read(t, tree.Dir, "lib/s/written.txt") != "work\n" {
+		t.Errorf("Sweep took the files away: %+v, %v", swept, err)
+	}
+}
+
 func remove(tb testing.TB, elements ...string) {
 	tb.Helper()
 	if err := os.RemoveAll(filepath.Join(elements...)); err != nil {
@@ -555,6 +585,12 @@ func TestExistingMakesNothing(t *testing.T) {
 		t.Errorf("after it was deleted: %v, %v", ok, err)
 	}
 	missing(t, made.Dir, "a")
+	if tree := b.tree(repo, "c1"); !strings.Contains(tree.Note, "what changed since is lost") {
+		t.Errorf("the loss of a file is not told: %q", tree.Note)
+	}
+	if tree := b.tree(repo, "c1"); tree.Note != "" {
+		t.Errorf("it is told again: %q", tree.Note)
+	}
 }
 
 // Two conversations may have the same short id. Releasing one leaves the other's worktree.

@@ -74,9 +74,8 @@ type Config struct {
 	// codebase gets a directory of its own in it.
 	Scratch string
 
-	// Start starts a process; nil means Exec, without a sandbox. It must use
-	// StartSpec.Env and StartSpec.Dir as they are. Its context is for the start
-	// only.
+	// Start starts a process. It must use StartSpec.Env and StartSpec.Dir as they
+	// are. Its context is for the start only.
 	Start func(ctx context.Context, spec StartSpec) (Process, error)
 
 	// ModeFor returns the session mode in which the agent is to do a turn, by
@@ -140,9 +139,6 @@ func New(c Config) (*Assistant, error) {
 	c.SilenceTimeout = positive(c.SilenceTimeout, defaultSilence)
 	if c.MaxProcesses == 0 {
 		c.MaxProcesses = defaultMax
-	}
-	if c.Start == nil {
-		c.Start = Exec
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

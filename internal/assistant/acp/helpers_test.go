@@ -16,6 +16,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/assistant/acp/acptest"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/waittest"
@@ -65,6 +66,7 @@ func config(tb testing.TB, dir string, s acpagent.Script) acp.Config {
 	return acp.Config{
 		Name: "scripted", Command: command, InstallHint: "install it.", LoginHint: "Log it in.",
 		Env: []string{"PATH=" + os.Getenv("PATH"), "AGENT_API_KEY=" + secret, "GORACE=atexit_sleep_ms=0"}, Scratch: dir,
+		Start: acptest.Exec,
 	}
 }
 

@@ -103,7 +103,8 @@ func (q *ask) request() assistant.Permission {
 		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
 	return assistant.Permission{
-		Call: c.block(), Kind: kind, Title: c.summary(), Detail: detail, Always: q.option("allow_always") != "",
+		Call: c.block(), Kind: kind, Title: c.summary(), Detail: detail,
+		Always: q.option("allow_always") != "" && present(c.input), // a title is no rule: another effect may have it, too
 	}
 }
 

@@ -2,8 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"time"
@@ -191,8 +189,7 @@ func (a *Assistant) dir(turn assistant.Turn) (dir string, private bool, err erro
 		return turn.Dir, false, nil
 	}
 	// The id may hold anything; two conversations must not share files.
-	sum := sha256.Sum256([]byte(turn.Conversation))
-	dir = filepath.Join(a.config.Scratch, hex.EncodeToString(sum[:12]))
+	dir = filepath.Join(a.config.Scratch, digest(turn.Conversation))
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return "", false, fault.Wrap(err, fault.Unavailable, "making a directory for a conversation without a codebase")
 	}

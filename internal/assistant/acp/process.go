@@ -46,15 +46,16 @@ type Process interface {
 	Kill()
 }
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
-type tail struct {
+// Tail keeps the end of what is written to it, as StderrTail wants it. It is safe for
+// concurrent use.
+type Tail struct {
 	mu   sync.Mutex
 	kept []byte
 	full bool
 }
 
 // Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
@@ -69,7 +70,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (t *tail) String() string {
+// String returns what was kept.
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := strings.ToValidUTF8(string(t.kept), "\uFFFD")

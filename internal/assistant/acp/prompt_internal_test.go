@@ -163,7 +163,7 @@ func TestFencedCannotBeLeft(t *testing.T) {
 
 func TestTailDropsTheHalfLine(t *testing.T) {
 	t.Parallel()
-	var kept tail
+	var kept Tail
 	_, _ = kept.Write([]byte("whole"))
 	if got := kept.String(); got != "whole" {
 		t.Errorf("%q", got)

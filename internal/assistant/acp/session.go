@@ -62,7 +62,9 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 	}
 	err = g.reopen(ctx, turn.Resume)
 	if err == nil {
-		g.system = turn.System // it was told when the session began
+		if recorded(turn.Array, g.session).System == digest(turn.System) {
+			g.system = turn.System // else they have changed since it was told
+		}
 		return o, nil, nil
 	}
 	o.fresh = true

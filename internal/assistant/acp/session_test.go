@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/assistant/acp/acptest"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -68,6 +69,29 @@ func TestResumesAfterTheProcessEnded(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestInstructionsThatChangedBetweenTwoProcesses are told to the session that is
+// resumed, once; those that did not change are not told again.
+func TestInstructionsThatChangedBetweenTwoProcesses(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Resume: true})
+	turn := question("first")
+	turn.System = "Be kind."
+	last := ask(t.Context(), w, turn)
+	session := last.session(t)
+	for _, step := range []struct {
+		text, system string
+		told         bool
+	}{{"second", "Be kind.", false}, {"third", "Be strict.", true}, {"fourth", "Be strict.", false}} {
+		w.Release(turn.Conversation)
+		turn = next(turn, last, session, step.text)
+		turn.System = step.system
+		last = ask(t.Context(), w, turn)
+		if last.err != nil || len(last.resume) > 0 || !strings.Contains(last.answer, step.text) || strings.Contains(last.answer, step.system) != step.told {
+			t.Errorf("%s turn: %+v", step.text, last)
+		}
 	}
 }
 
@@ -228,7 +252,7 @@ func TestConversationsWithoutACodebaseShareNothing(t *testing.T) {
 // TestEnvironmentIsExplicit has a canary in our own environment.
 func TestEnvironmentIsExplicit(t *testing.T) {
 	t.Setenv("CANARY_OF_THE_DAEMON", "must not be inherited")
-	p, err := acp.Exec(t.Context(), acp.StartSpec{Command: []string{"/usr/bin/env"}, Env: []string{"ONLY=this"}, Dir: t.TempDir()})
+	p, err := acptest.Exec(t.Context(), acp.StartSpec{Command: []string{"/usr/bin/env"}, Env: []string{"ONLY=this"}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

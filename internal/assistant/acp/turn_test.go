@@ -269,6 +269,24 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// TestPermissionForATitleIsForOnce: of a call without input only the title is known,
+// and the next one of that title may do something else.
+func TestPermissionForATitleIsForOnce(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(
+		acpagent.Step{Tool: &acpagent.Tool{
+			ID: "1", Title: "Edit a.txt", Kind: "edit", Content: raw(`[{"type":"diff","path":"a.txt","oldText":"a","newText":"b"}]`),
+			Ask: acpagent.Options("allow_once", "allow_always", "reject_once"), Output: "ok",
+		}},
+		acpagent.Step{Say: "Done."}))
+	turn := question("go")
+	h := always(assistant.Verdict{Allow: true})
+	turn.Host = h
+	if got := ask(t.Context(), w, turn); got.err != nil || len(h.asked) != 1 || h.asked[0].Always || !strings.Contains(h.asked[0].Detail, "+b") {
+		t.Errorf("asked %+v, %v", h.asked, got.err)
+	}
+}
+
 // TestPermissionWaitsOnRecord: while a person thinks, the call is pending and
 // not executing, the agent may go on, and silence is no hang.
 func TestPermissionWaitsOnRecord(t *testing.T) {

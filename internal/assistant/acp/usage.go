@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -50,8 +52,8 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 	if r.t.cost != nil {
 		m := r.agent.cost
 		if m.unknown {
-			if total, ok := recorded(r.turn.Array, r.agent.session); ok {
-				m.set(total)
+			if total := recorded(r.turn.Array, r.agent.session).CostUSD; total != nil {
+				m.set(*total)
 			}
 		}
 		usage.CostUSD = m.since(*r.t.cost)
@@ -67,32 +69,44 @@ func value(n *int) int64 {
 }
 
 // metadata is stored with the last message of a turn, so that the next process
-// knows what the session had cost.
+// knows what the session had cost and which instructions it was told.
 type metadata struct {
 	Session    string   `json:"session_id"`
 	StopReason string   `json:"stop_reason,omitempty"`
 	Model      string   `json:"model,omitempty"`
 	CostUSD    *float64 `json:"session_cost_usd,omitempty"`
+	System     string   `json:"system_sha256,omitempty"`
 }
 
 func (r *run) metadata(stopReason string) json.RawMessage {
-	text, err := json.Marshal(metadata{Session: r.agent.session, StopReason: stopReason, Model: r.t.model, CostUSD: r.t.cost})
+	text, err := json.Marshal(metadata{
+		Session: r.agent.session, StopReason: stopReason, Model: r.t.model, CostUSD: r.t.cost, System: digest(r.agent.system),
+	})
 	if err != nil {
 		return nil
 	}
 	return text
 }
 
-// recorded returns what a session had cost when its last message was stored.
-func recorded(array []messages.Message, session string) (float64, bool) {
+// digest stands for a text in names and records.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
+}
+
+// recorded returns what was stored of a session last.
+func recorded(array []messages.Message, session string) (last metadata) {
 	for _, m := range slices.Backward(array) {
-		if m.Role != messages.RoleAssistant || len(m.ProviderMetadata) == 0 {
+		var kept metadata
+		if m.Role != messages.RoleAssistant || json.Unmarshal(m.ProviderMetadata, &kept) != nil || kept.Session != session {
 			continue
 		}
-		var kept metadata
-		if json.Unmarshal(m.ProviderMetadata, &kept) == nil && kept.Session == session && kept.CostUSD != nil {
-			return *kept.CostUSD, true
+		if last.System == "" {
+			last.System = kept.System
+		}
+		if last.CostUSD = kept.CostUSD; last.CostUSD != nil {
+			break
 		}
 	}
-	return 0, false
+	return last
 }

@@ -160,8 +160,9 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 	defer l.end()
 	go func() {
 		var r result
+		defer func() { done <- r }()
+		defer caught(&r.err)
 		r.offers, r.problems, r.err = c.greet(ctx)
-		done <- r
 	}()
 	var err error
 	select {

@@ -468,6 +468,7 @@ func TestHostileLists(t *testing.T) {
 		"Many":      {many(10_000), maxTools, "has too many tools; only 128"},
 		"SameAgain": {`{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"again"}`, 1, "is left out"},
 		"Empty":     {`{"tools":[]}`, 0, ""},
+		"NoSchema":  {`{"tools":[{"name":"t"},{"name":"u","inputSchema":null}]}`, 2, ""},
 		"Null":      {`{"tools":[null,{"name":"t","inputSchema":{"type":"object"}}]}`, 1, ""},
 		"Cycle":     {one(`{"type":"object","properties":{"x":{"$ref":"#"}}}`), 1, "in a circle"},
 		"Cycle2":    {one(`{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"items":{"$ref":"#/$defs/a"}}},"properties":{"x":{"$ref":"#/$defs/a"}}}`), 1, "in a circle"},
@@ -559,6 +560,7 @@ func TestHostileCalls(t *testing.T) {
 		"Dies":     {func(out io.Writer, _ json.RawMessage, _ string) { out.(io.Closer).Close() }, "", "is gone, or answers what cannot be read; the call may have had an effect"},
 		"Huge":     {answer(`"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`), "", "is gone"},
 		"Input":    {answer(`"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"password?"}}}}`), "", ""},
+		"Panic":    {answer(`"result":{"resultType":"input_required","inputRequests":{"a":null}}`), "", "is gone, or answers what cannot be read"}, // of the SDK
 		"Unknown":  {answer(`"result":{"content":[{"type":"hologram"}]}`), "", ""},
 		"OtherID": {func(out io.Writer, _ json.RawMessage, _ string) {
 			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":999,"result":{}}`)
@@ -679,6 +681,7 @@ func TestConnectIsStopped(t *testing.T) {
 func FuzzSchema(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"string"}}}`)
 	f.Add(`{"$ref":"#/a/0/~1","a":[{"/":{}}]}`)
+	f.Add(`null`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var v any
 		if json.Unmarshal([]byte(text), &v) != nil {

@@ -32,6 +32,9 @@ func checkSchema(schema any) (json.RawMessage, error) {
 	if err := json.Unmarshal(raw, &root); err != nil {
 		return nil, errors.New("its schema is not an object")
 	}
+	if root == nil { // there is none, or null
+		root = map[string]any{}
+	}
 	switch root["type"] {
 	case nil:
 		root["type"] = "object"

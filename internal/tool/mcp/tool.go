@@ -137,8 +137,10 @@ func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (*sdk
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		r, err := c.session.CallTool(ctx, params)
-		done <- outcome{r, err}
+		var o outcome
+		defer func() { done <- o }()
+		defer caught(&o.err)
+		o.result, o.err = c.session.CallTool(ctx, params)
 	}()
 	select {
 	case o := <-done:
@@ -157,6 +159,14 @@ func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (*sdk
 	case <-time.After(patience):
 	}
 	return nil, errors.Join(ctx.Err(), err)
+}
+
+// caught makes an error of a panic over what a server sent, of the SDK as much as of ours:
+// no server ends the program.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a panic: %v", p)
+	}
 }
 
 // text makes text of a result. What is not text is named.

@@ -1,6 +1,7 @@
 //go:build unix
 
-package acp
+// Package acptest starts agents for tests without a sandbox.
+package acptest
 
 import (
 	"context"
@@ -11,15 +12,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"remote-agent/internal/assistant/acp"
 )
 
 // stderrDrain is how long the rest of stderr is read after the end, while a
 // child that left the group keeps it open.
 const stderrDrain = 200 * time.Millisecond
 
-// Exec starts a program without a sandbox, in a process group of its own. It is
-// the default of Config.Start.
-func Exec(ctx context.Context, spec StartSpec) (Process, error) {
+// Exec starts a program in a process group of its own. It is for acp.Config.Start.
+func Exec(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -63,11 +65,11 @@ func Exec(ctx context.Context, spec StartSpec) (Process, error) {
 	return p, nil
 }
 
-// process is a Process of os/exec.
+// process is an acp.Process of os/exec.
 type process struct {
 	cmd                   *exec.Cmd
 	stdin, stdout, stderr *os.File
-	tail                  tail
+	tail                  acp.Tail
 	read                  chan struct{} // closed when stderr is read to its end
 
 	mu    sync.Mutex
@@ -83,16 +85,16 @@ func (p *process) close() (err error) {
 	return err
 }
 
-// Stdin implements Process.
+// Stdin implements acp.Process.
 func (p *process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout implements Process.
+// Stdout implements acp.Process.
 func (p *process) Stdout() io.ReadCloser { return p.stdout }
 
-// StderrTail implements Process.
+// StderrTail implements acp.Process.
 func (p *process) StderrTail() string { return p.tail.String() }
 
-// Wait implements Process.
+// Wait implements acp.Process.
 func (p *process) Wait() error {
 	err := p.cmd.Wait()
 	p.mu.Lock()
@@ -112,10 +114,10 @@ func (p *process) Wait() error {
 	return err
 }
 
-// Terminate implements Process.
+// Terminate implements acp.Process.
 func (p *process) Terminate() { p.signal(syscall.SIGTERM) }
 
-// Kill implements Process.
+// Kill implements acp.Process.
 func (p *process) Kill() { p.signal(syscall.SIGKILL) }
 
 func (p *process) signal(s syscall.Signal) {
