@@ -131,6 +131,11 @@ func TestPlanShowsItsEarlierVersions(t *testing.T) {
 		if !ok || !strings.Contains(newest, "version 2") || !strings.Contains(newest, "the new text") || !strings.Contains(earlier, "version 1") || !strings.Contains(earlier, "replaced by a later one") {
 			t.Errorf("the versions: %s", page)
 		}
+		wants(t, page, `href="/approvals/`+s.plan.Name()+`"`)
+		w.later(plan.TTL + time.Hour)
+		if page := w.as(bob).get(at); strings.Contains(page, "Decide on the plan") || !strings.Contains(page, "expired") {
+			t.Errorf("an expired plan: %s", page)
+		}
 	})
 }
 
@@ -245,7 +250,7 @@ func TestCostIsByTurnAndModel(t *testing.T) {
 			return tx.Spending().AddUsage(ctx, r)
 		})
 		page := b.get(at)
-		wants(t, page, "in 1 turns", "<td>large</td><td>2</td><td>22</td><td>14</td><td>4</td><td>$4.00</td>", "<td>$0.07</td>", "<td>no price data</td>")
+		wants(t, page, "in 1 turn</p>", "<td>large</td><td>2</td><td>22</td><td>14</td><td>4</td><td>$4.00</td>", "<td>$0.07</td>", "<td>no price data</td>")
 	})
 }
 
