@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 var nonceField = regexp.MustCompile(`name="nonce" value="([0-9a-f]{32})"`)
@@ -207,6 +208,16 @@ func TestWhatWasWrittenIsNotLost(t *testing.T) {
 	})
 }
 
+// The theme is chosen on every page, also on one that answers a form.
+func TestTheThemeLeadsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	b := w.as(bob)
+	for page, back := range map[string]string{b.get("/sessions?q=x"): "/sessions?q=x", b.post("/memory/change", url.Values{}).Body.String(): "/"} {
+		wants(t, page, `name="back" value="`+back+`"`)
+	}
+}
+
 // The answer to a command is shown whole, however long it is.
 func TestLongAnswersAreShownWhole(t *testing.T) {
 	t.Parallel()
@@ -298,7 +309,7 @@ func TestAForkIsTheCommandOfTheChat(t *testing.T) {
 }
 
 // What became of a form is told on the next page that a person opens, and once: a page that
-// is open and asks for its new content does not take it away.
+// is open and asks for its new content, or for a picture in it, does not take it away.
 func TestWhatWasDoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
@@ -307,6 +318,7 @@ func TestWhatWasDoneIsToldOnce(t *testing.T) {
 		b.header.Set("Bot-Part", "main")
 		b.get("/sessions")
 		b.header.Del("Bot-Part")
+		b.get("/costs.csv")
 		wants(t, b.get("/memory"), "Memory is off for you.")
 		if strings.Contains(b.get("/memory"), "Memory is off for you.") {
 			t.Error("it is told twice")
