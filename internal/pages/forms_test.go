@@ -124,8 +124,10 @@ func TestAnEndedSessionIsNotChanged(t *testing.T) {
 			return tx.Sessions().DeactivateSession(ctx, s.session.ID, "")
 		})
 		page := b.get(at)
-		for path, form := range map[string]url.Values{"/undo": {"sure": {"yes"}}, "/fork": {}, "/retry": {}} {
-			if r := b.post(at+path, form); r.Code != http.StatusConflict || strings.Contains(page, at+path+`"`) {
+		for path, form := range map[string]url.Values{"/undo": {"sure": {"yes"}}, "/fork": {}, "/retry": {}, "/message": {"text": {"kept words"}}, "/message?": {"text": {"/undo"}}} {
+			r := b.post(at+path, form)
+			wants(t, r.Body.String(), form.Get("text"))
+			if r.Code != http.StatusConflict || strings.Contains(page, at+path+`"`) {
 				t.Errorf("POST %s to a session that has ended: %d", path, r.Code)
 			}
 		}
