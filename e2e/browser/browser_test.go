@@ -54,6 +54,18 @@ func TestAPlanInTheBrowser(t *testing.T) {
 	w.sees("You need a link to sign in")
 }
 
+// A double click sends a form once: a link signs in the one time that it works.
+func TestAButtonPressedTwice(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	for range 3 {
+		w.visit(b.OwnerLink())
+		w.number(`(() => { const b = document.querySelector("main form button"); b.click(); setTimeout(() => b.click(), 3); return 1 })()`)
+		w.sees("Remote Agent")
+		w.sees("Needs you")
+	}
+}
+
 func TestWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	b, w := started(t)

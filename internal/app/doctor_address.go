@@ -26,7 +26,7 @@ func (e *examination) examineListen(ctx context.Context) []doctor.Finding {
 // examineAddress asks the daemon under the address that the internet knows it by.
 func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
 	if e.config.PublicURL == "" {
-		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; only webhooks need it", ""))
+		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; webhooks and web pages from elsewhere need it", ""))
 	}
 	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.config.PublicURL+"/healthz", http.NoBody)

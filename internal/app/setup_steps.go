@@ -89,7 +89,7 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 }
 
 func addressStep() setup.Step {
-	return setup.Step{Name: stepAddress, Title: "Public address: only for webhooks; polling and Socket Mode need none", Ways: []setup.Way{{
+	return setup.Step{Name: stepAddress, Title: "Public address: for webhooks, and for web pages from elsewhere", Ways: []setup.Way{{
 		Name: "address", Title: "an address that the internet reaches",
 		Guide: []string{
 			"Have a name point at this machine, and open port 443.",
@@ -102,7 +102,7 @@ func addressStep() setup.Step {
 	}, {
 		Name: "none", Title: "no address: platforms are asked instead",
 		Set:   map[string]string{"PUBLIC_URL": ""},
-		Opens: "Everything works without an address.",
+		Opens: "Platforms work without an address; the web pages are for this machine only.",
 	}}}
 }
 
@@ -112,7 +112,7 @@ func (s *Setup) repositoryStep() setup.Step {
 		Guide: []string{
 			"Open the repository's page and copy its https:// address; owner/name will do for GitHub.",
 			"A private one needs the step github first, or GITHUB_TOKEN.",
-			"A folder of this machine is given by its path.",
+			"A folder of this machine is given by its path, in a terminal there only.",
 		},
 		Fields: []setup.Field{{Name: "repository", Label: "Address, owner/name or folder"}},
 		Opens:  "Say /repo in a chat to choose it; /plan and questions work on it from then on.",
@@ -188,7 +188,7 @@ func (s *Setup) State(ctx context.Context, step setup.Step) setup.State {
 	case stepModel:
 		state.On, state.Line = c.Assistant != config.AssistantDemo && c.Assistant != "", modelState(c)
 	case stepAddress:
-		state.On, state.Line = c.PublicURL != "", cmp.Or(c.PublicURL, "none; webhooks are not possible, all else is")
+		state.On, state.Line = c.PublicURL != "", cmp.Or(c.PublicURL, "none; no webhooks, and web pages on this machine only")
 	case stepRepository:
 		state.On, state.Line = s.counted(ctx, "repository", "repositories", func(st *store.Store) (n int, err error) {
 			err = st.InRead(ctx, func(tx *store.Tx) error {

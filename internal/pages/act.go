@@ -225,12 +225,12 @@ func (p *sessionForms) message(_ http.ResponseWriter, r *request) (outcome, erro
 	case r.role == sessions.Reader:
 		return outcome{}, fault.New(fault.Forbidden, "You can look and not write here. Ask in your own chat.")
 	}
-	if _, is := command.Parse(text); is {
-		return p.order(r, text, "Given; the answer appears in the chat.")
-	}
-	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
+	row, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was sent. Open that one to write there.")
 	if err != nil {
 		return outcome{}, err
+	}
+	if _, is := command.Parse(text); is {
+		return p.order(r, text, "Given; the answer appears in the chat.")
 	}
 	in := r.event(row.Key, p.now())
 	in.Text = text

@@ -255,7 +255,7 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 		return view{}, unseen(err)
 	}
 	card := p.planCard(r, pl)
-	if open := pl.State == plan.Proposed || pl.State == plan.Approved; !open || !p.show.now().Before(pl.ExpiresAt) {
+	if !pl.Open(p.show.now()) {
 		card = html.Group{p.show.planVersion(pl, "h3"), toSession(pl.SessionID)}
 	}
 	return questionView(pl.Name(), card), nil

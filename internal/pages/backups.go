@@ -153,10 +153,10 @@ func (re *renderer) job(all *jobs, name string) html.Node {
 
 // createBackup makes a backup.
 func (p *backupPages) createBackup(_ http.ResponseWriter, r *request) (outcome, error) {
-	if err := p.note(r, "backup.create", ""); err != nil {
-		return outcome{}, err
-	}
 	err := p.jobs.work(r, createJob, func(ctx context.Context, j *job) {
+		if j.Err = p.note(ctx, r, "backup.create", ""); j.Err != nil {
+			return
+		}
 		name, m, err := p.can.Create(ctx)
 		j.Said, j.Err = fmt.Sprintf("%s, %s, %s", name, wording.Count(len(m.Files), "file", "files"), bytesText(int(m.Size()))), err
 	})
@@ -179,8 +179,7 @@ func (p *backupPages) verifyBackup(_ http.ResponseWriter, r *request) (outcome, 
 }
 
 // note writes down what somebody does.
-func (p *backupPages) note(r *request, action, target string) error {
-	ctx := r.Context()
+func (p *backupPages) note(ctx context.Context, r *request, action, target string) error {
 	return p.storage.InTx(ctx, func(tx *store.Tx) error {
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, Target: target})
 	})
@@ -199,7 +198,7 @@ func (p *backupPages) downloadBackup(w http.ResponseWriter, r *request) error {
 	case l.Manifest.Database != sqliteBackup:
 		return fault.New(fault.Unsupported, "A backup of PostgreSQL cannot be downloaded here. Copy its folder from the server, or make a dump of your own with pg_dump.")
 	}
-	if err := p.note(r, "backup.download", name); err != nil {
+	if err := p.note(r.Context(), r, "backup.download", name); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-tar")

@@ -18,6 +18,7 @@ import (
 
 	"remote-agent/internal/backup"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // hasBackup puts a folder that looks like a backup among the others.
@@ -82,6 +83,40 @@ func TestBackupsAreMadeVerifiedAndDownloaded(t *testing.T) {
 			return err
 		})
 	})
+}
+
+// A backup is made once, whoever presses the button again meanwhile, and noted once.
+func TestABackupIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	owner := w.as(ann)
+	form := url.Values{}
+	ctx, leave := context.WithCancel(t.Context())
+	var backups []func(ctx context.Context)
+	w.background = func(fn func(ctx context.Context)) bool {
+		backups = append(backups, fn)
+		leave() // the browser does not wait for it
+		return true
+	}
+	owner.ctx = ctx
+	owner.post("/backups/create", form)
+	owner.ctx = nil
+	owner.post("/backups/create", form)
+	if r := owner.post("/backups/create", url.Values{}); r.Code != http.StatusConflict {
+		t.Errorf("another form while it is made: %d", r.Code)
+	}
+	for _, run := range backups {
+		run(t.Context())
+	}
+	owner.post("/backups/create", form)
+	w.do(func(ctx context.Context, tx *store.Tx) error {
+		rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "backup.create", Limit: 100})
+		if len(rows) != 1 || len(backups) != 1 {
+			t.Errorf("%d backups, %d rows of the audit log", len(backups), len(rows))
+		}
+		return err
+	})
+	wants(t, owner.get("/backups"), "done", w.now.Format("20060102T150405Z")+", 1 file")
 }
 
 // unpack puts the files of an archive below a folder.

@@ -299,7 +299,7 @@ func readUpload(h *multipart.FileHeader) (f messages.PostedFile, err error) {
 	}
 	name := strings.ToValidUTF8(path.Base(strings.ReplaceAll(h.Filename, `\`, "/")), "_")
 	if len(name) > 200 {
-		name = cut(name, 100) + path.Ext(cut(name[100:], 100))
+		name = cut(name, 180) + cut(path.Ext(name), 20)
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(f.Data), ";")
 	if kind == "text/plain" || kind == "application/octet-stream" {

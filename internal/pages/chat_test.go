@@ -224,6 +224,18 @@ func TestAMessageInTheBrowserHasLimits(t *testing.T) {
 	}
 }
 
+// A long name keeps its end, which says what the file is.
+func TestALongNameKeepsItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.talks()
+	b := w.as(bob)
+	page := b.follow(b.upload("/chat", "look", strings.Repeat("ж", 120)+".csv", "a,b\n", strings.Repeat("x", 250)+".py", "print()\n"))
+	for _, name := range []string{strings.Repeat("ж", 90) + ".csv", strings.Repeat("x", 180) + ".py"} {
+		wants(t, page, ">"+name+"<")
+	}
+}
+
 // People delete their own conversations, once they have confirmed that, with plain forms.
 func TestPeopleDeleteTheirConversations(t *testing.T) {
 	t.Parallel()

@@ -79,6 +79,10 @@ func hushed(r *request, in messages.Inbound) bool { return in.Whispered && in.Ac
 func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 	own := e.In.Actor() == r.actor()
 	switch {
+	case e.In.Kind == "" && e.State == sessions.EntryRefused:
+		return "A message that was refused and is not kept"
+	case e.In.Kind == "" && e.Lane == sessions.LaneControl:
+		return "A command or a button, which is not kept once it is carried out"
 	case e.In.Kind == "":
 		return "Forgotten: the text is past its retention"
 	case e.In.Kind == messages.KindAction:
@@ -167,7 +171,11 @@ func (p *sessionPages) sentLine(r *request, d messages.Delivery) html.Node {
 	case what == "":
 		what = "A message without text"
 	}
-	about := []any{wording.Count(d.Attempts, "try", "tries")}
+	tries := d.Attempts // that failed
+	if d.State == messages.DeliverySent {
+		tries++
+	}
+	about := []any{wording.Count(tries, "try", "tries")}
 	if d.NextAt.After(now) && d.State != messages.DeliverySent {
 		about = append(about, "tries again "+until(d.NextAt, now))
 	}

@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 var nonceField = regexp.MustCompile(`name="nonce" value="([0-9a-f]{32})"`)
@@ -123,8 +124,10 @@ func TestAnEndedSessionIsNotChanged(t *testing.T) {
 			return tx.Sessions().DeactivateSession(ctx, s.session.ID, "")
 		})
 		page := b.get(at)
-		for path, form := range map[string]url.Values{"/undo": {"sure": {"yes"}}, "/fork": {}, "/retry": {}} {
-			if r := b.post(at+path, form); r.Code != http.StatusConflict || strings.Contains(page, at+path+`"`) {
+		for path, form := range map[string]url.Values{"/undo": {"sure": {"yes"}}, "/fork": {}, "/retry": {}, "/message": {"text": {"kept words"}}, "/message?": {"text": {"/undo"}}} {
+			r := b.post(at+path, form)
+			wants(t, r.Body.String(), form.Get("text"))
+			if r.Code != http.StatusConflict || strings.Contains(page, at+path+`"`) {
 				t.Errorf("POST %s to a session that has ended: %d", path, r.Code)
 			}
 		}
@@ -205,6 +208,16 @@ func TestWhatWasWrittenIsNotLost(t *testing.T) {
 		read := b.post(at, url.Values{"text": {text}})
 		fails("a viewer", read.Result(), read.Body.String(), true)
 	})
+}
+
+// The theme is chosen on every page, also on one that answers a form.
+func TestTheThemeLeadsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	b := w.as(bob)
+	for page, back := range map[string]string{b.get("/sessions?q=x"): "/sessions?q=x", b.post("/memory/change", url.Values{}).Body.String(): "/"} {
+		wants(t, page, `name="back" value="`+back+`"`)
+	}
 }
 
 // The answer to a command is shown whole, however long it is.
@@ -298,7 +311,7 @@ func TestAForkIsTheCommandOfTheChat(t *testing.T) {
 }
 
 // What became of a form is told on the next page that a person opens, and once: a page that
-// is open and asks for its new content does not take it away.
+// is open and asks for its new content, or for a picture in it, does not take it away.
 func TestWhatWasDoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
@@ -307,6 +320,7 @@ func TestWhatWasDoneIsToldOnce(t *testing.T) {
 		b.header.Set("Bot-Part", "main")
 		b.get("/sessions")
 		b.header.Del("Bot-Part")
+		b.get("/costs.csv")
 		wants(t, b.get("/memory"), "Memory is off for you.")
 		if strings.Contains(b.get("/memory"), "Memory is off for you.") {
 			t.Error("it is told twice")

@@ -18,7 +18,7 @@ const (
 // job is something that takes longer than a request may, and what came of it. It lives
 // as long as this process.
 type job struct {
-	By           string
+	once         string    // the nonce of the form that began it
 	Began, Ended time.Time // zero Ended: it runs
 	Said         string    // what came of it, for people
 	Err          error
@@ -45,19 +45,23 @@ func (j *jobs) of(name string) (job, bool) {
 	return found, ok
 }
 
-// begin notes that a job runs, unless one of its name does already.
-func (j *jobs) begin(name, by string, now time.Time) (job, error) {
+// begin notes that a job runs, unless one of its name does already. A form that comes twice
+// gets the job that it began.
+func (j *jobs) begin(name, once string, now time.Time) (one job, again bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if old, ok := j.all[name]; ok && old.Ended.IsZero() {
-		return old, fault.New(fault.Conflict, "This is running already. Reload the page to see what comes of it.")
+	switch old, ok := j.all[name]; {
+	case ok && old.once == once:
+		return old, true, nil
+	case ok && old.Ended.IsZero():
+		return old, false, fault.New(fault.Conflict, "This is running already. Reload the page to see what comes of it.")
 	}
 	if j.all == nil {
 		j.all = make(map[string]job)
 	}
-	began := job{By: by, Began: now, done: make(chan struct{})}
-	j.all[name] = began
-	return began, nil
+	one = job{once: once, Began: now, done: make(chan struct{})}
+	j.all[name] = one
+	return one, false, nil
 }
 
 func (j *jobs) end(name string, ended job) {
@@ -74,11 +78,11 @@ func (j *jobs) work(r *request, name string, run func(ctx context.Context, j *jo
 	if j.background == nil {
 		return fault.New(fault.Unsupported, "This cannot be done here.")
 	}
-	one, err := j.begin(name, r.actor(), j.now())
+	one, again, err := j.begin(name, r.PostForm.Get("nonce"), j.now())
 	if err != nil {
 		return err
 	}
-	started := j.background(func(ctx context.Context) {
+	started := again || j.background(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, jobPatience)
 		defer cancel()
 		defer func() {

@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // About are facts that only the program as a whole knows. Members may be nil.
@@ -216,7 +217,7 @@ func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
 	if !r.owner() {
 		title, most = "Today, you", p.budget().PersonMicros
 	}
-	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)))
+	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))))
 	if most > 0 {
 		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
 			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))

@@ -298,6 +298,9 @@ func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(
 		}
 		return
 	}
+	if !isPart(plain) {
+		r.said = p.site.heard(w, plain)
+	}
 	at := p.frame.position()
 	v, err := show(r)
 	if err != nil {

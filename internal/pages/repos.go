@@ -113,7 +113,7 @@ func (p *repoPages) repo(r *request) (view, error) {
 		}
 		facts, trees = append(facts, branch), found
 	}
-	facts = append(facts, fact("Assistant", html.Text(c.Assistant)), fact("Added", p.show.when(c.CreatedAt)),
+	facts = append(facts, fact("Assistant on GitHub, where it is set up", html.Text(c.Assistant)), fact("Added", p.show.when(c.CreatedAt)),
 		fact("Who may", html.Text("Members and owners of the bot work on it, each conversation in a worktree of its own; viewers ask about it. On GitHub, people with write access to the repository.")))
 	return view{title: c.Name, body: html.Group{html.El("h1", html.Text(p.show.head200(c.Name))), html.El("dl", facts),
 		html.El("p", html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Its sessions")), html.Text(" "), html.El("a", html.Class("button"), html.Href("/repos"), html.Text("All repositories"))),

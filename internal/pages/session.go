@@ -115,9 +115,6 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	}
 	p.touch(r, session, now) //nolint:contextcheck // it has the request's
 	r.session, r.token, r.role = session, cookie.Value, role
-	if !isPart(plain) {
-		r.said = p.site.heard(w, plain)
-	}
 	return r, nil
 }
 

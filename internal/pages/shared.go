@@ -69,14 +69,11 @@ func (s *sharedPages) get(ctx context.Context, who string, page func(ctx context
 	return m.page, m.err
 }
 
-// share answers with a part of a page that is the same for all owners, and for each other
-// account, but for what its forms are signed with.
+// share answers with a part of a page that is the same wherever an account has it open, but
+// for what its forms are signed with. Another owner's is not the same: it has what only they
+// whispered.
 func (p *Pages) share(w http.ResponseWriter, r *request, show func(r *request) (view, error)) error {
-	who := ""
-	if !r.owner() {
-		who = r.actor()
-	}
-	page, err := p.together.get(r.Context(), who, func(ctx context.Context) ([]byte, error) {
+	page, err := p.together.get(r.Context(), r.actor()+" "+string(r.role), func(ctx context.Context) ([]byte, error) {
 		all := *r
 		all.Request, all.token = r.WithContext(ctx), p.anybody
 		at := p.frame.position()

@@ -11,9 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/signin"
+	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -128,6 +130,35 @@ func TestASharedPageIsOfThoseWhoSeeTheSame(t *testing.T) {
 				}
 			})
 		}
+		all.Wait()
+	})
+}
+
+// What only its sender sees is not in the page of another owner who asks at the same moment.
+func TestASharedPageKeepsAWhisper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, storetest.SQLite(t)(t))
+		s := w.fill()
+		dan := signin.Account{Platform: "telegram", ID: "99"}
+		w.roles[dan] = sessions.Owner
+		e := sessions.Entry{ConversationID: s.conversation.ID, Lane: sessions.LaneTurn, State: sessions.EntryWaiting, AcceptedAt: w.now, In: messages.Inbound{
+			Event: "w", Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "99", Name: "Dan"}, Text: "hush", Whispered: true}}
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Inbox().InsertEntry(ctx, &e)
+			return err
+		})
+		own, other := w.as(dan), w.as(ann)
+		own.header.Set("Bot-Part", "main")
+		other.header.Set("Bot-Part", "main")
+		wants(t, own.get("/"), "hush")
+		var all sync.WaitGroup
+		all.Go(func() { wants(t, own.get("/"), "hush") })
+		synctest.Wait()
+		all.Go(func() {
+			if strings.Contains(other.get("/"), "hush") {
+				t.Error("another owner reads it")
+			}
+		})
 		all.Wait()
 	})
 }

@@ -123,8 +123,8 @@ func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group,
 		flush()
 		number = pl.Number
 		body = append(body, p.show.planVersion(pl, "h2"))
-		if pl.State == plan.Proposed || pl.State == plan.Approved {
-			body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/approvals#"+pl.Name()), html.Text("Decide on the plan"))))
+		if pl.Open(p.show.now()) {
+			body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/approvals/"+pl.Name()), html.Text("Decide on the plan"))))
 		}
 	}
 	flush()
@@ -203,7 +203,7 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 	}
 	more := len(list) > maxCosts
 	body := html.Group{
-		html.El("p", html.Textf("%s in %d turns", sum, sum.Turns)),
+		html.El("p", html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))),
 		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of these cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
 			model := u.Model
 			if model == "" {

@@ -131,6 +131,11 @@ func TestPlanShowsItsEarlierVersions(t *testing.T) {
 		if !ok || !strings.Contains(newest, "version 2") || !strings.Contains(newest, "the new text") || !strings.Contains(earlier, "version 1") || !strings.Contains(earlier, "replaced by a later one") {
 			t.Errorf("the versions: %s", page)
 		}
+		wants(t, page, `href="/approvals/`+s.plan.Name()+`"`)
+		w.later(plan.TTL + time.Hour)
+		if page := w.as(bob).get(at); strings.Contains(page, "Decide on the plan") || !strings.Contains(page, "expired") {
+			t.Errorf("an expired plan: %s", page)
+		}
 	})
 }
 
@@ -181,6 +186,12 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 			return e
 		}
 		command := add("c", "/remember the safe is xyzzy", func(e *sessions.Entry) { e.Lane, e.State = sessions.LaneControl, sessions.EntryDone })
+		for name, event := range map[string]sessions.EntryState{"done": sessions.EntryDone, "refused": sessions.EntryRefused} { // as the engine ends them
+			over := add(name, "/memory", func(e *sessions.Entry) { e.Lane, e.State = sessions.LaneControl, sessions.EntryWaiting })
+			w.do(func(ctx context.Context, tx *store.Tx) error {
+				return tx.Inbox().UpdateEntry(ctx, over.ID, sessions.EntryUpdate{State: &event})
+			})
+		}
 		add("w", "a whispered secret", func(e *sessions.Entry) { e.In.Whispered, e.State = true, sessions.EntryDone })
 		add("o", "too much", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, "overflow" })
 		add("l", "loop", func(e *sessions.Entry) { e.State, e.Error = sessions.EntryRefused, sessions.ErrorLoop })
@@ -192,7 +203,11 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 		at := "/sessions/" + s.session.ID + "?tab=events"
 		for _, who := range []signin.Account{ann, bob} {
 			page := w.as(who).get(at)
-			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "deleted while it waited", "Dan (telegram/99)", "given up", "1 try", "The answer to a command")
+			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "deleted while it waited", "Dan (telegram/99)", "given up", "1 try", "The answer to a command",
+				"A command or a button, which is not kept", "A message that was refused and is not kept", `The answer to a command <span class="meta">1 try`)
+			if strings.Contains(page, "Forgotten") {
+				t.Errorf("a command of now is said to be old:\n%s", page)
+			}
 			for _, secret := range []string{"xyzzy", "a whispered secret"} {
 				if strings.Contains(page, secret) {
 					t.Errorf("%s reads %q of somebody else", who, secret)
@@ -245,7 +260,7 @@ func TestCostIsByTurnAndModel(t *testing.T) {
 			return tx.Spending().AddUsage(ctx, r)
 		})
 		page := b.get(at)
-		wants(t, page, "in 1 turns", "<td>large</td><td>2</td><td>22</td><td>14</td><td>4</td><td>$4.00</td>", "<td>$0.07</td>", "<td>no price data</td>")
+		wants(t, page, "in 1 turn</p>", "<td>large</td><td>2</td><td>22</td><td>14</td><td>4</td><td>$4.00</td>", "<td>$0.07</td>", "<td>no price data</td>")
 	})
 }
 

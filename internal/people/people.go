@@ -126,8 +126,8 @@ func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
 	case id == "" || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return Account{}, fault.Newf(fault.Invalid, "%q is not an account ID: use platform/id, such as telegram/42; /whoami shows it.", named)
 	case !known:
-		names := slices.Sorted(maps.Keys((*s.platforms.Load())))
-		return Account{}, fault.Newf(fault.Invalid, "Unknown platform %q; use an account such as telegram/42. Platforms: %v.", platform, names)
+		names := strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Sorted(maps.Keys(*s.platforms.Load()))), " ", ", "), "[]")
+		return Account{}, fault.Newf(fault.Invalid, "Unknown platform %q; use an account such as telegram/42. Platforms: %s.", platform, names)
 	case p.CheckID == nil:
 		return Account{}, fault.Newf(fault.Invalid, "The %s belongs to whoever runs the program: nobody can be allowed or removed there.", platform)
 	}

@@ -127,6 +127,10 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%.20q: %v, %v; want %s", c.named, a, err, c.want)
 		}
 	}
+	s = people.New(people.Config{Platforms: map[messages.Platform]people.Platform{"slack": {}, "github": {}}})
+	if _, err := s.Parse("irc/42", ""); !strings.HasSuffix(fault.Public(err), "Platforms: github, slack.") {
+		t.Errorf("the platforms that there are: %v", err)
+	}
 }
 
 // TestAnOwnerIsOfTheirOwnPlatform gives commands in a chat of another platform, as in the

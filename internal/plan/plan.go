@@ -64,6 +64,11 @@ type Plan struct {
 // Name returns how people call the plan: "p-9".
 func (p Plan) Name() string { return fmt.Sprintf("p-%d", p.Number) }
 
+// Open reports whether the plan can be decided on.
+func (p Plan) Open(now time.Time) bool {
+	return (p.State == Proposed || p.State == Approved) && now.Before(p.ExpiresAt)
+}
+
 // Sum returns the SHA-256 of a plan's text in hex.
 func Sum(text string) string {
 	sum := sha256.Sum256([]byte(text))

@@ -57,9 +57,12 @@ document.addEventListener('submit', (e) => {
   e.target.querySelectorAll('[data-draft]').forEach((field) => sessionStorage.removeItem('draft:' + field.dataset.draft));
 });
 
-// What cannot be undone is asked about once more.
+// Who presses twice means it once: the second request would end the first, and find nothing
+// left to do.
 document.addEventListener('submit', (e) => {
-  if (e.target.dataset.confirm && !confirm(e.target.dataset.confirm)) e.preventDefault();
+  if (e.defaultPrevented) return;
+  if (e.timeStamp - e.target.sentAt < 5000) e.preventDefault();
+  else e.target.sentAt = e.timeStamp;
 });
 
 // Times go on while a page is open.
