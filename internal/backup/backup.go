@@ -99,7 +99,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if _, err := os.Lstat(dir); err == nil {
 		return dir, m, fault.Newf(fault.Conflict, "A backup named %s already exists; wait a second.", dir)
 	}
-	work := dir + partial
+	work, whose := dir+partial, ownerAt(folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return dir, m, unusable(folder, err)
 	}
@@ -140,7 +140,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if err := writeManifest(work, m); err != nil {
 		return dir, m, err
 	}
-	if err := os.Rename(work, dir); err != nil {
+	if err := errors.Join(whose.take(folder, filepath.Base(work)), os.Rename(work, dir)); err != nil {
 		return dir, m, unusable(dir, err)
 	}
 	return dir, m, syncDir(folder)

@@ -48,8 +48,26 @@ const notice = "The bot was restored from a backup of %s. Messages from around t
 // is fault.Conflict, and so is one that a daemon works on. The schema is brought
 // up to date. Old answers are never sent again: what was open is settled before
 // the database can be used, and each conversation concerned gets one notice; see
-// store.SettleRestored. If it fails, a target on SQLite is as it was before.
-func Restore(ctx context.Context, dir string, to Target) (r Restored, err error) {
+// store.SettleRestored. If it fails, a target on SQLite is as it was before. What root
+// restores belongs to the owner of the folder that it is put into, as whom the daemon runs.
+func Restore(ctx context.Context, dir string, to Target) (Restored, error) {
+	whose := ownerAt(to.DataDir)
+	r, err := restore(ctx, dir, to)
+	if err != nil {
+		return r, err
+	}
+	err = whose.take(to.DataDir, ".")
+	if to.Path != "" {
+		folder := filepath.Dir(to.Path)
+		err = errors.Join(err, ownerAt(folder).take(folder, filepath.Base(to.Path)))
+	}
+	if err != nil {
+		return r, &fault.Error{Kind: fault.Unavailable, Err: err, Public: "The backup is restored, but its files belong to root: give them to the user as whom the bot runs, with chown -R."}
+	}
+	return r, nil
+}
+
+func restore(ctx context.Context, dir string, to Target) (r Restored, err error) {
 	if r.Manifest, err = Verify(ctx, dir, to.Tools); err != nil {
 		return r, err
 	}
