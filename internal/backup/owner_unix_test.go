@@ -19,8 +19,10 @@ func TestRootLeavesBackupsToTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
+	t.Parallel()
 	const nobody = 65534
 	each(t, func(t *testing.T, w world) {
+		t.Helper()
 		data := t.TempDir()
 		if err := os.Chown(data, nobody, nobody); err != nil {
 			t.Fatal(err)

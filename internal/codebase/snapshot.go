@@ -105,7 +105,7 @@ func (s *snapshots) sort(dir string, list, staged []byte, leave func(string) boo
 	}
 	defer func() { _ = root.Close() }()
 	var d differences
-	for _, entry := range strings.Split(string(staged), "\x00") {
+	for entry := range strings.SplitSeq(string(staged), "\x00") {
 		if p, is := strings.CutPrefix(entry, "160000 "); is {
 			if p = p[strings.IndexByte(p, '\t')+1:]; filled(root, p) {
 				d.unsaved = append(d.unsaved, p)
