@@ -110,6 +110,24 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// TestWhoBlocksTheBotEndsItsWork, and finds it as before when they are back.
+func TestWhoBlocksTheBotEndsItsWork(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		stuck := w.hang()
+		w.start()
+		w.says(ann, "tell me a long story")
+		w.seesText(ann, stuck)
+		w.tg.Person(ann).Blocks()
+		if err := w.ai.Wait(w.ctx(), func(s openai.Stats) bool { return s.Canceled == 1 }); err != nil {
+			t.Error("the model's request was not canceled")
+		}
+		w.tg.Person(ann).Unblocks()
+		w.says(ann, "go on")
+		w.seesText(ann, "echo: go on")
+	})
+}
+
 func TestStrangersAreRefusedOnceADay(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {

@@ -46,7 +46,8 @@ func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbo
 		in, ok = press(in, u.Callback)
 		return in, ok, nil
 	case u.Member != nil:
-		if s := u.Member.New.Status; s != "kicked" && s != "left" {
+		// The bot also leaves a group that becomes a supergroup, and its work goes on there.
+		if s := u.Member.New.Status; s != "kicked" && (s != "left" || u.Member.Chat.Type == "group") {
 			return in, false, nil
 		}
 		in.Kind = messages.KindGone

@@ -230,6 +230,9 @@ func TestTranslate(t *testing.T) {
 				in.Kind, in.Message, in.Conversation.ID, in.Private = messages.KindGone, "", "-100", false
 			}),
 		},
+		"LeftForASupergroup": {
+			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,"chat":{"id":-50,"type":"group"},"old_chat_member":{"status":"member"},"new_chat_member":{"status":"left"}}}`, nil,
+		},
 		"Unblocked": {
 			`{"update_id":7,"my_chat_member":{"date":1,` + annJSON + `,` + privJSON + `,"new_chat_member":{"status":"from_the_future"}}}`, nil,
 		},
