@@ -75,6 +75,36 @@ func scriptedWorktrees(w *ot.World, errs ...error) *worktrees {
 	return s
 }
 
+// TestCommandFileIsAloneWithItsFiles: what others said and posted before is no part of the
+// request that a repository's own command makes; what came with the command is.
+func TestCommandFileIsAloneWithItsFiles(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		scriptedWorktrees(w)
+		w.Chat.Caps.SessionContext = true
+		w.Chat.Files["log"], w.Chat.Files["own"] = "theirs", "mine"
+		text := func(name string) messages.Attachment {
+			return messages.Attachment{Name: name + ".txt", MediaType: "text/plain", Source: name}
+		}
+		w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) {
+			return []messages.Quote{{Relation: "thread", Author: "Bob", Text: "Look.", Files: []messages.Attachment{text("log")}}}, nil
+		}
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Chat.Say("/ship it", about, ot.With(func(in *messages.Inbound) { in.Attachments = []messages.Attachment{text("own")} }))
+		w.Pass(time.Minute)
+		request := w.Model.Requests()[0].Array[0]
+		if got := request.PlainText(); !strings.HasPrefix(got, "Ship it") || strings.Contains(got, "Bob") {
+			t.Errorf("the request is %q", got)
+		}
+		if last, is := request.Blocks[len(request.Blocks)-1].(messages.Attachment); !is || len(request.Blocks) != 2 || last.Text != "mine" {
+			t.Errorf("the files are %+v", request.Blocks)
+		}
+	})
+}
+
 func TestPreparation(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
