@@ -224,6 +224,43 @@ func TestAMessageInTheBrowserHasLimits(t *testing.T) {
 	}
 }
 
+var olderChats = regexp.MustCompile(`href="(/chat\?[^"]*)"`)
+
+// Whoever has many conversations finds the oldest ones, too, also where several changed at
+// the same moment.
+func TestAllConversationsAreListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		for i := range 201 {
+			p := messages.Posted{Chat: fmt.Sprintf("chat-%d&x", i), ID: messages.MessageID(fmt.Sprint(i)), Author: bob.String(), Text: fmt.Sprint("text", i)}
+			if err := w.Say(t.Context(), p, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen, path := map[string]bool{}, "/chat"
+		for range 3 {
+			page := b.get(path)
+			for _, m := range regexp.MustCompile(`>(text\d+)<`).FindAllStringSubmatch(page, -1) {
+				seen[m[1]] = true
+			}
+			path = ""
+			if m := olderChats.FindStringSubmatch(page); m != nil {
+				path = strings.ReplaceAll(m[1], "&amp;", "&")
+			}
+		}
+		if len(seen) != 201 || path != "" {
+			t.Errorf("%d conversations, and more at %q", len(seen), path)
+		}
+		for _, query := range []string{"until=x", "until=-1"} {
+			if r := b.send("GET", "/chat?"+query, nil); r.Code != http.StatusBadRequest {
+				t.Errorf("GET /chat?%s: %d", query, r.Code)
+			}
+		}
+	})
+}
+
 // A long name keeps its end, which says what the file is.
 func TestALongNameKeepsItsEnd(t *testing.T) {
 	t.Parallel()
