@@ -217,12 +217,17 @@ func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
 	if !r.owner() {
 		title, most = "Today, you", p.budget().PersonMicros
 	}
-	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))))
+	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", spentIn(sum)))
 	if most > 0 {
 		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
 			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
 	}
 	return parts
+}
+
+// spentIn says what was spent in how many turns.
+func spentIn(sum spend.Sum) html.Node {
+	return html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))
 }
 
 // lights are the platforms.
