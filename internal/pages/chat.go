@@ -401,7 +401,8 @@ func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": f.Name}))
-	_, _ = w.Write(f.Data) // a browser that left needs no answer
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadTime)) // as for a form with it
+	_, _ = w.Write(f.Data)                                                         // a browser that left needs no answer
 	return nil
 }
 

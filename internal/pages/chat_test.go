@@ -151,7 +151,12 @@ func TestAConversationInTheBrowser(t *testing.T) {
 type uploading struct {
 	*httptest.ResponseRecorder
 
-	until time.Time
+	until, answer time.Time
+}
+
+func (u *uploading) SetWriteDeadline(until time.Time) error {
+	u.answer = until
+	return nil
 }
 
 func (u *uploading) SetReadDeadline(until time.Time) error {
@@ -182,7 +187,29 @@ func TestOnlyWhoIsSignedInHasTimeForFiles(t *testing.T) {
 			if got := !out.until.IsZero(); got != c.want || out.Code < 400 {
 				t.Errorf("%s at %s: more time %v, answer %d", name, path, got, out.Code)
 			}
+			if c.want && out.answer.Sub(out.until) < 10*time.Second {
+				t.Errorf("%s at %s: files may come until %v, and what is answered has to be sent until %v", name, path, out.until, out.answer)
+			}
 		}
+	}
+}
+
+// Who had the time to send a file has it to get the file.
+func TestAFileHasTimeToBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.talks()
+	b := w.as(bob)
+	m := regexp.MustCompile(`/chat/[^"/]*/files/[^"]*`).FindString(b.follow(b.upload("/chat", "look", "a.txt", "x")))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, m, nil)
+	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
+	for _, cookie := range b.cookies {
+		r.AddCookie(cookie)
+	}
+	out := &uploading{ResponseRecorder: httptest.NewRecorder()}
+	b.pages.ServeHTTP(out, r)
+	if left := time.Until(out.answer); out.Code != http.StatusOK || left < time.Minute {
+		t.Errorf("%s: %d, %v to get it", m, out.Code, left)
 	}
 }
 
