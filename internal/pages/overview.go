@@ -106,6 +106,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 		entries        []store.OpenEntry
 		failed, recent []store.SessionRow
 		today          spend.Sum
+		service        sessions.ServiceState
 	)
 	open, err := openQuestions(r, p.storage, p.show.now())
 	if err != nil {
@@ -113,6 +114,9 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	ctx, now := r.Context(), p.show.now()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if service, err = tx.People().ServiceState(ctx); err != nil {
+			return err
+		}
 		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
 			return err
 		}
@@ -132,7 +136,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Overview")), p.needsYou(r, open, failed)}
+	body := html.Group{html.El("h1", html.Text("Overview")), p.show.halted(service), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
 	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
