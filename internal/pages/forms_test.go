@@ -210,6 +210,22 @@ func TestWhatWasWrittenIsNotLost(t *testing.T) {
 	})
 }
 
+// What the machine has no room for is not the program's own fault, and passes.
+func TestAFullDiskIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	s := w.fill()
+	for _, kind := range []fault.Kind{fault.Disk, fault.Memory, fault.Descriptors} {
+		w.reply = func(messages.Inbound) (command.Reply, bool, error) {
+			return command.Reply{}, false, fault.New(kind, "There is no room.")
+		}
+		r := w.as(bob).post("/sessions/"+s.session.ID+"/stop", url.Values{})
+		if wants(t, r.Body.String(), "There is no room."); r.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", kind, r.Code)
+		}
+	}
+}
+
 // The theme is chosen on every page, also on one that answers a form.
 func TestTheThemeLeadsBack(t *testing.T) {
 	t.Parallel()

@@ -419,6 +419,7 @@ var statuses = map[fault.Kind]int{ //nolint:gochecknoglobals // a constant
 	fault.Invalid: http.StatusBadRequest, fault.Unauthorized: http.StatusUnauthorized, fault.Forbidden: http.StatusForbidden,
 	fault.NotFound: http.StatusNotFound, fault.Gone: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.RateLimited: http.StatusTooManyRequests,
 	fault.Unsupported: http.StatusMethodNotAllowed, fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Descriptors: http.StatusServiceUnavailable, fault.Memory: http.StatusServiceUnavailable, fault.Disk: http.StatusServiceUnavailable,
 }
 
 // statusOf is the status of an answer that is an error.
