@@ -102,7 +102,7 @@ var baseOptions = []Option{
 	},
 	{
 		Name: "PUBLIC_URL", Empty: "no webhooks", Group: groupServer,
-		Help:    "Public address of this server; needed for webhooks only.",
+		Help:    "Public address of this server; needed for webhooks, OIDC_ISSUER and web pages from elsewhere.",
 		Example: "https://bot.example.com",
 		parse:   parsePublicURL,
 	},

@@ -624,7 +624,7 @@ func TestChatsInTheBrowserComeAlong(t *testing.T) {
 			if err != nil || c.ID == "" {
 				t.Errorf("the conversation %v: %v", c, err)
 			}
-			list, err := tx.Board().Chats(ctx, "test/ann", 10)
+			list, err := tx.Board().Chats(ctx, "test/ann", 0, 10)
 			if len(list) == 0 || list[0].ID != chat || list[0].Title != "asked in the browser" {
 				t.Errorf("chats in the browser: %v", list)
 			}
@@ -743,7 +743,7 @@ func TestChatsInTheBrowserMove(t *testing.T) {
 			t.Errorf("the file is %q, %v", f.Data, err)
 		}
 		err := to.InRead(t.Context(), func(tx *store.Tx) error {
-			list, err := tx.Board().Chats(t.Context(), ann, 9)
+			list, err := tx.Board().Chats(t.Context(), ann, 0, 9)
 			if len(list) != 1 || list[0].ID != chat {
 				t.Errorf("their chats: %+v", list)
 			}

@@ -147,21 +147,21 @@ func (p *sessionForms) order(r *request, text, later string) (outcome, error) {
 
 // active returns the session that the path names, for what is about the last turn of its
 // conversation: on the page of a session that has ended it would be that of another one.
-func (p *sessionForms) active(r *request, ended string) (row store.SessionRow, err error) {
+func (p *sessionForms) active(r *request) (row store.SessionRow, err error) {
 	row, err = sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
 	switch {
 	case err != nil:
 	case r.role == sessions.Reader:
 		err = fault.New(fault.Forbidden, "You can look and not change anything here.")
 	case !row.Active:
-		err = fault.New(fault.Conflict, ended)
+		err = fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Do it on the page of that one.")
 	}
 	return row, err
 }
 
 // onActive is order for what is about the last turn of a conversation.
 func (p *sessionForms) onActive(r *request, text, later string) (outcome, error) {
-	if _, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to change it."); err != nil {
+	if _, err := p.active(r); err != nil {
 		return outcome{}, err
 	}
 	return p.order(r, text, later)
@@ -203,7 +203,7 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 	if r.PostForm.Get("place") == "thread" {
 		text += " thread"
 	}
-	row, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was done. Open that one to fork it.")
+	row, err := p.active(r)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -225,7 +225,7 @@ func (p *sessionForms) message(_ http.ResponseWriter, r *request) (outcome, erro
 	case r.role == sessions.Reader:
 		return outcome{}, fault.New(fault.Forbidden, "You can look and not write here. Ask in your own chat.")
 	}
-	row, err := p.active(r, "This session has ended and its conversation goes on in another one, so nothing was sent. Open that one to write there.")
+	row, err := p.active(r)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -180,9 +180,9 @@ func (p *backupPages) verifyBackup(_ http.ResponseWriter, r *request) (outcome, 
 
 // note writes down what somebody does.
 func (p *backupPages) note(ctx context.Context, r *request, action, target string) error {
-	return p.storage.InTx(ctx, func(tx *store.Tx) error {
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: action, Target: target})
-	})
+	e := sessions.AuditEntry{Action: action, Target: target}
+	e.Actor = r.actor()
+	return p.storage.InTx(ctx, func(tx *store.Tx) error { return tx.Audit(ctx, e) })
 }
 
 // downloadBackup sends a backup as an archive, as fast as the browser takes it.

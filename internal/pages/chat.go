@@ -78,9 +78,20 @@ func (p *chatPages) routes(to *Pages) {
 
 // chats lists the conversations of who is signed in, and begins another one.
 func (p *chatPages) chats(r *request) (view, error) {
-	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) { return tx.Board().Chats(r.Context(), r.actor(), maxChats) })
+	until, err := r.number("until")
 	if err != nil {
 		return view{}, err
+	}
+	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) {
+		return tx.Board().Chats(r.Context(), r.actor(), until, maxChats+1)
+	})
+	if err != nil {
+		return view{}, err
+	}
+	var more html.Node
+	if len(list) > maxChats {
+		more = older(r, "until", strconv.FormatInt(list[maxChats].ChangedAt.UnixMilli(), 10), "", "Older conversations")
+		list = list[:maxChats]
 	}
 	body := html.Group{html.El("h1", html.Text("Chat")), sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
 	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
@@ -89,7 +100,7 @@ func (p *chatPages) chats(r *request) (view, error) {
 			title = "Conversation " + c.ID[:min(8, len(c.ID))]
 		}
 		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), meta(p.show.when(c.ChangedAt)))
-	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."))
+	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."), more)
 	return view{title: "Chat", body: body}, nil
 }
 
@@ -390,7 +401,8 @@ func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 	h.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": f.Name}))
-	_, _ = w.Write(f.Data) // a browser that left needs no answer
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadTime)) // as for a form with it
+	_, _ = w.Write(f.Data)                                                         // a browser that left needs no answer
 	return nil
 }
 

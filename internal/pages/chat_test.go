@@ -151,7 +151,12 @@ func TestAConversationInTheBrowser(t *testing.T) {
 type uploading struct {
 	*httptest.ResponseRecorder
 
-	until time.Time
+	until, answer time.Time
+}
+
+func (u *uploading) SetWriteDeadline(until time.Time) error {
+	u.answer = until
+	return nil
 }
 
 func (u *uploading) SetReadDeadline(until time.Time) error {
@@ -182,7 +187,29 @@ func TestOnlyWhoIsSignedInHasTimeForFiles(t *testing.T) {
 			if got := !out.until.IsZero(); got != c.want || out.Code < 400 {
 				t.Errorf("%s at %s: more time %v, answer %d", name, path, got, out.Code)
 			}
+			if c.want && out.answer.Sub(out.until) < 10*time.Second {
+				t.Errorf("%s at %s: files may come until %v, and what is answered has to be sent until %v", name, path, out.until, out.answer)
+			}
 		}
+	}
+}
+
+// Who had the time to send a file has it to get the file.
+func TestAFileHasTimeToBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	w.talks()
+	b := w.as(bob)
+	m := regexp.MustCompile(`/chat/[^"/]*/files/[^"]*`).FindString(b.follow(b.upload("/chat", "look", "a.txt", "x")))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, m, nil)
+	r.Host, r.RemoteAddr = b.host, "192.0.2.1:1000"
+	for _, cookie := range b.cookies {
+		r.AddCookie(cookie)
+	}
+	out := &uploading{ResponseRecorder: httptest.NewRecorder()}
+	b.pages.ServeHTTP(out, r)
+	if left := time.Until(out.answer); out.Code != http.StatusOK || left < time.Minute {
+		t.Errorf("%s: %d, %v to get it", m, out.Code, left)
 	}
 }
 
@@ -222,6 +249,43 @@ func TestAMessageInTheBrowserHasLimits(t *testing.T) {
 	if n := strings.Count(b.get("/chat"), `<a href="/chat/`); n != 3 {
 		t.Errorf("%d conversations were begun, want 3", n)
 	}
+}
+
+var olderChats = regexp.MustCompile(`href="(/chat\?[^"]*)"`)
+
+// Whoever has many conversations finds the oldest ones, too, also where several changed at
+// the same moment.
+func TestAllConversationsAreListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		for i := range 201 {
+			p := messages.Posted{Chat: fmt.Sprintf("chat-%d&x", i), ID: messages.MessageID(fmt.Sprint(i)), Author: bob.String(), Text: fmt.Sprint("text", i)}
+			if err := w.Say(t.Context(), p, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen, path := map[string]bool{}, "/chat"
+		for range 3 {
+			page := b.get(path)
+			for _, m := range regexp.MustCompile(`>(text\d+)<`).FindAllStringSubmatch(page, -1) {
+				seen[m[1]] = true
+			}
+			path = ""
+			if m := olderChats.FindStringSubmatch(page); m != nil {
+				path = strings.ReplaceAll(m[1], "&amp;", "&")
+			}
+		}
+		if len(seen) != 201 || path != "" {
+			t.Errorf("%d conversations, and more at %q", len(seen), path)
+		}
+		for _, query := range []string{"until=x", "until=-1"} {
+			if r := b.send("GET", "/chat?"+query, nil); r.Code != http.StatusBadRequest {
+				t.Errorf("GET /chat?%s: %d", query, r.Code)
+			}
+		}
+	})
 }
 
 // A long name keeps its end, which says what the file is.

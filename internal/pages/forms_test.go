@@ -210,13 +210,34 @@ func TestWhatWasWrittenIsNotLost(t *testing.T) {
 	})
 }
 
+// What the machine has no room for is not the program's own fault, and passes.
+func TestAFullDiskIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	s := w.fill()
+	for _, kind := range []fault.Kind{fault.Disk, fault.Memory, fault.Descriptors} {
+		w.reply = func(messages.Inbound) (command.Reply, bool, error) {
+			return command.Reply{}, false, fault.New(kind, "There is no room.")
+		}
+		r := w.as(bob).post("/sessions/"+s.session.ID+"/stop", url.Values{})
+		if wants(t, r.Body.String(), "There is no room."); r.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", kind, r.Code)
+		}
+	}
+}
+
 // The theme is chosen on every page, also on one that answers a form.
 func TestTheThemeLeadsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite(t)(t))
 	b := w.as(bob)
-	for page, back := range map[string]string{b.get("/sessions?q=x"): "/sessions?q=x", b.post("/memory/change", url.Values{}).Body.String(): "/"} {
-		wants(t, page, `name="back" value="`+back+`"`)
+	back := `name="back" value="`
+	wants(t, b.get("/sessions?q=x"), back+`/sessions?q=x"`)
+	if page := b.post("/memory/change", url.Values{}).Body.String(); strings.Contains(page, back) || !strings.Contains(page, "/theme") {
+		t.Errorf("the answer to a form leads back to what cannot be opened: %s", page)
+	}
+	if r := b.post("/theme", url.Values{"theme": {"dark"}}); r.Header().Get("Location") != "/" {
+		t.Errorf("it leads to %q", r.Header().Get("Location"))
 	}
 }
 

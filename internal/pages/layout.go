@@ -184,10 +184,7 @@ func header(r *request, theme string) html.Node {
 		current := r.URL.Path == l.path || l.path != "/" && len(r.URL.Path) > len(l.path) && r.URL.Path[:len(l.path)+1] == l.path+"/"
 		links = append(links, html.El("li", html.El("a", html.Href(l.path), html.If(current, html.Attr("aria-current", "page")), html.Text(l.name))))
 	}
-	themes, back := html.Group{}, "/"
-	if r.Method == http.MethodGet { // nothing else can be asked for again
-		back = r.URL.RequestURI()
-	}
+	themes := html.Group{}
 	for _, t := range []string{"auto", "light", "dark"} {
 		themes = append(themes, html.El("button", html.Attr("type", "submit"), html.Attr("name", "theme"), html.Attr("value", t),
 			html.Attr("aria-pressed", fmt.Sprint(t == theme || t == "auto" && theme == "")), html.Text(t)))
@@ -200,7 +197,7 @@ func header(r *request, theme string) html.Node {
 		html.El("nav", html.Attr("aria-label", "Main"), html.El("ul", links)),
 		html.El("div", html.Class("who"),
 			html.El("a", html.Href("/account"), html.Text(r.actor())),
-			form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), hidden("back", back), themes)))
+			form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), html.If(r.Method == http.MethodGet, hidden("back", r.URL.RequestURI())), themes)))
 }
 
 // form is a form that does something.

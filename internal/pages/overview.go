@@ -106,6 +106,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 		entries        []store.OpenEntry
 		failed, recent []store.SessionRow
 		today          spend.Sum
+		service        sessions.ServiceState
 	)
 	open, err := openQuestions(r, p.storage, p.show.now())
 	if err != nil {
@@ -113,6 +114,9 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	ctx, now := r.Context(), p.show.now()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		if service, err = tx.People().ServiceState(ctx); err != nil {
+			return err
+		}
 		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
 			return err
 		}
@@ -132,7 +136,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Overview")), p.needsYou(r, open, failed)}
+	body := html.Group{html.El("h1", html.Text("Overview")), p.show.halted(service), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
 	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
@@ -217,12 +221,17 @@ func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
 	if !r.owner() {
 		title, most = "Today, you", p.budget().PersonMicros
 	}
-	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))))
+	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", spentIn(sum)))
 	if most > 0 {
 		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
 			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
 	}
 	return parts
+}
+
+// spentIn says what was spent in how many turns.
+func spentIn(sum spend.Sum) html.Node {
+	return html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))
 }
 
 // lights are the platforms.

@@ -340,7 +340,9 @@ func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w h
 		err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
 	}
 	if err == nil && isUpload(plain) { // who is not signed in gets no more time than others
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where there is none, there is nothing to wait for
+		until, control := time.Now().Add(uploadTime), http.NewResponseController(w)
+		_ = control.SetReadDeadline(until) // where there is none, there is nothing to wait for
+		_ = control.SetWriteDeadline(until.Add(time.Minute))
 	}
 	if err == nil {
 		err = readForm(plain)
@@ -417,6 +419,7 @@ var statuses = map[fault.Kind]int{ //nolint:gochecknoglobals // a constant
 	fault.Invalid: http.StatusBadRequest, fault.Unauthorized: http.StatusUnauthorized, fault.Forbidden: http.StatusForbidden,
 	fault.NotFound: http.StatusNotFound, fault.Gone: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.RateLimited: http.StatusTooManyRequests,
 	fault.Unsupported: http.StatusMethodNotAllowed, fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Descriptors: http.StatusServiceUnavailable, fault.Memory: http.StatusServiceUnavailable, fault.Disk: http.StatusServiceUnavailable,
 }
 
 // statusOf is the status of an answer that is an error.

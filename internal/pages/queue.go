@@ -80,10 +80,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("Queue"))}
-	if service.Halted() {
-		body = append(body, html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", service.HaltedBy, p.show.head200(service.HaltReason))))
-	}
-	body = append(body, p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places),
+	body = append(body, p.show.halted(service), p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places),
 		p.deadTurns(r, failed, count.FailedTurns), p.deadAnswers(r, givenUp, count.FailedDeliveries))
 	badge := ""
 	if n := count.FailedTurns + count.FailedDeliveries; n > 0 {

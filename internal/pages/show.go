@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"remote-agent/internal/html"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/wording"
 )
 
@@ -117,6 +118,14 @@ func (re *renderer) line(text string) html.Node {
 		g = append(g, html.Text(part))
 	}
 	return g
+}
+
+// halted says who has stopped all work, if somebody has.
+func (re *renderer) halted(s sessions.ServiceState) html.Node {
+	if !s.Halted() {
+		return nil
+	}
+	return html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", s.HaltedBy, re.head200(s.HaltReason)))
 }
 
 // when is a moment: how long ago, with the moment itself in its title.

@@ -203,7 +203,7 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 	}
 	more := len(list) > maxCosts
 	body := html.Group{
-		html.El("p", html.Textf("%s in %s", sum, wording.Count(sum.Turns, "turn", "turns"))),
+		html.El("p", spentIn(sum)),
 		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of these cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
 			model := u.Model
 			if model == "" {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -221,8 +222,8 @@ func (s *Store) Took(ctx context.Context, ids ...messages.MessageID) error {
 }
 
 // Chats returns up to limit conversations of an account in which anything stands, the
-// last that changed first.
-func (t *Board) Chats(ctx context.Context, account string, limit int) (list []messages.Chat, err error) {
+// last that changed first: those that changed until a moment in milliseconds (0: all).
+func (t *Board) Chats(ctx context.Context, account string, until int64, limit int) (list []messages.Chat, err error) {
 	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var c messages.Chat
 		err := scan(&c.ID, &c.Account, msTime{&c.ChangedAt}, &c.Title)
@@ -230,7 +231,8 @@ func (t *Board) Chats(ctx context.Context, account string, limit int) (list []me
 		return err
 	}, `SELECT c.id, c.account, c.changed_ms, COALESCE((
 			SELECT substr(m.body, 1, 200) FROM web_messages m WHERE m.chat_id = c.id AND m.delivery_id IS NULL ORDER BY m.seq LIMIT 1), '')
-		FROM web_chats c WHERE c.account = $1 AND EXISTS (SELECT 1 FROM web_messages m WHERE m.chat_id = c.id) ORDER BY c.changed_ms DESC, c.id LIMIT $2`, account, limit)
+		FROM web_chats c WHERE c.account = $1 AND c.changed_ms <= $2 AND EXISTS (SELECT 1 FROM web_messages m WHERE m.chat_id = c.id) ORDER BY c.changed_ms DESC, c.id LIMIT $3`,
+		account, cmp.Or(until, 1<<62), limit)
 	return list, wrap(err, "list conversations in the browser")
 }
 

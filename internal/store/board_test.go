@@ -59,7 +59,7 @@ func texts(list []messages.Posted) string {
 func (b bundle) chats(t *testing.T, account string) (ids []string) {
 	t.Helper()
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		list, err := tx.Board().Chats(ctx, account, 100)
+		list, err := tx.Board().Chats(ctx, account, 0, 100)
 		for _, c := range list {
 			ids = append(ids, c.ID)
 		}
@@ -210,7 +210,7 @@ func TestTheLastMessagesOfAChat(t *testing.T) {
 		b.postInChat(t, "c1", "d1", "later")
 		var list2 []messages.Chat
 		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-			list2, err = tx.Board().Chats(ctx, ann, 100)
+			list2, err = tx.Board().Chats(ctx, ann, 0, 100)
 			return err
 		})
 		i := slices.IndexFunc(list2, func(c messages.Chat) bool { return c.ID == "c1" })

@@ -291,7 +291,7 @@ func (t *Persons) Holdings(ctx context.Context, account string) (h memory.Holdin
 		count(&h.Codes, `SELECT count(*) FROM link_codes WHERE account = $1`, a.Name)
 		if err == nil {
 			var chats []messages.Chat
-			chats, err = t.tx().Board().Chats(ctx, a.Name, maxPage)
+			chats, err = t.tx().Board().Chats(ctx, a.Name, 0, maxPage)
 			for _, c := range chats {
 				h.Chats = append(h.Chats, c.ID)
 			}
