@@ -125,6 +125,7 @@ type transcript struct {
 	suffix   string // makes the ids of calls unique in the session
 
 	text      strings.Builder // of the assistant message that is not complete
+	last      string          // the text that was complete last
 	thought   strings.Builder
 	messageID string
 	said      bool // text came, or a call
@@ -232,7 +233,8 @@ func (t *transcript) complete(more ...messages.Block) messages.Message {
 		m.Blocks = append(m.Blocks, messages.Thinking{Text: strings.ToValidUTF8(t.thought.String(), "\uFFFD"), Provider: t.provider, Model: t.model})
 	}
 	if t.text.Len() > 0 {
-		m.Blocks = append(m.Blocks, messages.Text{Text: t.text.String()})
+		t.last = t.text.String()
+		m.Blocks = append(m.Blocks, messages.Text{Text: t.last})
 	}
 	m.Blocks = append(m.Blocks, more...)
 	t.text.Reset()
