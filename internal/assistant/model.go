@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
 
@@ -38,3 +39,6 @@ type Request struct {
 	Tools  []messages.ToolSpec
 	Model  string // overrides Model.Model if not empty
 }
+
+// ErrEmpty is the error of an answer without text and calls.
+var ErrEmpty = fault.New(fault.Unavailable, "The model returned an empty answer.")

@@ -85,7 +85,7 @@ func TestLimitIsCanceledOrTriedNow(t *testing.T) {
 		w.seesText(ann, "I'll continue at ")
 		w.restart()
 		w.says(ann, "/stop")
-		w.seesText(ann, "⏹ Canceled before it started.")
+		w.seesText(ann, "⏹ Stopped before it was done.")
 		w.says(ann, "second")
 		w.seesText(ann, "I'll continue at ")
 		w.restart()

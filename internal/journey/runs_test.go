@@ -128,7 +128,7 @@ func TestARunWaitsForADecision(t *testing.T) {
 		w.seesText(ann, "a-2")
 		waittest.Until(t, "the run is put aside", func() bool { return fmt.Sprint(w.rows("SELECT count(*) FROM agent_runs WHERE waiting")) == "[1]" })
 		w.says(ann, "/stop")
-		w.seesText(ann, "Canceled before it started")
+		w.seesText(ann, "⏹ Stopped before it was done")
 		w.settles()
 		w.stands(0, 0, "completed stopped")
 	})

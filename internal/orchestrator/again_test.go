@@ -99,8 +99,8 @@ func TestEndsOfACountdown(t *testing.T) {
 			w.Chat.Press(p, "Retry now")
 		}, within: time.Second, want: "At last.", asked: 2},
 		"Command": {act: func(w *ot.World) { w.Chat.Say("/retry") }, within: time.Second, want: "At last.", asked: 2},
-		"Stop":    {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("Trying again"), "Stop") }, within: time.Second, want: "⏹ Canceled before it started.", asked: 1},
-		"StopBy":  {act: func(w *ot.World) { w.Chat.Say("/stop") }, within: time.Second, want: "⏹ Canceled before it started.", asked: 1},
+		"Stop":    {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("Trying again"), "Stop") }, within: time.Second, want: "⏹ Stopped before it was done.", asked: 1},
+		"StopBy":  {act: func(w *ot.World) { w.Chat.Say("/stop") }, within: time.Second, want: "⏹ Stopped before it was done.", asked: 1},
 		"Restart": {act: func(w *ot.World) { w.Restart() }, within: 65 * time.Second, want: "At last.", asked: 2},
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, within: 65 * time.Second, want: "At last.", asked: 2},
 	}
@@ -151,7 +151,7 @@ func TestTurnIsParkedUntilALimitEnds(t *testing.T) {
 		"Kill":    {act: func(w *ot.World) { w.Process().Kill(); w.Start() }, want: "At last.", asked: 2},
 		"TryNow":  {act: func(w *ot.World) { w.Chat.Press(w.Chat.Find("I'll continue"), "Retry now") }, soon: true, want: "At last.", asked: 2},
 		"Command": {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/retry") }, soon: true, want: "At last.", asked: 2},
-		"Stop":    {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/stop") }, soon: true, want: "⏹ Canceled before it started.", asked: 1},
+		"Stop":    {act: func(w *ot.World) { w.Restart(); w.Chat.Say("/stop") }, soon: true, want: "⏹ Stopped before it was done.", asked: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +393,7 @@ func TestStopOfAWaitNeedsNoSlot(t *testing.T) {
 		}
 		w.Chat.Say("/stop")
 		w.Pass(3 * time.Second)
-		w.Chat.Find("⏹ Canceled before it started.")
+		w.Chat.Find("⏹ Stopped before it was done.")
 		w.Pass(11 * time.Minute)
 		w.Chat.WantIn("team", "✔ Worked for", "Done.")
 		if len(w.Open()) > 0 {

@@ -286,7 +286,7 @@ func TestStopOfATurnThatWaitsForItsNextTry(t *testing.T) {
 		w.Pass(8 * time.Second) // three tries; the next one is 4 s after the third
 		w.Chat.Say("/stop")
 		w.Pass(time.Minute)
-		w.Chat.Find("⏹ Canceled before it started.")
+		w.Chat.Find("⏹ Stopped before it was done.")
 		if n := len(w.Model.Requests()); n != 4 && n != 3 {
 			t.Errorf("the model was asked %d times", n)
 		}
@@ -316,7 +316,7 @@ func TestStopButtonOfATurnThatWaits(t *testing.T) {
 		w.Chat.Find(", 2 of 5.")
 		w.Chat.Press(shown, "Stop")
 		w.Pass(5 * time.Second)
-		w.Chat.Want("⏹ Canceled before it started.", "It is second.")
+		w.Chat.Want("⏹ Stopped before it was done.", "It is second.")
 		w.Pass(2 * time.Minute)
 		if n := len(w.Model.Requests()); n != 2 {
 			t.Errorf("the model was asked %d times, want 2", n)

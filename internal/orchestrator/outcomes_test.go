@@ -309,8 +309,8 @@ func (o outcome) play(w *ot.World, l life) {
 func (o outcome) check(w *ot.World, l life) {
 	w.T.Helper()
 	shown := o.shown
-	if l.gently && o.state == sessions.EntryStopped && len(w.Chat.Texts(ot.Room)) > 0 && strings.Contains(w.Chat.Texts(ot.Room)[0], "Canceled before it started") {
-		shown = "⏹ Canceled before it started." // the next process runs the command, perhaps before the turn goes on
+	if l.gently && o.state == sessions.EntryStopped && len(w.Chat.Texts(ot.Room)) > 0 && strings.Contains(w.Chat.Texts(ot.Room)[0], "Stopped before it was done") {
+		shown = "⏹ Stopped before it was done." // the next process runs the command, perhaps before the turn goes on
 	}
 	stands := make(map[string]int)
 	for _, text := range w.Chat.Texts(ot.Room) {

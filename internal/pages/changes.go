@@ -41,7 +41,7 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	case !ok:
 		return none, nil
 	case c.Patch == "" && !c.Truncated:
-		return html.Group{meta("Branch " + c.Branch), empty(html.Text("No changes on the branch. What a turn changes in the files is here, compared with where the branch began."))}, nil
+		return html.Group{meta("Branch " + c.Branch), empty(html.Text("No changes on the branch. What a turn changes in the files is here, compared with where the branch began.")), p.notCompared(c)}, nil
 	}
 	body = html.Group{meta("Branch "+c.Branch, fmt.Sprintf("files changed: %d", c.Files), "as it stands now, whichever session made it"), p.show.output(c.Stat, maxStat)}
 	size, shown, all := 0, 0, filesOf(p.show.redact(c.Patch))
@@ -58,10 +58,12 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	case c.Truncated:
 		body = append(body, html.El("p", html.Class("warning"), html.Text("The patch is too large: only its beginning is here. All of it is on the branch.")))
 	}
-	if len(c.Unsaved) > 0 {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("Not compared: %s", p.show.head200(strings.Join(c.Unsaved, ", ")))))
-	}
-	return body, nil
+	return append(body, p.notCompared(c)), nil
+}
+
+// notCompared names the files that are no part of the changes.
+func (p *sessionPages) notCompared(c Changes) html.Node {
+	return html.If(len(c.Unsaved) > 0, html.El("p", html.Class("muted"), html.Textf("Not compared: %s", p.show.head200(strings.Join(c.Unsaved, ", ")))))
 }
 
 // patchFile is what a patch says of one file.

@@ -49,6 +49,8 @@ func TestChangesShowTheBranchAsItStands(t *testing.T) {
 		wants(t, b.get(at), "no files to compare")
 		w.diff = &pages.Changes{Branch: "bot/x"}
 		wants(t, b.get(at), "No changes on the branch")
+		w.diff = &pages.Changes{Branch: "bot/x", Unsaved: []string{"nested/"}}
+		wants(t, b.get(at), "No changes on the branch", "Not compared: nested/")
 		w.diff = evilDiff()
 		page := b.get(at)
 		wants(t, page, "<ins>", "<del>", " +2 −2", "<code>bin</code> +0 −0", `aria-current="page">Changes`, "Not compared:")

@@ -15,7 +15,8 @@ const (
 	maxResult    = 32 << 10 // kept of one result
 	maxTerminal  = 256 << 10
 	maxTitle     = 200
-	maxCalls     = 10_000 // in one turn
+	maxCalls     = 10_000   // in one turn
+	maxHeld      = 64 << 20 // of the calls that have not ended
 )
 
 // What stands for a result that the agent did not report.
@@ -39,6 +40,7 @@ type call struct {
 	output      json.RawMessage
 	terminal    strings.Builder
 	exit        *int
+	held        int // bytes of all this, as the transcript counts them
 
 	told, started, ended bool
 	asking               int // permission requests that are not decided
@@ -51,8 +53,21 @@ func (t *transcript) tool(u update) error {
 	if err != nil || c == nil {
 		return err
 	}
-	c.merge(u)
+	if err := t.merge(c, u); err != nil {
+		return err
+	}
 	return t.advance(c, u.Status)
+}
+
+// merge takes over what an update says of a call, within what is kept of all.
+func (t *transcript) merge(c *call, u update) error {
+	c.merge(u)
+	held := len(c.input) + len(c.content) + len(c.output)
+	t.held += held - c.held
+	if c.held = held; t.held > maxHeld {
+		return errTooMuch
+	}
+	return nil
 }
 
 // find returns the call with the agent's id. A report on one that ended is nil,
@@ -218,6 +233,7 @@ func (t *transcript) finish(c *call, ok bool, content string) error {
 		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok,
 	}}}
 	c.content, c.output, c.input = nil, nil, nil
+	t.held -= c.held
 	c.terminal.Reset()
 	if err := t.emit(assistant.MessageDone{Message: result}); err != nil || !c.started {
 		return err

@@ -51,7 +51,9 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 	if err != nil {
 		return err
 	}
-	c.merge(w.ToolCall)
+	if err := r.t.merge(c, w.ToolCall); err != nil {
+		return err
+	}
 	c.asking++
 	if err := r.t.tell(c); err != nil {
 		return err

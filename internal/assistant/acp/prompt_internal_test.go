@@ -1,7 +1,10 @@
 package acp
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -158,6 +161,26 @@ func TestFencedCannotBeLeft(t *testing.T) {
 	long := fenced("", strings.Repeat("x", maxDetail+7))
 	if !strings.Contains(long, "7 more bytes are not shown") {
 		t.Error("what is not shown is not said")
+	}
+}
+
+// TestOpenCallsAreBounded: what an agent reports of calls that it never ends does not fill
+// the memory of the bot. A report that replaces another, and a call that ended, do not count.
+func TestOpenCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	large := json.RawMessage(`"` + strings.Repeat("x", maxLine-100) + `"`)
+	for name, c := range map[string]struct {
+		id, status string
+		want       error
+	}{"left open": {"%d", "in_progress", errTooMuch}, "one": {"one", "in_progress", nil}, "ended": {"%d", "completed", nil}} {
+		tr := transcript{suffix: "s", emit: func(assistant.Event) error { return nil }}
+		var err error
+		for i := 0; i < 2*maxHeld/maxLine && err == nil; i++ {
+			err = tr.apply(update{Kind: "tool_call", ToolCallID: strings.Replace(c.id, "%d", strconv.Itoa(i), 1), Status: c.status, RawInput: large})
+		}
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -375,7 +376,8 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 	return r.t.emit(assistant.Finished{Usage: usage, Model: r.t.model})
 }
 
-// silentEnd is what a person reads when an agent worked and then said nothing.
+// silentEnd is what a person reads when an agent worked and then said nothing, below
+// what it had said before its last call: that may well be the answer.
 const silentEnd = "(The agent finished without a message.)"
 
 // nothingSaid handles a turn without a closing text.
@@ -384,8 +386,9 @@ func (r *run) nothingSaid() error {
 		r.agent.end()
 		return fault.New(fault.Unavailable, "The agent gave an empty answer.")
 	}
-	r.t.text.WriteString(silentEnd)
-	return r.t.emit(assistant.TextDelta{Text: silentEnd})
+	text := strings.TrimSpace(r.t.last + "\n\n" + silentEnd)
+	r.t.text.WriteString(text)
+	return r.t.emit(assistant.TextDelta{Text: text})
 }
 
 // stopped returns the error for a stop reason that is not the end of an answer.

@@ -125,12 +125,14 @@ type transcript struct {
 	suffix   string // makes the ids of calls unique in the session
 
 	text      strings.Builder // of the assistant message that is not complete
+	last      string          // the text that was complete last
 	thought   strings.Builder
 	messageID string
 	said      bool // text came, or a call
 	calls     map[string]*call
 	order     []*call
 	numbered  int
+	held      int // bytes of the calls that have not ended
 
 	// Codex says why its model could not be reached as a piece of the answer, and
 	// that the turn has ended well. What tells is the state of its thread.
@@ -232,7 +234,8 @@ func (t *transcript) complete(more ...messages.Block) messages.Message {
 		m.Blocks = append(m.Blocks, messages.Thinking{Text: strings.ToValidUTF8(t.thought.String(), "\uFFFD"), Provider: t.provider, Model: t.model})
 	}
 	if t.text.Len() > 0 {
-		m.Blocks = append(m.Blocks, messages.Text{Text: t.text.String()})
+		t.last = t.text.String()
+		m.Blocks = append(m.Blocks, messages.Text{Text: t.last})
 	}
 	m.Blocks = append(m.Blocks, more...)
 	t.text.Reset()

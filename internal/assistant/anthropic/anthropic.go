@@ -335,7 +335,7 @@ func (c *completion) finish(ctx context.Context) error {
 			return errStopped
 		}
 	case empty && calls == 0:
-		return fault.New(fault.Unavailable, "The model returned an empty answer.")
+		return assistant.ErrEmpty
 	}
 	if !c.yield(assistant.MessageDone{Message: a.message(c.name)}, nil) {
 		return errStopped

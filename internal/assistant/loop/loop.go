@@ -6,6 +6,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,8 @@ func (*Assistant) UsesTools() {}
 //   - Without a host or tools, calls are answered with an error. The model is
 //     asked once more; when it calls again the turn fails with
 //     fault.Unsupported.
-//   - An answer without text and calls is fault.Unavailable.
+//   - An answer without text and calls is assistant.ErrEmpty, unless the model said
+//     something with the calls before it: then that is the answer.
 //   - Finished has the usage of all requests of this run.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
 	return func(yield func(assistant.Event, error) bool) {
@@ -124,6 +126,7 @@ type run struct {
 
 	requests int
 	used     assistant.Usage
+	answered string // the model that answered last
 	repeats  repeats
 	refused  int // answers that called tools although there are none
 }
@@ -132,7 +135,7 @@ func newRun(a *Assistant, turn assistant.Turn, yield func(assistant.Event, error
 	r := &run{
 		assistant: a, turn: turn, yield: yield,
 		array: messages.NewArray(turn.Array...), // appending to it copies it
-		known: make(map[string]bool), ids: make(map[string]bool),
+		known: make(map[string]bool), ids: make(map[string]bool), answered: cmp.Or(turn.Model, a.Model()),
 	}
 	if turn.Host != nil {
 		r.tools = turn.Host.Tools()
@@ -174,10 +177,14 @@ func (r *run) do(ctx context.Context) error {
 			}
 			msg, finished, err = r.complete(ctx)
 		}
+		if errors.Is(err, assistant.ErrEmpty) {
+			msg, err = r.saidBefore()
+			finished.Model = r.answered
+		}
 		if err != nil {
 			return err
 		}
-		r.used = r.used.Add(finished.Usage)
+		r.used, r.answered = r.used.Add(finished.Usage), finished.Model
 		msg = r.admit(msg)
 		if err := r.done(msg); err != nil {
 			return err
@@ -267,11 +274,29 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			Err: fmt.Errorf("the answer of %s ended without a message or without its end", r.assistant.model.Name()),
 		}
 	case len(callsOf(*msg)) == 0 && strings.TrimSpace(msg.PlainText()) == "":
-		return messages.Message{}, assistant.Finished{}, fault.New(fault.Unavailable, "The model returned an empty answer.")
+		return messages.Message{}, assistant.Finished{}, assistant.ErrEmpty
 	}
 	r.assistant.log.DebugContext(ctx, "request of a turn", "conversation", r.turn.Conversation, "run", r.turn.Run,
 		"request", r.requests, "messages", len(request.Array), "calls", len(callsOf(*msg)), "duration", time.Since(started))
 	return *msg, *finished, nil
+}
+
+// saidBefore returns what the model said with its last calls as its answer: models that
+// have answered there end with nothing behind the results, however often they are asked.
+func (r *run) saidBefore() (messages.Message, error) {
+	for _, m := range slices.Backward(r.array.Messages()) {
+		if m.Role == messages.RoleUser {
+			break
+		}
+		if text := strings.TrimSpace(m.PlainText()); m.Role == messages.RoleAssistant && text != "" {
+			text += "\n\n(The model finished without another message.)"
+			if !r.yield(assistant.TextDelta{Text: text}, nil) {
+				return m, errStopped
+			}
+			return messages.NewText(messages.RoleAssistant, text), nil
+		}
+	}
+	return messages.Message{}, assistant.ErrEmpty
 }
 
 // done yields a complete message, which the host stores, and takes it in if another

@@ -348,6 +348,27 @@ func TestEmptyFinalMessage(t *testing.T) {
 	}
 }
 
+// TestAnswerBeforeTheLastCallIsTheAnswer: Anthropic's models end a turn with nothing after
+// the results if they have said it all with the calls.
+func TestAnswerBeforeTheLastCallIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	const want = "It is 42.\n\n(The model finished without another message.)"
+	m := says(answer{blocks: []messages.Block{messages.Text{Text: "It is 42."}, call("1", "look", "{}")}}, calls(call("2", "peek", "{}")), answer{err: assistant.ErrEmpty})
+	got := run(t.Context(), m, turn(host()))
+	if got.err != nil || got.finished == nil || got.finished.Model != "script-1" || len(m.requests) != 3 || got.messages[len(got.messages)-1].PlainText() != want {
+		t.Errorf("%+v", got)
+	}
+	silent := run(t.Context(), says(calls(call("1", "look", "{}")), answer{err: assistant.ErrEmpty}), turn(host()))
+	if !errors.Is(silent.err, assistant.ErrEmpty) {
+		t.Errorf("nothing was said: %v", silent.err)
+	}
+	again := messages.NewText(messages.RoleUser, "And now?")
+	other := run(t.Context(), says(answer{err: assistant.ErrEmpty}), turn(host(), messages.NewText(messages.RoleAssistant, "It was 41."), again))
+	if !errors.Is(other.err, assistant.ErrEmpty) {
+		t.Errorf("the answer to another message was taken: %v", other.err)
+	}
+}
+
 func TestNoToolsAtAll(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]assistant.Host{"no host": nil, "a host without tools": &assistanttest.Host{}} {

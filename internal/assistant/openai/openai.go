@@ -237,7 +237,7 @@ func (c *completion) finish(ctx context.Context) error {
 			return errStopped
 		}
 	case empty && len(c.answer.calls) == 0:
-		return fault.New(fault.Unavailable, "The model returned an empty answer.")
+		return assistant.ErrEmpty
 	}
 	if !c.yield(assistant.MessageDone{Message: c.answer.message()}, nil) {
 		return errStopped

@@ -356,7 +356,11 @@ func (cl closing) nextStep(err error) string {
 
 // settleStopped ends an entry that was told to stop while nobody worked on it.
 func (w *worker) settleStopped(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
-	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", "⏹ Canceled before it started.")
+	shown := "⏹ Canceled before it started."
+	if entry.State == sessions.EntryRunning { // it waited for its next try, or for a decision
+		shown = "⏹ Stopped before it was done."
+	}
+	return w.settleWith(ctx, tx, entry, sessions.EntryStopped, "stopped", shown)
 }
 
 // settleWith ends an entry without a turn, in the transaction that found it.

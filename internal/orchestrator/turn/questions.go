@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/approval"
@@ -121,7 +122,7 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 	}
 	always := ""
 	if a.Rule != "" {
-		always = fmt.Sprintf(" · `%sapprove %s always` to allow it from now on", prefix, name)
+		always = fmt.Sprintf(" · `%sapprove %s always` to allow %s from now on", prefix, name, covered(a))
 	}
 	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` to run · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.%s",
 		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour), o.outbox.Open("/approvals/"+name))
@@ -137,6 +138,15 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 		ConversationID: conv.ID, On: command.OnApproval, Number: a.Number, SHA256: a.SHA256, ExpiresAt: a.ExpiresAt,
 	}, choices...)
 	return text, buttons, err
+}
+
+// covered says what a rule would allow: that of a command, and of an agent's call, is all
+// that is shown; others are wider.
+func covered(a approval.Approval) string {
+	if a.Kind == assistant.KindExecute || a.Rule == a.Arguments {
+		return "it"
+	}
+	return "every call for `" + strings.ReplaceAll(a.Rule, "`", "'") + "`"
 }
 
 func verb(a approval.Approval) string {

@@ -228,7 +228,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 	}
 	out.text = r.w.o.redact(p.text())
 	if out.err == nil && answer(out.rest) == "" {
-		out.err = fault.New(fault.Unavailable, "The model returned an empty answer.")
+		out.err = assistant.ErrEmpty
 	}
 	return out
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 )
@@ -54,6 +56,23 @@ func TestRequestMessage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAlwaysSaysWhatItCovers: who allows to delete one issue always may not mean all.
+func TestAlwaysSaysWhatItCovers(t *testing.T) {
+	t.Parallel()
+	for want, a := range map[string]approval.Approval{
+		"it":                                 {Kind: assistant.KindExecute, Arguments: `{"command":"make"}`, Rule: "make"},
+		"every call for `mcp__jira__delete`": {Kind: assistant.KindOther, Arguments: `{"issue":5}`, Rule: "mcp__jira__delete"},
+	} {
+		if got := covered(a); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	agents := approval.Approval{Kind: assistant.KindNetwork, Arguments: `{"url":"x"}`, Rule: `{"url":"x"}`}
+	if got := covered(agents); got != "it" {
+		t.Errorf("of an agent's call: %q", got)
 	}
 }
 
