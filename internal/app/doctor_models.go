@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/spend"
 )
 
 // modelChecks ask each model API once.
@@ -30,7 +31,9 @@ func (e *examination) modelChecks() []doctor.Check {
 		m := models[name]
 		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, e.config.ContextTokens) }})
 	}
-	checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }})
+	checks = append(checks,
+		doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }},
+		doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineBudgets(models) }})
 	if len(models) == 0 && e.config.Assistant == config.AssistantDemo {
 		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
 			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
@@ -59,6 +62,27 @@ func (e *examination) examineDefault(models map[assistant.Name]assistant.Model) 
 		return one(doctor.Failed("assistant", err, "see where the value comes from: bot config show"))
 	}
 	return nil
+}
+
+// examineBudgets finds models that budgets in dollars do not limit.
+func (e *examination) examineBudgets(models map[assistant.Name]assistant.Model) []doctor.Finding {
+	b := e.config.Budget
+	if b.TurnMicros+b.PersonMicros+b.DayMicros == 0 || b.TurnTokens+b.PersonTokens+b.DayTokens > 0 {
+		return nil
+	}
+	free := make(map[string]bool)
+	for _, m := range models {
+		free[m.Model()] = true
+	}
+	for _, t := range e.config.Tiers {
+		free[t.Model] = true
+	}
+	maps.DeleteFunc(free, func(model string, _ bool) bool { _, known := spend.PriceOf(model); return known })
+	if len(free) == 0 {
+		return nil
+	}
+	return one(doctor.Found("budgets", doctor.Warn, "BUDGET_*_USD does not limit models without a known price: "+strings.Join(slices.Sorted(maps.Keys(free)), ", "),
+		"set BUDGET_DAY_TOKENS, BUDGET_PERSON_TOKENS or BUDGET_TURN_TOKENS, too"))
 }
 
 // examineModel makes one short request with a picture and a tool. What is refused is left
