@@ -29,11 +29,9 @@ func (e *examination) modelChecks() []doctor.Check {
 	var checks []doctor.Check
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m := models[name]
-		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, e.config.ContextTokens) }})
+		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return e.examineModel(ctx, m) }})
 	}
-	checks = append(checks,
-		doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }},
-		doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineBudgets(models) }})
+	checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }})
 	if len(models) == 0 && e.config.Assistant == config.AssistantDemo {
 		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
 			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
@@ -64,30 +62,9 @@ func (e *examination) examineDefault(models map[assistant.Name]assistant.Model) 
 	return nil
 }
 
-// examineBudgets finds models that budgets in dollars do not limit.
-func (e *examination) examineBudgets(models map[assistant.Name]assistant.Model) []doctor.Finding {
-	b := e.config.Budget
-	if b.TurnMicros+b.PersonMicros+b.DayMicros == 0 || b.TurnTokens+b.PersonTokens+b.DayTokens > 0 {
-		return nil
-	}
-	free := make(map[string]bool)
-	for _, m := range models {
-		free[m.Model()] = true
-	}
-	for _, t := range e.config.Tiers {
-		free[t.Model] = true
-	}
-	maps.DeleteFunc(free, func(model string, _ bool) bool { _, known := spend.PriceOf(model); return known })
-	if len(free) == 0 {
-		return nil
-	}
-	return one(doctor.Found("budgets", doctor.Warn, "BUDGET_*_USD does not limit models without a known price: "+strings.Join(slices.Sorted(maps.Keys(free)), ", "),
-		"set BUDGET_DAY_TOKENS, BUDGET_PERSON_TOKENS or BUDGET_TURN_TOKENS, too"))
-}
-
 // examineModel makes one short request with a picture and a tool. What is refused is left
 // out and asked again, to tell what the model cannot do.
-func examineModel(ctx context.Context, m assistant.Model, window int) []doctor.Finding {
+func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
 	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))+"_API_KEY"
 	sees, uses := true, true
 	begin := time.Now()
@@ -103,18 +80,28 @@ func examineModel(ctx context.Context, m assistant.Model, window int) []doctor.F
 	if err != nil {
 		return one(doctor.Failed(name, err, "check "+option+" and the model's name: bot config show"))
 	}
-	found := one(doctor.Found(name, doctor.OK, fmt.Sprintf("%s answered in %s", m.Model(), time.Since(begin).Round(time.Millisecond)), ""))
+	var found []doctor.Finding
+	model := m.Model()
+	say := func(check string, status doctor.Status, detail, fix string) {
+		found = append(found, doctor.Found(name+check, status, detail, fix))
+	}
+	say("", doctor.OK, fmt.Sprintf("%s answered in %s", model, time.Since(begin).Round(time.Millisecond)), "")
 	if uses {
-		found = append(found, doctor.Found(name+" tools", doctor.OK, m.Model()+" supports tools", ""))
+		say(" tools", doctor.OK, model+" supports tools", "")
 	} else {
-		found = append(found, doctor.Found(name+" tools", doctor.Warn, m.Model()+" does not support tools: it can answer, but not change anything", "choose a model with tool calling"))
+		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
-	pictures := m.Model() + " takes pictures"
+	b := &e.config.Budget
+	if _, known := spend.PriceOf(model); !known && b.TurnMicros+b.PersonMicros+b.DayMicros > 0 && b.TurnTokens+b.PersonTokens+b.DayTokens == 0 {
+		say(" budget", doctor.Warn, "the price of "+model+" is not known: BUDGET_*_USD does not limit it", "set BUDGET_DAY_TOKENS, too")
+	}
+	pictures := " takes pictures"
 	if !sees {
-		pictures = m.Model() + " takes no pictures; it answers without those that people send"
+		pictures = " takes no pictures; it answers without those that people send"
 	}
-	return append(found, doctor.Found(name+" pictures", doctor.OK, pictures, ""),
-		doctor.Found(name+" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", window), ""))
+	say(" pictures", doctor.OK, model+pictures, "")
+	say(" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", e.config.ContextTokens), "")
+	return found
 }
 
 func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {

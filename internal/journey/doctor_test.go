@@ -196,7 +196,7 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			}
 			w.with(map[string]string{"MCP_CONFIG": path})
 		}, "tools MCP servers"},
-		"a budget that limits nothing": {func(w *world, _ *hub) { w.with(map[string]string{"BUDGET_DAY_USD": "1"}) }, "models budgets"},
+		"a budget that limits nothing": {func(w *world, _ *hub) { w.with(map[string]string{"BUDGET_DAY_USD": "1"}) }, "models openai budget"},
 		"a budget that limits everything": {func(w *world, _ *hub) {
 			w.with(map[string]string{"BUDGET_DAY_USD": "1", "BUDGET_DAY_TOKENS": "1000"})
 		}, ""},

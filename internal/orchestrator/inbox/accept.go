@@ -392,9 +392,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	var open sessions.OpenWork
 	if !conv.Leased && !a.empty && a.entry.Lane == sessions.LaneTurn {
 		if open, err = tx.Conversations().OpenWork(ctx, conv.ID); fault.Is(err, fault.Internal) {
-			// It waits until that can be read: a platform that delivers in order would deliver nothing behind it.
-			i.Log.ErrorContext(ctx, "could not look for open work; the message is stored", "conversation_id", conv.ID, "err", err)
-			return i.acceptWaiting(ctx, tx, a, true)
+			open.Waiting = true // until that can be read: a platform that delivers in order would deliver nothing behind it
 		} else if err != nil {
 			return a, err
 		}

@@ -16,7 +16,6 @@ import (
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
-	"remote-agent/internal/spend"
 	"remote-agent/internal/wording"
 )
 
@@ -127,7 +126,7 @@ func (cl closing) failed() ending {
 	}
 	settle := e.within
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := cl.rests(ctx, tx, e); err != nil {
+		if err := cl.out.host.rests(ctx, tx, e); err != nil {
 			return err
 		}
 		if len(e.keep) == 0 {
@@ -138,26 +137,6 @@ func (cl closing) failed() ending {
 		return settle(ctx, tx, e)
 	}
 	return e
-}
-
-// rests has a standing task wait for the next day, and says so, once a budget of this day
-// is used up: each of its runs would ring to say that.
-func (cl closing) rests(ctx context.Context, tx port.Tx, e *ending) error {
-	if cl.d.entry.In.Schedule == 0 || cl.out.host == nil {
-		return nil
-	}
-	if err := cl.out.host.checkDay(ctx, tx); !fault.Is(err, fault.Exhausted) {
-		return err
-	}
-	now := time.Now()
-	tomorrow := spend.Today(now).AddDate(0, 0, 1)
-	s, on, err := tx.Tasks().Schedule(ctx, cl.w.conv.ID)
-	if err != nil || !on || s.ID != cl.d.entry.In.Schedule || !s.NextAt.Before(tomorrow) {
-		return err
-	}
-	e.word.Text += "\n\n⏰ The standing task is paused until then."
-	_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, tomorrow, "")
-	return err
 }
 
 // withdraw takes the request of a turn out of the message array if nothing came of it:
