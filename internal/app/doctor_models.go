@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/spend"
 )
 
 // modelChecks ask each model API once.
@@ -28,7 +29,7 @@ func (e *examination) modelChecks() []doctor.Check {
 	var checks []doctor.Check
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m := models[name]
-		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return examineModel(ctx, m, e.config.ContextTokens) }})
+		checks = append(checks, doctor.Check{Area: "models", Online: true, Run: func(ctx context.Context) []doctor.Finding { return e.examineModel(ctx, m) }})
 	}
 	checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }})
 	if len(models) == 0 && e.config.Assistant == config.AssistantDemo {
@@ -63,7 +64,7 @@ func (e *examination) examineDefault(models map[assistant.Name]assistant.Model) 
 
 // examineModel makes one short request with a picture and a tool. What is refused is left
 // out and asked again, to tell what the model cannot do.
-func examineModel(ctx context.Context, m assistant.Model, window int) []doctor.Finding {
+func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
 	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))+"_API_KEY"
 	sees, uses := true, true
 	begin := time.Now()
@@ -79,18 +80,28 @@ func examineModel(ctx context.Context, m assistant.Model, window int) []doctor.F
 	if err != nil {
 		return one(doctor.Failed(name, err, "check "+option+" and the model's name: bot config show"))
 	}
-	found := one(doctor.Found(name, doctor.OK, fmt.Sprintf("%s answered in %s", m.Model(), time.Since(begin).Round(time.Millisecond)), ""))
+	var found []doctor.Finding
+	model := m.Model()
+	say := func(check string, status doctor.Status, detail, fix string) {
+		found = append(found, doctor.Found(name+check, status, detail, fix))
+	}
+	say("", doctor.OK, fmt.Sprintf("%s answered in %s", model, time.Since(begin).Round(time.Millisecond)), "")
 	if uses {
-		found = append(found, doctor.Found(name+" tools", doctor.OK, m.Model()+" supports tools", ""))
+		say(" tools", doctor.OK, model+" supports tools", "")
 	} else {
-		found = append(found, doctor.Found(name+" tools", doctor.Warn, m.Model()+" does not support tools: it can answer, but not change anything", "choose a model with tool calling"))
+		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
-	pictures := m.Model() + " takes pictures"
+	b := &e.config.Budget
+	if _, known := spend.PriceOf(model); !known && b.TurnMicros+b.PersonMicros+b.DayMicros > 0 && b.TurnTokens+b.PersonTokens+b.DayTokens == 0 {
+		say(" budget", doctor.Warn, "the price of "+model+" is not known: BUDGET_*_USD does not limit it", "set BUDGET_DAY_TOKENS, too")
+	}
+	pictures := " takes pictures"
 	if !sees {
-		pictures = m.Model() + " takes no pictures; it answers without those that people send"
+		pictures = " takes no pictures; it answers without those that people send"
 	}
-	return append(found, doctor.Found(name+" pictures", doctor.OK, pictures, ""),
-		doctor.Found(name+" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", window), ""))
+	say(" pictures", doctor.OK, model+pictures, "")
+	say(" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", e.config.ContextTokens), "")
+	return found
 }
 
 func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {

@@ -199,17 +199,16 @@ type Usage struct {
 	ContextSize int64 `json:"context_size,omitempty"`
 }
 
-// maxTokens is the most that one report can say. More is a mistake of who reported
-// it, and sums must not overflow: a session that has one could not be read.
-const maxTokens = 1e9
+// Count is a number of tokens as it was reported, which is believed from none to a
+// billion: sums must not overflow, because a session that has one could not be read.
+func Count(reported int64) int64 { return min(max(reported, 0), 1e9) }
 
-// Add returns the sum of u and of what was reported, v, whose counts are believed
-// from none to maxTokens; the context is that of v.
+// Add returns the sum of u and of what was reported; the context is that of v.
 func (u Usage) Add(v Usage) Usage {
-	u.InputTokens += min(max(v.InputTokens, 0), maxTokens)
-	u.OutputTokens += min(max(v.OutputTokens, 0), maxTokens)
-	u.CachedTokens += min(max(v.CachedTokens, 0), maxTokens)
-	u.WrittenTokens += min(max(v.WrittenTokens, 0), maxTokens)
+	u.InputTokens += Count(v.InputTokens)
+	u.OutputTokens += Count(v.OutputTokens)
+	u.CachedTokens += Count(v.CachedTokens)
+	u.WrittenTokens += Count(v.WrittenTokens)
 	u.CostUSD += v.CostUSD
 	u.ContextUsed, u.ContextSize = v.ContextUsed, v.ContextSize
 	return u

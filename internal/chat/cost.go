@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,35 +33,27 @@ func (co *costs) runCost(ctx context.Context, r command.Request) (command.Reply,
 		return co.runCostBy(ctx, r)
 	}
 	today := spend.Today(time.Now())
-	rows := []struct {
-		label  string
-		filter spend.Filter
-	}{
-		{"here, total", spend.Filter{ConversationID: r.Conv.ID}},
-		{"here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today}},
-		{"you, today", spend.Filter{Actor: r.Actor(), Since: today}},
-		{"everyone, today", spend.Filter{Since: today}},
-	}
-	if r.Conv.CodebaseID != "" {
-		rows = slices.Insert(rows, 2, struct {
-			label  string
-			filter spend.Filter
-		}{"this repository, total", spend.Filter{CodebaseID: r.Conv.CodebaseID}})
-	}
-	if r.Role != sessions.Owner {
-		rows = rows[:len(rows)-1]
-	}
 	var b strings.Builder
-	b.WriteString("Used so far:\n\n")
-	err := co.store.InRead(ctx, func(tx *store.Tx) error {
-		for _, row := range rows {
-			sum, err := tx.Spending().SumUsage(ctx, row.filter)
-			if err != nil {
-				return err
+	err := co.store.InRead(ctx, func(tx *store.Tx) (err error) {
+		b.Reset() // of an earlier run of this function
+		b.WriteString("Used so far:\n\n")
+		line := func(label string, f spend.Filter) {
+			var sum spend.Sum
+			if err == nil {
+				sum, err = tx.Spending().SumUsage(ctx, f)
 			}
-			fmt.Fprintf(&b, "- %s: %s\n", row.label, costText(sum))
+			fmt.Fprintf(&b, "- %s: %s\n", label, costText(sum))
 		}
-		return nil
+		line("here, total", spend.Filter{ConversationID: r.Conv.ID})
+		line("here, today", spend.Filter{ConversationID: r.Conv.ID, Since: today})
+		if r.Conv.CodebaseID != "" {
+			line("this repository, total", spend.Filter{CodebaseID: r.Conv.CodebaseID})
+		}
+		line("you, today", spend.Filter{Actor: r.Actor(), Since: today})
+		if r.Role == sessions.Owner {
+			line("everyone, today", spend.Filter{Since: today})
+		}
+		return err
 	})
 	if err != nil {
 		return command.Reply{}, err

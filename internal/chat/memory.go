@@ -125,7 +125,7 @@ func (me *memories) listMemories(ctx context.Context, r command.Request, before 
 		state = "off: none of this is used"
 	}
 	if len(list) == 0 && n > 0 {
-		return reply("No memories with numbers below %d. `/memory` lists all.", before)
+		return reply("No matching memories. `/memory` lists all.")
 	}
 	if len(list) == 0 {
 		return reply("No memories about you yet (memory is %s). Add one with `/remember <text>`.", state)

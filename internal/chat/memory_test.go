@@ -120,7 +120,7 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
 	d.says("ann", "/memory cocoa", "I drink cocoa")
 	d.says("ann", "/memory whisky", "No matching memories")
-	d.says("ann", "/memory 1", "No memories with numbers below 1")
+	d.says("ann", "/memory 1", "No matching memories")
 	d.says("bob", "/memory", "No memories")
 	for text, kind := range map[string]fault.Kind{
 		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,

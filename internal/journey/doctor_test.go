@@ -196,6 +196,10 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			}
 			w.with(map[string]string{"MCP_CONFIG": path})
 		}, "tools MCP servers"},
+		"a budget that limits nothing": {func(w *world, _ *hub) { w.with(map[string]string{"BUDGET_DAY_USD": "1"}) }, "models openai budget"},
+		"a budget that limits everything": {func(w *world, _ *hub) {
+			w.with(map[string]string{"BUDGET_DAY_USD": "1", "BUDGET_DAY_TOKENS": "1000"})
+		}, ""},
 		"an assistant that is not there": {func(w *world, _ *hub) { w.with(map[string]string{"DEFAULT_AI_ASSISTANT": "gemini"}) }, "models assistant"},
 		"hosts that are none":            {func(w *world, _ *hub) { w.with(map[string]string{"TOOL_HOSTS": "https://example.com/x"}) }, "tools hosts"},
 		"a workspace that is no folder":  {func(w *world, _ *hub) { w.with(map[string]string{"WORKSPACE_PATH": aFile(w.t)}) }, "system workspace"},

@@ -42,6 +42,8 @@ func Check(text, quote, own string, limit int, redact func(string) string) (clea
 		return "", "an instruction"
 	case !supported(clean, own):
 		return "", "it says more than the message"
+	case denied(clean, quote, own):
+		return "", "it says the opposite"
 	}
 	return clean, ""
 }
@@ -61,13 +63,24 @@ func quotes(part, own string) bool {
 	return strings.Contains(" "+folded(own)+" ", " "+part+" ")
 }
 
+// denied reports whether a text says the opposite of the part that is named, with the
+// two words before it: a model may leave out the one that denies.
+func denied(text, part, own string) bool {
+	before, _, found := strings.Cut(" "+folded(own)+" ", " "+folded(part)+" ")
+	if !found { // a script without spaces
+		before = ""
+	}
+	lead := strings.Fields(before)
+	return memory.Relate(strings.Join(append(lead[max(0, len(lead)-2):], part), " "), text) == memory.Opposite
+}
+
 // commands are texts that tell an assistant what it may do, or speak of what
 // opens doors. A person who means it has /remember, /mode and /allow.
 var commands = pattern.Lazy(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|overrid\w*|bypass\w*|circumvent\w*|jailbreak\w*|` +
 	`instruction\w*|system prompt|prompt injection|developer mode|safety|guardrails?|sandbox\w*|` +
 	`permissions?|permitted|privileg\w*|authoriz\w*|authoris\w*|authority|approv\w*|allow\w*|grant\w*|trusted|admin\w*|owner|superuser|sudo|root|` +
 	`without asking|without confirmation|without review|do(es)? not ask|don'?t ask|never ask|no confirmation|auto mode|` +
-	`secrets?|passwor\w*|passphrases?|passwd|credentials?|tokens?|api keys?|ssh keys?|private keys?|\.env|environment variables?|` +
+	`secrets?|pin (code|number|is)|iban|passwor\w*|passphrases?|passwd|credentials?|tokens?|api keys?|ssh keys?|private keys?|\.env|environment variables?|` +
 	`curl|wget|rm -rf|eval|exfiltrat\w*|upload\w*|` +
 	`you are (now|an?)|you (must|may|can|shall|have to) (run|execute|send|post|delete|push|merge|read|reveal|share|approve)|` +
 	`(assistant|bot|model|ai|agent)s? (must|may|can|should|shall|will|is|has|are|have)|` +

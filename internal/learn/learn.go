@@ -324,9 +324,9 @@ func complete(ctx context.Context, m assistant.Model, r assistant.Request) (a an
 				b.WriteString(e.Text)
 			}
 		case assistant.UsageUpdated:
-			a.usage = assistant.Usage{}.Add(e.Usage)
+			a.usage = e.Usage
 		case assistant.Finished:
-			a.usage = assistant.Usage{}.Add(e.Usage)
+			a.usage = e.Usage
 			if e.Model != "" {
 				a.model = e.Model
 			}

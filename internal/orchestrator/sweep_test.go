@@ -70,6 +70,55 @@ func TestSweepGoesOnBehindABadConversation(t *testing.T) {
 	})
 }
 
+// unreadable is a database in which what one conversation has open cannot be read.
+type unreadable struct{ refusing }
+
+func (s unreadable) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(unreadableTx{tx, s.id}) })
+}
+
+type unreadableTx struct {
+	orchestrator.Tx
+	id string
+}
+
+func (t unreadableTx) Conversations() sessions.ConversationStore {
+	return unreadableConversations{t.Tx.Conversations(), t.id}
+}
+
+type unreadableConversations struct {
+	sessions.ConversationStore
+	id string
+}
+
+func (c unreadableConversations) OpenWork(ctx context.Context, id string) (sessions.OpenWork, error) {
+	if id == c.id {
+		return sessions.OpenWork{}, fault.New(fault.Internal, "the metadata of its session is no JSON object")
+	}
+	return c.ConversationStore.OpenWork(ctx, id)
+}
+
+// TestABadConversationKeepsNobodyFromBeingHeard has a session that cannot be read: what is
+// said there is stored, because a platform that delivers in order would deliver nothing
+// behind it, and is answered as soon as the session can be read.
+func TestABadConversationKeepsNobodyFromBeingHeard(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		w.Chat.Say("hello", ot.In("room 0"))
+		w.Pass(time.Second)
+		bad := w.Value(`SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = 'room 0'`)
+		w.Process().Stop()
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = unreadable{refusing{c.Storage, bad}} }
+		w.Start()
+		w.Chat.Say("and now", ot.In("room 0"))
+		w.Pass(30 * time.Second)
+		if state := w.States("and now"); state != "done" || w.Chat.Unacknowledged() > 0 {
+			t.Errorf("the message is %q, and %d are not acknowledged", state, w.Chat.Unacknowledged())
+		}
+	})
+}
+
 // TestBusyProcessComesBack has a message wait for the only slot: it is looked after when that
 // is free again, not with the next sweep.
 func TestBusyProcessComesBack(t *testing.T) {

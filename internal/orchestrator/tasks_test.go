@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
 
@@ -43,6 +45,34 @@ func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 		w.Pass(time.Minute)
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "2" {
 			t.Errorf("%s runs, want the second one when the first is over", n)
+		}
+	})
+}
+
+// TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp: it says so once, and goes on the next day.
+func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{PersonTokens: 10} }
+		standingEvery(w, 3600)
+		says := func(part string) (n int) {
+			for _, text := range w.Chat.Texts(ot.Room) {
+				n += strings.Count(text, part)
+			}
+			return n
+		}
+		w.Pass(time.Until(spend.Today(time.Now()).AddDate(0, 0, 1).Add(30 * time.Minute)))
+		answers, refusals := says("It is late."), says("budget is used up")
+		w.Pass(22 * time.Hour)
+		if n := says("budget is used up") - refusals; n != 1 {
+			t.Errorf("it was refused %d times in a day", n)
+		}
+		w.Pass(2 * time.Hour)
+		if n := says("It is late.") - answers; n != 1 {
+			t.Errorf("it answered %d times when the next day had begun", n)
+		}
+		if says("paused until then") == 0 {
+			t.Error("it does not say that it rests")
 		}
 	})
 }

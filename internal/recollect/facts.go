@@ -21,7 +21,7 @@ func (s *Service) learnable(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := strings.NewReplacer(" is ", ": ", " IS ", ": ").Replace(text) // a sentence names a secret as a file does
+	said := strings.ReplaceAll(text, " is ", ": ") // a sentence names a secret as a file does
 	if s.config.Redact(text) != text || s.config.Redact(said) != said {
 		return "", fault.New(fault.Invalid, "That contains a password, key or token, so it was not saved.")
 	}

@@ -85,6 +85,14 @@ func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, n
 	return n == 1, wrap(err, "advance a standing task")
 }
 
+// RestSchedule moves the standing task of a conversation, if it has one that would run
+// before a time, to it.
+func (t *Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
+	_, err := t.tx().exec(ctx, `
+		UPDATE agent_schedules SET next_ms = $2 WHERE CAST(conversation_id AS TEXT) = $1 AND next_ms < $2`, conversationID, until.UnixMilli())
+	return wrap(err, "rest a standing task")
+}
+
 // EndSchedule switches the standing task of a conversation off. ok is false if it
 // had none.
 func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {

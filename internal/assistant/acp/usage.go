@@ -42,7 +42,7 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 	if u != nil {
 		cached, written := value(u.CachedReadTokens), value(u.CachedWriteTokens)
 		usage.CachedTokens, usage.WrittenTokens = cached, written
-		usage.InputTokens, usage.OutputTokens = max(0, int64(u.InputTokens)), max(0, int64(u.OutputTokens))
+		usage.InputTokens, usage.OutputTokens = value(&u.InputTokens), value(&u.OutputTokens)
 		// Our InputTokens include what was cached. The sum says whether the
 		// agent's do.
 		if int64(u.TotalTokens) >= usage.InputTokens+usage.OutputTokens+cached+written {
@@ -58,14 +58,14 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 		}
 		usage.CostUSD = m.since(*r.t.cost)
 	}
-	return assistant.Usage{}.Add(usage)
+	return usage
 }
 
 func value(n *int) int64 {
 	if n == nil {
 		return 0
 	}
-	return max(0, int64(*n))
+	return assistant.Count(int64(*n))
 }
 
 // metadata is stored with the last message of a turn, so that the next process

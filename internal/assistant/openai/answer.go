@@ -41,9 +41,9 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 	}
 	if u := chunk.Usage; u != nil {
 		// Some providers send it with each chunk; the last one is the total.
-		a.usage = assistant.Usage{InputTokens: int64(u.PromptTokens), OutputTokens: int64(u.CompletionTokens)}
+		a.usage = assistant.Usage{InputTokens: assistant.Count(int64(u.PromptTokens)), OutputTokens: assistant.Count(int64(u.CompletionTokens))}
 		if u.PromptTokensDetails != nil {
-			a.usage.CachedTokens = int64(u.PromptTokensDetails.CachedTokens)
+			a.usage.CachedTokens = assistant.Count(int64(u.PromptTokensDetails.CachedTokens))
 		}
 	}
 	for _, c := range chunk.Choices {

@@ -328,7 +328,9 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 	}
 	var open sessions.OpenWork
 	if !conv.Leased && !a.empty && a.entry.Lane == sessions.LaneTurn {
-		if open, err = tx.Conversations().OpenWork(ctx, conv.ID); err != nil {
+		if open, err = tx.Conversations().OpenWork(ctx, conv.ID); fault.Is(err, fault.Internal) {
+			open.Waiting = true // until that can be read: a platform that delivers in order would deliver nothing behind it
+		} else if err != nil {
 			return a, err
 		}
 	}

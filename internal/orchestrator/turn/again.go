@@ -124,13 +124,15 @@ func (cl closing) failed() ending {
 	if cl.w.caps().Buttons {
 		e.word.Buttons = []messages.Button{{ID: command.TurnButton(cl.w.conv.ID, cl.d.entry.Seq, command.Retry), Label: "Retry", Style: messages.ButtonPrimary}}
 	}
-	if len(e.keep) > 0 {
-		return e
-	}
 	settle := e.within
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := cl.withdraw(ctx, tx); err != nil {
+		if err := cl.out.host.rests(ctx, tx, e); err != nil {
 			return err
+		}
+		if len(e.keep) == 0 {
+			if err := cl.withdraw(ctx, tx); err != nil {
+				return err
+			}
 		}
 		return settle(ctx, tx, e)
 	}

@@ -166,6 +166,19 @@ func (h *host) checkDay(ctx context.Context, tx port.Tx) error {
 	return b.CheckDay(person, all)
 }
 
+// rests has a standing task wait for the next day, and says so, once a budget of this day
+// is used up: each of its runs would ring to say that.
+func (h *host) rests(ctx context.Context, tx port.Tx, e *ending) error {
+	if h == nil || h.r.d.entry.In.Schedule == 0 {
+		return nil
+	}
+	if err := h.checkDay(ctx, tx); !fault.Is(err, fault.Exhausted) {
+		return err
+	}
+	e.word.Text += "\n\n⏰ The standing task is paused until then."
+	return tx.Tasks().RestSchedule(ctx, h.r.w.conv.ID, spend.Today(time.Now()).Add(24*time.Hour))
+}
+
 // ask asks whether a turn may go on beyond a limit of its own.
 func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, title string) (ruling, error) {
 	id := fmt.Sprintf("%s-%d", what, times+1)
