@@ -384,3 +384,38 @@ func TestInterruptedTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerBeforeTheLastCallIsTheAnswer: an agent that notes something down after it has
+// answered has answered.
+func TestAnswerBeforeTheLastCallIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	const end = "(The agent finished without a message.)"
+	call := acpagent.Step{Tool: &acpagent.Tool{ID: "1", Title: "note", Kind: "think", Input: raw(`{"a":1}`), Output: "ok"}}
+	for want, steps := range map[string][]acpagent.Step{
+		"It is 42.\n\n" + end: {{Say: "I look."}, call, {Say: "It is "}, {Say: "42."}, call, call},
+		end:                   {call},
+	} {
+		w := start(t, acpagent.Does(steps...))
+		if got := ask(t.Context(), w, question("go")); got.err != nil || got.answer != want || !strings.HasSuffix(got.text, want) {
+			t.Errorf("%q, %q, %v; want %q", got.answer, got.text, got.err, want)
+		}
+	}
+}
+
+// TestPermissionForATitleIsForOnce: of a call without input only the title is known,
+// and the next one of that title may do something else.
+func TestPermissionForATitleIsForOnce(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(
+		acpagent.Step{Tool: &acpagent.Tool{
+			ID: "1", Title: "Edit a.txt", Kind: "edit", Content: raw(`[{"type":"diff","path":"a.txt","oldText":"a","newText":"b"}]`),
+			Ask: acpagent.Options("allow_once", "allow_always", "reject_once"), Output: "ok",
+		}},
+		acpagent.Step{Say: "Done."}))
+	turn := question("go")
+	h := always(assistant.Verdict{Allow: true})
+	turn.Host = h
+	if got := ask(t.Context(), w, turn); got.err != nil || len(h.asked) != 1 || h.asked[0].Always || !strings.Contains(h.asked[0].Detail, "+b") {
+		t.Errorf("asked %+v, %v", h.asked, got.err)
+	}
+}
