@@ -15,13 +15,16 @@ import (
 // Without one the memory is embedded later.
 const storePatience = 500 * time.Millisecond
 
+// asInFile has a sentence name a secret as a file does.
+var asInFile = strings.NewReplacer(" is ", ": ", " IS ", ": ", "api key", "api_key", "API key", "API_KEY", "API KEY", "API_KEY")
+
 // learnable checks a text that somebody wants to have remembered.
 func (s *Service) learnable(text string) (string, error) {
 	text, err := memory.CleanText(text)
 	if err != nil {
 		return "", err
 	}
-	said := strings.ReplaceAll(text, " is ", ": ") // a sentence names a secret as a file does
+	said := asInFile.Replace(text)
 	if s.config.Redact(text) != text || s.config.Redact(said) != said {
 		return "", fault.New(fault.Invalid, "That contains a password, key or token, so it was not saved.")
 	}

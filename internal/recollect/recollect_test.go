@@ -341,7 +341,8 @@ func TestNoSecretIsRemembered(t *testing.T) {
 	t.Parallel()
 	d := setup(t, func(c *recollect.Config) { c.Redact = redact.New().String })
 	for text, secret := range map[string]bool{
-		"My password is hunter2pass": true, "the wifi password: Tr0ub4dor&3": true,
+		"My password is hunter2pass": true, "the wifi password: Tr0ub4dor&3": true, "MY PASSWORD IS hunter2pass": true,
+		"our API key is q7Vx2LmPz9Kd84TnWr": true, "The api key is rotated each month": false,
 		"My password is kept in a vault": false, "My password is rotated each month": false, "Works with Ann, who is here since 2019": false,
 	} {
 		d.runs++
