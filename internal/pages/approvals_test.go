@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -54,6 +55,28 @@ func TestOnlyWhoMayDecideHasButtons(t *testing.T) {
 		check("another one decides", map[signin.Account][]string{ann: all, bob: {deny, run, approve, reject}, dan: {allow, always, deny}, eve: nil})
 		w.later(s.plan.ExpiresAt.Sub(w.now))
 		check("the time is over", map[signin.Account][]string{ann: nil, bob: nil})
+	})
+}
+
+// How long is left is rounded, not cut: somebody who looks at once reads of what was given.
+func TestHowLongAnApprovalIsOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		a := s.question
+		a.CallID, a.ExpiresAt = "c3", w.now.Add(24*time.Hour)
+		w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Questions().InsertApproval(ctx, &a) })
+		for _, c := range []struct {
+			later time.Duration
+			want  string
+		}{
+			{3 * time.Second, "in 24 hours"}, {40 * time.Minute, "in 23 hours"}, {21*time.Hour + 20*time.Minute - 3*time.Second, "in 2 hours"}, {20 * time.Minute, "in 100 minutes"},
+			{40 * time.Minute, "in 1 hour"}, {3 * time.Second, "in 1 hour"}, {time.Minute, "in 59 minutes"}, {57*time.Minute + 27*time.Second, "in 2 minutes"}, {time.Minute, "in less than a minute"},
+		} {
+			w.later(c.later)
+			wants(t, b.get("/approvals/"+a.Name()), "expires "+c.want+"<")
+		}
 	})
 }
 
