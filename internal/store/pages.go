@@ -258,6 +258,9 @@ func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int
 		err = t.failedCalls(ctx, sessionID, list, cut)
 	}
 	slices.Reverse(list)
+	if err == nil {
+		err = t.forkedRuns(ctx, sessionID, list)
+	}
 	return list, wrap(err, "read a page of a transcript")
 }
 

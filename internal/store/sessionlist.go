@@ -372,7 +372,7 @@ type TranscriptMessage struct {
 
 	At     time.Time
 	Undone bool
-	RunID  string // of the event that it belongs to; only TranscriptPage says it
+	RunID  string // of the event that it belongs to; only TranscriptPage says it, also of a message that a fork copied
 }
 
 // Transcript calls visit for the messages of a session in order, without
