@@ -230,6 +230,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{"TELEGRAM_SEND_RATE=-1"}, []string{"TELEGRAM_SEND_RATE"}},
 		{[]string{"TELEGRAM_SEND_RATE=NaN"}, []string{"TELEGRAM_SEND_RATE"}},
 		{[]string{"TELEGRAM_CHAT_SEND_RATE=lots"}, []string{"TELEGRAM_CHAT_SEND_RATE"}},
+		{[]string{"SIGN_IN_PEOPLE=ann=telegarm/42"}, []string{"SIGN_IN_PEOPLE (environment)", `"ann=telegarm/42"`, "console, github, slack, telegram"}},
 		{[]string{"LOG_LEVEL=loud"}, []string{"LOG_LEVEL", "debug, info, warn or error"}},
 		{[]string{"LOG_FORMAT=xml"}, []string{"LOG_FORMAT", "auto, text or json"}},
 		{[]string{"GIT_ALLOWED_HOSTS=https://github.com/x"}, []string{"GIT_ALLOWED_HOSTS", "host names"}},

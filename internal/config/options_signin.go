@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/option"
@@ -87,6 +88,21 @@ func parseIssuer(c *Config, text string) error {
 // account is the form of an account as the audit log writes it.
 var account = regexp.MustCompile(`^[a-z]+/\S+$`)
 
+// consoleAccounts is where the account of the console is, which belongs to no section.
+const consoleAccounts = "console"
+
+// accountPlatforms returns where there are accounts.
+func accountPlatforms(sections []option.Section) []string {
+	names := []string{consoleAccounts}
+	for _, s := range sections {
+		if h, ok := s.(option.Host); ok {
+			names = append(names, h.Accounts())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func parseSignInPeople(c *Config, text string) error {
 	people := map[string]string{}
 	for entry := range strings.SplitSeq(text, ",") {
@@ -96,6 +112,10 @@ func parseSignInPeople(c *Config, text string) error {
 		at := strings.LastIndex(entry, "=")
 		if at < 1 || !account.MatchString(entry[at+1:]) {
 			return fmt.Errorf("has %q: write name=platform/id, such as ann@example.com=telegram/42", entry)
+		}
+		platform, _, _ := strings.Cut(entry[at+1:], "/")
+		if there := accountPlatforms(c.Sections); !slices.Contains(there, platform) {
+			return fmt.Errorf("has %q, and there is no platform %q: use one of %s", entry, platform, strings.Join(there, ", "))
 		}
 		name := strings.TrimSpace(entry[:at])
 		if _, twice := people[name]; twice {

@@ -4,7 +4,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"remote-agent/internal/option"
 )
+
+// host is the section of a platform by its name.
+type host struct {
+	option.Section
+
+	name string
+}
+
+func (h host) Accounts() string { return h.name }
 
 func TestSignInOptions(t *testing.T) {
 	t.Parallel()
@@ -17,11 +28,13 @@ func TestSignInOptions(t *testing.T) {
 			parseSignInPeople,
 			map[string]string{
 				"ann@example.com=telegram/42, bob=slack/T1:U2,": "map[ann@example.com:telegram/42 bob:slack/T1:U2]",
-				"a=b=github/7": "map[a=b:github/7]",
+				"a=b=github/7": "map[a=b:github/7]", "me=console/local": "map[me:console/local]",
 			},
 			map[string]string{
 				"ann@example.com": "write name=platform/id", "=telegram/42": "write name=platform/id", "ann=42": "write name=platform/id",
 				"ann=telegram/1,ann=telegram/2": `names "ann" twice`, "ann=telegram/4 2": "write name=platform/id",
+				"ann=telegram/1, bob=telegarm/2": `"bob=telegarm/2", and there is no platform "telegarm": use one of console, github, slack, telegram`,
+				"ann=web/1":                      "there is no platform",
 			},
 		},
 		"OIDC_ISSUER": {
@@ -47,13 +60,13 @@ func TestSignInOptions(t *testing.T) {
 			}[name]
 		}
 		for text, want := range tt.good {
-			var c Config
+			c := Config{Sections: []option.Section{host{name: "telegram"}, host{name: "slack"}, host{name: "github"}}}
 			if err := tt.parse(&c, text); err != nil || kept(c) != want {
 				t.Errorf("%s=%s: %s, %v; want %s", name, text, kept(c), err, want)
 			}
 		}
 		for text, want := range tt.bad {
-			var c Config
+			c := Config{Sections: []option.Section{host{name: "telegram"}, host{name: "slack"}, host{name: "github"}}}
 			if err := tt.parse(&c, text); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s=%s: %v, want %q", name, text, err, want)
 			}

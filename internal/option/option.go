@@ -60,6 +60,14 @@ type Answerer interface {
 	Configured() bool
 }
 
+// Host is the section of a platform, where people have accounts.
+type Host interface {
+	Section
+
+	// Accounts returns what the names of accounts there begin with, before the slash.
+	Accounts() string
+}
+
 // Check is what a section can see of the other options, and where it says what it
 // found.
 type Check struct {

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // approvalPages are what waits for a decision, and deciding on it.
@@ -112,6 +113,9 @@ func (p *approvalPages) approvals(r *request) (view, error) {
 	for _, pl := range open.plans {
 		body = append(body, p.planCard(r, pl))
 	}
+	if open.more > 0 {
+		body = append(body, html.El("p", html.Class("muted"), html.Textf("%s for a decision. These are the oldest; the others appear when these are decided.", wording.Count(open.more, "more waits", "more wait"))))
+	}
 	if open.count() == 0 {
 		body = append(body, empty(html.Text("Nothing waits for a decision. When an assistant wants to do something that its rules do not allow, or proposes a plan, it is here.")))
 	}
@@ -122,9 +126,10 @@ func (p *approvalPages) approvals(r *request) (view, error) {
 type questions struct {
 	approvals []approval.Approval
 	plans     []plan.Plan
+	more      int // behind these
 }
 
-func (q questions) count() int { return len(q.approvals) + len(q.plans) }
+func (q questions) count() int { return len(q.approvals) + len(q.plans) + q.more }
 
 const maxQuestions = 50
 
@@ -134,6 +139,11 @@ func openQuestions(r *request, from Storage, now time.Time) (q questions, err er
 			return err
 		}
 		q.plans, err = tx.Pages().OpenPlans(r.Context(), r.viewer(), now, maxQuestions)
+		if err != nil || len(q.approvals) < maxQuestions && len(q.plans) < maxQuestions {
+			return err
+		}
+		asked, open, err := tx.Pages().CountUndecided(r.Context(), r.viewer(), now)
+		q.more = asked - len(q.approvals) + open - len(q.plans)
 		return err
 	})
 	return q, err

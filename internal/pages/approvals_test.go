@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
@@ -52,5 +55,64 @@ func TestOnlyWhoMayDecideHasButtons(t *testing.T) {
 		check("another one decides", map[signin.Account][]string{ann: all, bob: {deny, run, approve, reject}, dan: {allow, always, deny}, eve: nil})
 		w.later(s.plan.ExpiresAt.Sub(w.now))
 		check("the time is over", map[signin.Account][]string{ann: nil, bob: nil})
+	})
+}
+
+// How long is left is rounded, not cut: somebody who looks at once reads of what was given.
+func TestHowLongAnApprovalIsOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		a := s.question
+		a.CallID, a.ExpiresAt = "c3", w.now.Add(24*time.Hour)
+		w.do(func(ctx context.Context, tx *store.Tx) error { return tx.Questions().InsertApproval(ctx, &a) })
+		for _, c := range []struct {
+			later time.Duration
+			want  string
+		}{
+			{3 * time.Second, "in 24 hours"}, {40 * time.Minute, "in 23 hours"}, {21*time.Hour + 20*time.Minute - 3*time.Second, "in 2 hours"}, {20 * time.Minute, "in 100 minutes"},
+			{40 * time.Minute, "in 1 hour"}, {3 * time.Second, "in 1 hour"}, {time.Minute, "in 59 minutes"}, {57*time.Minute + 27*time.Second, "in 2 minutes"}, {time.Minute, "in less than a minute"},
+		} {
+			w.later(c.later)
+			wants(t, b.get("/approvals/"+a.Name()), "expires "+c.want+"<")
+		}
+	})
+}
+
+// What does not fit on the page is counted there, of what somebody sees.
+func TestThePageSaysThatMoreWaits(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill() // with one of each
+		ask := func(n int) {
+			w.do(func(ctx context.Context, tx *store.Tx) error {
+				for range n {
+					a := s.question
+					a.CallID = uuid.NewString()
+					if err := tx.Questions().InsertApproval(ctx, &a); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		owner, member, other := w.as(ann), w.as(bob), w.as(cat)
+		ask(49)
+		for _, b := range []*browser{owner, member} {
+			if page := b.get("/approvals") + b.get("/"); strings.Contains(page, "for a decision.") || !strings.Contains(page, "◆51") {
+				t.Error("where all are shown, more are said to wait")
+			}
+		}
+		ask(1)
+		wants(t, owner.get("/approvals"), "1 more waits for a decision.")
+		ask(1)
+		for _, b := range []*browser{owner, member} {
+			wants(t, b.get("/approvals"), "2 more wait for a decision.")
+			wants(t, b.get("/"), "2 more wait for a decision.", "◆53")
+		}
+		if page := other.get("/approvals"); !strings.Contains(page, "Nothing waits") || strings.Contains(page, "more wait") {
+			t.Error("somebody reads how much waits elsewhere")
+		}
 	})
 }

@@ -198,11 +198,17 @@ func (p *backupPages) downloadBackup(w http.ResponseWriter, r *request) error {
 	case l.Manifest.Database != sqliteBackup:
 		return fault.New(fault.Unsupported, "A backup of PostgreSQL cannot be downloaded here. Copy its folder from the server, or make a dump of your own with pg_dump.")
 	}
-	if err := p.note(r.Context(), r, "backup.download", name); err != nil {
-		return err
+	downloads := r.Method != http.MethodHead
+	if downloads {
+		if err := p.note(r.Context(), r, "backup.download", name); err != nil {
+			return err
+		}
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.Header().Set("Content-Disposition", `attachment; filename="remote-agent-`+name+`.tar"`)
+	if !downloads {
+		return nil
+	}
 	if err := backup.Archive(r.Context(), patient{w, http.NewResponseController(w)}, l.Dir); err != nil {
 		p.log.WarnContext(r.Context(), "a download of a backup was cut off", "backup", name, "err", err)
 		panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one

@@ -85,6 +85,32 @@ func TestBackupsAreMadeVerifiedAndDownloaded(t *testing.T) {
 	})
 }
 
+// Programs that look at a link before they follow it download nothing.
+func TestAskingForABackupIsNoDownload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite(t)(t))
+	const name = "20260102T000000Z"
+	w.hasBackup(name, "sqlite", "")
+	owner := w.as(ann)
+	r := owner.send("HEAD", "/backups/"+name+"/download", nil)
+	if got := r.Header().Get("Content-Disposition"); r.Code != http.StatusOK || got != `attachment; filename="remote-agent-`+name+`.tar"` || r.Body.Len() != 0 {
+		t.Errorf("HEAD: %d, %q, %d bytes that are read for nobody", r.Code, got, r.Body.Len())
+	}
+	if r := owner.send("HEAD", "/backups/none/download", nil); r.Code != http.StatusNotFound {
+		t.Errorf("HEAD of none: %d", r.Code)
+	}
+	if r := w.as(bob).send("HEAD", "/backups/"+name+"/download", nil); r.Code != http.StatusForbidden {
+		t.Errorf("HEAD by a member: %d", r.Code)
+	}
+	w.do(func(ctx context.Context, tx *store.Tx) error {
+		rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "backup.download", Limit: 100})
+		if len(rows) != 0 {
+			t.Errorf("the audit log has %d downloads", len(rows))
+		}
+		return err
+	})
+}
+
 // A backup is made once, whoever presses the button again meanwhile, and noted once.
 func TestABackupIsMadeOnce(t *testing.T) {
 	t.Parallel()

@@ -72,3 +72,26 @@ func TestWhatWasTakenBackIsMarked(t *testing.T) {
 		}
 	})
 }
+
+// The link to older sessions leads on if the session that it names was deleted meanwhile,
+// or to the newest if nobody knows where that was.
+func TestOlderSessionsThanADeletedOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		b := w.as(ann)
+		for before, listed := range map[string]bool{
+			"00000000-0000-7000-8000-000000000001": false, // of 1970
+			"e677d21f-d000-7000-8000-000000000001": true,  // of 9999
+			"ffffffff-ffff-7000-8000-000000000001": true,  // of no year that is written
+			"5b1e3c52-9f2a-4c43-9d2e-0a1b2c3d4e5f": true,  // of no time
+		} {
+			for _, words := range []string{"", "&q=that"} {
+				page := b.get("/sessions?before=" + before + words)
+				if words == "" && strings.Contains(page, "/sessions/"+s.session.ID) != listed {
+					t.Errorf("behind %s: listed %v", before, !listed)
+				}
+			}
+		}
+	})
+}

@@ -161,6 +161,9 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 	for _, pl := range open.plans {
 		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
 	}
+	if open.more > 0 {
+		items = append(items, html.El("li", html.ID("need-more"), html.Textf("%s for a decision.", wording.Count(open.more, "more waits", "more wait"))))
+	}
 	for _, s := range failed {
 		item(state("error", "✖", "failed"), p.show.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}

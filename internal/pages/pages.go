@@ -42,6 +42,7 @@ const (
 	pageBurst   = 100
 	failedRate  = rate.Limit(1.0 / 6) // wrong links and cookies a second from one address
 	failedBurst = 10
+	staleFor    = time.Hour // how long a wrong cookie is one guess, however often it comes
 
 	maxForm = 256 << 10 // bytes of a form
 )
@@ -118,6 +119,7 @@ type Pages struct {
 	guard    *http.CrossOriginProtection
 	uses     *ratelimit.Limits // of a session
 	failed   *ratelimit.Limits // of an address
+	stale    *ratelimit.Limits // of a cookie that is of no session: browsers send an old one with each request
 	together sharedPages
 	anybody  string // stands for the token of a session in a page that is made for several
 }
@@ -141,7 +143,7 @@ func New(config Config) *Pages {
 		storage: config.Storage, role: config.Role, identity: config.Identity, site: site{config.PublicURL}, log: config.Log, now: config.Now,
 		frame: &frame{show: show, version: config.Version, assets: readAssets(), changes: config.Changes, log: config.Log},
 		mux:   http.NewServeMux(), guard: http.NewCrossOriginProtection(), anybody: rand.Text(),
-		uses: ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst),
+		uses: ratelimit.New(pageRate, pageBurst), failed: ratelimit.New(failedRate, failedBurst), stale: ratelimit.New(rate.Every(staleFor), 1),
 	}
 	p.routes(config, show)
 	return p

@@ -273,6 +273,9 @@ func (p *profilePages) saveProfile(w http.ResponseWriter, r *request) (outcome, 
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: did, Target: a.Title()})
 		})
 	}
+	if fault.Is(err, fault.Conflict) && p.stands(ctx, a) {
+		err = nil
+	}
 	switch {
 	case (fault.Is(err, fault.Invalid) || fault.Is(err, fault.Conflict)) && len(html.String(html.Text(form.Get("text")))) <= maxEditable: // what was written is kept on the page
 		p.frame.write(w, r, statusOf(err), p.profileForm(r, title, action, strings.ToValidUTF8(form.Get("text"), "\uFFFD"), true, err, fields))
@@ -283,7 +286,17 @@ func (p *profilePages) saveProfile(w http.ResponseWriter, r *request) (outcome, 
 	return outcome{to: "/agents", said: "Saved " + a.Title() + ". In a chat, /agent " + a.Title() + " uses it."}, nil
 }
 
-// deleteProfile deletes a profile, once that was confirmed.
+// stands reports whether a profile is there as somebody wrote it, although it could not be
+// saved: their form came twice, as without JavaScript, and the first one did what it asks.
+func (p *profilePages) stands(ctx context.Context, a profile.Profile) bool {
+	named, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().Named(ctx, a.Name) })
+	return err == nil && slices.ContainsFunc(named, func(b profile.Profile) bool {
+		return (a.ID == "" || a.ID == b.ID) && a.Prepare().Same(b.Prepare())
+	})
+}
+
+// deleteProfile deletes a profile, once that was confirmed. One that is gone is what was
+// asked for, as if the form comes twice.
 func (p *profilePages) deleteProfile(_ http.ResponseWriter, r *request) (outcome, error) {
 	if r.PostForm.Get("sure") != "yes" {
 		return outcome{}, fault.New(fault.Invalid, "Nothing was deleted: tick the box to confirm.")
@@ -300,5 +313,8 @@ func (p *profilePages) deleteProfile(_ http.ResponseWriter, r *request) (outcome
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "agent.remove", Target: title})
 	})
+	if fault.Is(err, fault.NotFound) {
+		return outcome{to: "/agents", said: "The profile is deleted already."}, nil
+	}
 	return outcome{to: "/agents", said: "Deleted " + title + "."}, err
 }

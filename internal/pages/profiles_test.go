@@ -68,11 +68,12 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 			}
 			return err
 		})
+		form.Set("text", strings.Replace(form.Get("text"), "Be kind.", "Be kind. Always.", 1))
 		r := owner.post("/agents/"+kept.ID, form)
 		if r.Code != http.StatusConflict {
 			t.Errorf("a change of an old version: %d", r.Code)
 		}
-		wants(t, r.Body.String(), "Someone else changed the profile", "Be kind.")
+		wants(t, r.Body.String(), "Someone else changed the profile", "Be kind. Always.")
 		page = owner.get("/agents/new?from=" + kept.ID)
 		wants(t, page, "name: reviewer-copy")
 		wants(t, owner.follow(owner.post("/agents/new", url.Values{"from": {kept.ID}, "text": {textOf(t, page)}})), "Saved reviewer-copy.")
@@ -102,6 +103,45 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 			if got := strings.Join(actions, ", "); len(actions) != 4 || !strings.Contains(got, "console/local agent.edit reviewer") || !strings.Contains(got, "console/local agent.remove reviewer") ||
 				!strings.Contains(got, "console/local agent.create triage") {
 				t.Errorf("the audit log: %s", got)
+			}
+			return err
+		})
+	})
+}
+
+// A form that comes twice, as by a double click without JavaScript, gets the answer of the
+// first: what it asks for is done, and done once.
+func TestAProfileIsSavedAndDeletedOnceByTwoClicks(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		owner := w.as(ann)
+		kept := w.hasProfile(reviewer())
+		twice := func(path, want string, form url.Values) {
+			t.Helper()
+			owner.post(path, form)
+			wants(t, owner.follow(owner.post(path, form)), want)
+		}
+		twice("/agents/new", "Saved triage.", url.Values{"text": {"name: triage\ndescription: sorts\n"}})
+		twice("/agents/new", "Saved reviewer-copy.", url.Values{"from": {kept.ID}, "text": {textOf(t, owner.get("/agents/new?from="+kept.ID))}})
+		text := strings.Replace(textOf(t, owner.get("/agents/"+kept.ID)), "Be strict.", "Be kind.", 1)
+		twice("/agents/"+kept.ID, "Saved reviewer.", url.Values{"version": {"1"}, "text": {text}})
+		if r := owner.post("/agents/new", url.Values{"text": {"name: triage\ndescription: sorts more\n"}}); r.Code != http.StatusConflict {
+			t.Errorf("another profile of the same name: %d", r.Code)
+		}
+		if r := owner.post("/agents/"+kept.ID, url.Values{"version": {"2"}, "text": {"name: triage\ndescription: sorts\n"}}); r.Code != http.StatusConflict {
+			t.Errorf("a profile that becomes like another: %d", r.Code)
+		}
+		twice("/agents/"+kept.ID+"/delete", "The profile is deleted already.", url.Values{"sure": {"yes"}})
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Limit: 100})
+			done := map[string]int{}
+			for _, row := range rows {
+				done[row.Action+" "+row.Target]++
+			}
+			for _, action := range []string{"agent.create triage", "agent.create reviewer-copy", "agent.edit reviewer", "agent.remove reviewer"} {
+				if done[action] != 1 {
+					t.Errorf("%s: %d times in the audit log", action, done[action])
+				}
 			}
 			return err
 		})

@@ -95,13 +95,18 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	now, ctx := p.now(), plain.Context()
 	client := p.identity.client(plain)
 	hash := signin.Hash(cookie.Value)
+	if p.stale.Wait(hash, now) > 0 { // no guess: the same was wrong already
+		return r, errNobody
+	}
 	if wait := p.failed.Wait(client, now); wait > 0 && !p.uses.Knows(hash) {
 		return r, tooMany(w, wait)
 	}
 	session, role, err := p.role.session(ctx, p.storage, hash, now)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		p.failed.Take(client, now)
+		if p.stale.Take(hash, now) == 0 {
+			p.failed.Take(client, now)
+		}
 		return r, errNobody
 	case err != nil:
 		return r, err

@@ -79,7 +79,7 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	var list []store.SessionRow
 	var codebases []sessions.Codebase
 	further := url.Values{} // leads to what is not on the page
-	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
+	look := func(tx *store.Tx) error {
 		var err error
 		if codebases, err = tx.Registry().List(ctx); err != nil {
 			return err
@@ -102,7 +102,12 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 		list = list[:sessionsPage]
 		further.Set("before", list[sessionsPage-1].ID)
 		return nil
-	})
+	}
+	err = p.storage.InRead(ctx, look)
+	if f.Before != "" && fault.Is(err, fault.NotFound) { // deleted, and its id does not tell when it began
+		f.Before = ""
+		err = p.storage.InRead(ctx, look)
+	}
 	if err != nil {
 		return view{}, err
 	}

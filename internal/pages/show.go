@@ -161,18 +161,20 @@ func wholeSize(n int) html.Node {
 	return html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(n)))
 }
 
-// until says how long it is to a time.
+// until says how long it is to a time, to the nearest minute, or hour if it is two or more:
+// what lasts a day has 24 hours left in its first seconds.
 func until(t, now time.Time) string {
 	d := t.Sub(now)
+	minutes := int(d.Round(time.Minute) / time.Minute)
 	switch {
 	case d <= 0:
 		return "now"
 	case d < time.Minute:
 		return "in less than a minute"
-	case d < time.Hour:
-		return "in " + wording.Count(int(d.Minutes()), "minute", "minutes")
+	case minutes < 120 && minutes != 60:
+		return "in " + wording.Count(minutes, "minute", "minutes")
 	}
-	return "in " + wording.Count(int(d.Hours()), "hour", "hours")
+	return "in " + wording.Count(int(d.Round(time.Hour)/time.Hour), "hour", "hours")
 }
 
 // clock is how long something takes: 6:12.

@@ -3,9 +3,11 @@ package pages_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -288,11 +290,13 @@ func TestEveryWayOfGuessingIsLimited(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		member := w.as(bob)
 		member.get("/account")
+		guesses := 0
 		for name, guess := range map[string]func(b *browser) int{
 			"a link that is looked at": func(b *browser) int { return b.send("GET", "/sign-in?k=guess", nil).Code },
 			"a link that is used":      func(b *browser) int { return b.send("POST", "/sign-in", url.Values{"k": {"guess"}}).Code },
 			"a session": func(b *browser) int {
-				b.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: strings.Repeat("A", 52)}
+				guesses++
+				b.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: fmt.Sprintf("%052d", guesses)}
 				return b.send("GET", "/account", nil).Code
 			},
 		} {
@@ -310,6 +314,41 @@ func TestEveryWayOfGuessingIsLimited(t *testing.T) {
 			if r := member.send("GET", "/account", nil); r.Code != http.StatusOK {
 				t.Errorf("%s: who is signed in there reads %d", name, r.Code)
 			}
+		}
+	})
+}
+
+// A cookie that is of no session any more, as of a database that is not there, is sent with
+// each request of each tab: that is no guessing.
+func TestAnOldCookieIsOneGuess(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		old, guesser := w.browser(), w.browser()
+		old.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: strings.Repeat("A", 52)}
+		var tabs sync.WaitGroup
+		for range 30 {
+			tabs.Go(func() {
+				if r := old.send("GET", "/account", nil); r.Code != http.StatusSeeOther {
+					t.Errorf("a tab that is open: %d", r.Code)
+				}
+			})
+		}
+		tabs.Wait()
+		if r := w.browser().send("POST", "/sign-in", url.Values{"k": {w.link(bob)}}); r.Code != http.StatusSeeOther {
+			t.Errorf("signing in from there: %d", r.Code)
+		}
+		refused := 0
+		for i := range 30 {
+			guesser.cookies["bot_session"] = &http.Cookie{Name: "bot_session", Value: fmt.Sprintf("%052d", i)}
+			if guesser.send("GET", "/account", nil).Code == http.StatusTooManyRequests {
+				refused++
+			}
+		}
+		if refused != 21 {
+			t.Errorf("%d of 30 guesses were refused, want 21: the old cookie was one", refused)
+		}
+		if r := old.send("GET", "/account", nil); r.Code != http.StatusSeeOther {
+			t.Errorf("a tab while somebody guesses: %d", r.Code)
 		}
 	})
 }

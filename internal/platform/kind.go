@@ -14,7 +14,7 @@ import (
 // how an adapter is made of them. A new platform is a folder with a Kind in it, and a
 // line in package app.
 type Kind interface {
-	option.Section
+	option.Host
 
 	// Platform is the name, as in conversations.
 	Platform() messages.Platform

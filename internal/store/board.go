@@ -236,6 +236,13 @@ func (t *Board) Chats(ctx context.Context, account string, until int64, limit in
 	return list, wrap(err, "list conversations in the browser")
 }
 
+// allChats returns the ids of the conversations of an account, however many, the last that
+// changed first: whoever is to be forgotten is to read of each.
+func (t *Board) allChats(ctx context.Context, account string) ([]string, error) {
+	ids, err := t.tx().ids(ctx, `SELECT id FROM web_chats WHERE account = $1 ORDER BY changed_ms DESC, id`, account)
+	return ids, wrap(err, "list conversations in the browser")
+}
+
 // ChatOf reports whether there is a conversation of an account with an id.
 func (t *Board) ChatOf(ctx context.Context, account, id string) (bool, error) {
 	var one int

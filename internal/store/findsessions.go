@@ -33,7 +33,7 @@ func (t *Lists) Find(ctx context.Context, f SessionFilter, words string) (list [
 	if len(terms) == 0 {
 		return nil, "", fault.New(fault.Invalid, "Specify at least one word to search for.")
 	}
-	if err := t.checkFilter(ctx, f); err != nil {
+	if f, err = t.checkFilter(ctx, f); err != nil {
 		return nil, "", err
 	}
 	f.Limit = page(f.Limit)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -134,4 +135,57 @@ func (t *Sessions) ForkAfter(ctx context.Context, conversationID, sessionID stri
 		}
 	}
 	return sessions.Session{}, false, nil
+}
+
+// maxForks is how many forks of forks are followed to who said something first.
+const maxForks = 20
+
+// forkedRunsSQL finds the messages of people that a fork copied in its parent: they have
+// the same place among those that stand, and the same text. After something in the parent
+// was taken back another message may have the place; it is not taken for the same one.
+const forkedRunsSQL = `
+	SELECT m.seq, p.seq, p.run_id FROM agent_messages m JOIN (
+		SELECT seq, run_id, role, content, row_number() OVER (ORDER BY seq) AS place FROM agent_messages
+		WHERE session_id = $2 AND part = 0 AND role <> 'system' AND NOT undone ORDER BY seq LIMIT $4) p ON p.place = m.seq
+	WHERE m.session_id = $1 AND m.part = 0 AND m.role = 'user' AND m.seq >= $3 AND m.seq <= $4 AND p.role = 'user' AND p.content = m.content`
+
+// forkedRuns gives messages of people that a fork copied the run in which they were said.
+// The copies have none in the database: what is done to that run is none of theirs.
+func (t *Pages) forkedRuns(ctx context.Context, sessionID string, list []TranscriptMessage) error {
+	at := make(map[int64]int) // by number in the session that is looked at, the place in list
+	for i, m := range list {
+		if m.Role == messages.RoleUser && m.RunID == "" {
+			at[m.Seq] = i
+		}
+	}
+	for range maxForks {
+		if len(at) == 0 {
+			return nil
+		}
+		s, err := t.tx().Sessions().Session(ctx, sessionID)
+		forked := int64(s.Metadata.Forked())
+		if err != nil || s.ParentID == "" || forked == 0 {
+			return err
+		}
+		first, last := slices.Min(slices.Collect(maps.Keys(at))), min(forked, slices.Max(slices.Collect(maps.Keys(at))))
+		next := make(map[int64]int)
+		err = t.tx().each(ctx, func(scan func(...any) error) error {
+			var seq, before int64
+			var run string
+			if err := scan(&seq, &before, &run); err != nil {
+				return err
+			}
+			if i, asked := at[seq]; asked && run == "" {
+				next[before] = i
+			} else if asked {
+				list[i].RunID = run
+			}
+			return nil
+		}, forkedRunsSQL, sessionID, s.ParentID, first, last)
+		if err != nil {
+			return wrap(err, "look who said what a fork copied")
+		}
+		sessionID, at = s.ParentID, next
+	}
+	return nil
 }

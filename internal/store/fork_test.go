@@ -211,3 +211,75 @@ func TestASessionWithAParentIsNotAFork(t *testing.T) {
 		})
 	})
 }
+
+// What a fork copied was said by whom it was said in the session before, also in a fork of
+// a fork, and by nobody who said something else in that place since.
+func TestAForkKnowsWhoSaidWhatItCopied(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		home := b.conversation(t, "home")
+		from, people := b.said(t, home.ID), map[string]string{}
+		say := func(session, event, name, text string) {
+			e := b.accept(t, "home", event, func(e *sessions.Entry) { e.In.Sender = messages.Sender{ID: messages.UserID(name), Name: name} })
+			people[e.ID] = name
+			b.say(t, session, e.ID, textOf(messages.RoleUser, text), textOf(messages.RoleAssistant, "answer"))
+			done := sessions.EntryDone
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: &done, SessionID: &session})
+			})
+		}
+		who := func(session string, before int64) (all []string) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				list, err := tx.Pages().TranscriptPage(ctx, session, before, 100)
+				if err != nil {
+					return err
+				}
+				senders, err := tx.Pages().Senders(ctx, list)
+				all = nil
+				for _, m := range list {
+					if m.Role == messages.RoleUser {
+						all = append(all, senders[m.RunID].Sender.Name+": "+m.PlainText())
+					}
+				}
+				return err
+			})
+			return all
+		}
+		fork := func(session string, n int) string {
+			t.Helper()
+			done, err := b.fork(t, sessions.Fork{From: session, N: n})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return done.Session.ID
+		}
+		wants := func(session string, before int64, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, who(session, before)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		say(from.ID, "1", "Ann", "one")
+		say(from.ID, "2", "Bob", "two")
+		say(from.ID, "3", "Cat", "three")
+		first := fork(from.ID, 4)
+		say(first, "4", "Cat", "four")
+		second := fork(first, 0)
+		wants(first, 0, "Ann: one", "Bob: two", "Cat: four")
+		wants(second, 0, "Ann: one", "Bob: two", "Cat: four")
+		wants(second, 4, "Ann: one", "Bob: two")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE agent_messages SET undone = TRUE WHERE session_id = $1 AND seq >= 3`, from.ID)
+		})
+		b.say(t, from.ID, "", textOf(messages.RoleUser, "instead"))
+		wants(second, 0, "Ann: one", ": two", "Cat: four")
+		if n := b.counted(t, "agent_messages WHERE run_id <> '' AND content = 'one'"); n != 1 {
+			t.Errorf("%d messages belong to the first run", n)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Care().RemoveSession(ctx, from.ID)
+			return err
+		})
+		wants(second, 0, ": one", ": two", "Cat: four")
+	})
+}

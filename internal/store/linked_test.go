@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 )
 
@@ -232,4 +233,36 @@ func TestVectorsFollowPeople(t *testing.T) {
 	})
 	got, err := b.sql(t, `SELECT count(*) FROM semantic_vectors`)
 	wantText(t, "vectors of nobody", "(0)", got, err)
+}
+
+// Each conversation in the browser is named, however many there are: what is not named
+// nobody deletes.
+func TestAllConversationsInTheBrowserAreNamed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const many = 1100 // more than a page of any list
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for i := range many {
+				if err := store.Exec(ctx, tx, `INSERT INTO web_chats (id, account, last_seq, changed_ms) VALUES ($1, $2, 1, $3)`, fmt.Sprint("chat", i), annsID, i); err != nil {
+					return err
+				}
+				if err := store.Exec(ctx, tx, `INSERT INTO web_messages (id, chat_id, seq, author, body, created_ms) VALUES ($1, $2, 1, $3, 'hello', $4)`,
+					fmt.Sprint("m", i), fmt.Sprint("chat", i), annsID, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := b.Say(t.Context(), messages.Posted{Chat: "another's", ID: "m", Author: eve, Text: "hello"}, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		var h memory.Holdings
+		b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+			h, err = tx.Persons().ForgetPerson(ctx, annsID)
+			return err
+		})
+		if len(h.Chats) != many || h.Chats[0] != "chat1099" || h.Chats[many-1] != "chat0" {
+			t.Errorf("%d of %d conversations are named", len(h.Chats), many)
+		}
+	})
 }

@@ -123,21 +123,23 @@ func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string)
 // AskedApprovals returns up to limit approvals that wait at a time in conversations that v
 // sees, the oldest first.
 func (t *Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
-	var c conditions
+	c := askedOf(v, now)
+	c.args = append(c.args, limit)
+	return t.tx().Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+}
+
+// askedOf are the conditions on an approval of AskedApprovals.
+func askedOf(v Viewer, now time.Time) (c conditions) {
 	c.add("state = 'waiting'")
 	c.add("expires_ms > $%d", millis(now))
 	c.ofSeen(v, "approvals.conversation_id")
-	c.args = append(c.args, limit)
-	return t.tx().Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+	return c
 }
 
 // OpenPlans returns up to limit plans that wait at a time for a decision, or to be run,
 // in conversations that v sees, the oldest first.
 func (t *Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
-	var c conditions
-	c.add(openPlan)
-	c.add("expires_ms > $%d", millis(now))
-	c.ofSeen(v, "plans.conversation_id")
+	c := openOf(v, now)
 	c.args = append(c.args, limit)
 	err = t.tx().each(ctx, func(scan func(...any) error) error {
 		var p plan.Plan
@@ -146,6 +148,23 @@ func (t *Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit in
 		return err
 	}, `SELECT `+planColumns+` FROM plans`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
 	return list, wrap(err, "list open plans")
+}
+
+// openOf are the conditions on a plan of OpenPlans.
+func openOf(v Viewer, now time.Time) (c conditions) {
+	c.add(openPlan)
+	c.add("expires_ms > $%d", millis(now))
+	c.ofSeen(v, "plans.conversation_id")
+	return c
+}
+
+// CountUndecided counts all that AskedApprovals and OpenPlans would return.
+func (t *Pages) CountUndecided(ctx context.Context, v Viewer, now time.Time) (approvals, plans int, err error) {
+	asked, open := askedOf(v, now), openOf(v, now)
+	if _, err = t.tx().one(ctx, []any{&approvals}, `SELECT count(*) FROM approvals`+asked.where(), asked.args...); err == nil {
+		_, err = t.tx().one(ctx, []any{&plans}, `SELECT count(*) FROM plans`+open.where(), open.args...)
+	}
+	return approvals, plans, wrap(err, "count what waits for a decision")
 }
 
 const transcriptPageSQL = `
@@ -239,6 +258,9 @@ func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int
 		err = t.failedCalls(ctx, sessionID, list, cut)
 	}
 	slices.Reverse(list)
+	if err == nil {
+		err = t.forkedRuns(ctx, sessionID, list)
+	}
 	return list, wrap(err, "read a page of a transcript")
 }
 

@@ -290,11 +290,9 @@ func (t *Persons) Holdings(ctx context.Context, account string) (h memory.Holdin
 		count(&h.Lessons, `SELECT count(*) FROM memory_lessons WHERE account = $1`, a.Name)
 		count(&h.Codes, `SELECT count(*) FROM link_codes WHERE account = $1`, a.Name)
 		if err == nil {
-			var chats []messages.Chat
-			chats, err = t.tx().Board().Chats(ctx, a.Name, 0, maxPage)
-			for _, c := range chats {
-				h.Chats = append(h.Chats, c.ID)
-			}
+			var chats []string
+			chats, err = t.tx().Board().allChats(ctx, a.Name)
+			h.Chats = append(h.Chats, chats...)
 		}
 	}
 	return h, wrap(err, "count what is kept of a person")

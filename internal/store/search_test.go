@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -211,12 +212,50 @@ func TestListSessionsPagesWithoutGapsOrRepeats(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("pages (-want +got):\n%s", diff)
 		}
-		for id, kind := range map[string]fault.Kind{"nonsense": fault.Invalid, "0198c2d1-7a3b-7c4d-8e5f-0123456789ab": fault.NotFound} {
+		for id, kind := range map[string]fault.Kind{"nonsense": fault.Invalid, "0198c2d1-7a3b-4c4d-8e5f-0123456789ab": fault.NotFound} {
 			err := b.InRead(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.Lists().Sessions(t.Context(), store.SessionFilter{Before: id})
 				return err
 			})
 			wantKind(t, err, kind)
+		}
+	})
+}
+
+// A page goes on where it would have if the session that its link names was deleted since.
+func TestAPageGoesOnBehindADeletedSession(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const all, gone = 6, 2
+		var ids []string // the newest first
+		for i := range all {
+			at := int64(1_790_000_000_000 - i*1000)
+			id := fmt.Sprintf("%08x-%04x-7000-8000-000000000000", at>>16, at&0xffff)
+			s := b.session(t, b.conversation(t, fmt.Sprint(i)).ID)
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return store.Exec(ctx, tx, `UPDATE remote_agent_sessions SET id = $2, started_at = $3 WHERE id = $1`, s.ID, id, time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
+			})
+			b.say(t, id, "", textOf(messages.RoleUser, "a word"))
+			ids = append(ids, id)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Care().RemoveSession(ctx, ids[gone])
+			return err
+		})
+		for name, f := range map[string]store.SessionFilter{
+			"all": {}, "platform": {Platform: "test"}, "among some": {Sessions: ids}, "in capitals": {},
+		} {
+			f.Before = ids[gone]
+			if name == "in capitals" {
+				f.Before = strings.ToUpper(f.Before)
+			}
+			if diff := cmp.Diff(ids[gone+1:], listAll(t, b, f)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+			f.Limit = 2
+			if diff := cmp.Diff(ids[gone+1:], findAll(t, b, f, "word")); diff != "" {
+				t.Errorf("%s, those with a word (-want +got):\n%s", name, diff)
+			}
 		}
 	})
 }

@@ -31,6 +31,8 @@ type SessionFilter struct {
 	Sessions       []string  // nil: all; else only these sessions, none if it is empty
 	Before         string    // id of a session: only those that are listed after it
 	Limit          int       // 1 to 1000; 0 is 50
+
+	gone SessionPlace // where the session Before was listed, if it was deleted since
 }
 
 // SessionRow is a session in a listing.
@@ -44,10 +46,12 @@ type SessionRow struct {
 
 // Sessions returns sessions, the newest first. Before is a cursor: with the
 // id of the last row of a page it returns the next page, and rows that came in
-// between change nothing. An id that is none, or of no session, is an error
-// (fault.Invalid, fault.NotFound).
+// between change nothing. If that session was deleted, the page goes on where it began,
+// which its id tells. What is no id is an error (fault.Invalid), and so is an id of no
+// session that tells no time, as other programs make them (fault.NotFound).
 func (t *Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	if err := t.checkFilter(ctx, f); err != nil {
+	f, err := t.checkFilter(ctx, f)
+	if err != nil {
 		return nil, err
 	}
 	f.Limit = page(f.Limit)
@@ -58,24 +62,39 @@ func (t *Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, er
 	return t.sessionRows(ctx, ids...)
 }
 
-// checkFilter refuses ids that are none, and a cursor that is of no session.
-func (t *Lists) checkFilter(ctx context.Context, f SessionFilter) error {
+// checkFilter refuses ids that are none, and a cursor that is of no session and of no time.
+// It returns f with the place of a cursor whose session is gone.
+func (t *Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter, error) {
 	if err := t.tx().alone(ctx); err != nil {
-		return err
+		return f, err
 	}
 	if f.ConversationID != "" {
 		if err := checkID(f.ConversationID, "conversation"); err != nil {
-			return err
+			return f, err
 		}
 	}
 	if f.Before == "" {
-		return nil
+		return f, nil
 	}
 	if err := checkID(f.Before, "session"); err != nil {
-		return err
+		return f, err
 	}
 	_, err := t.tx().Sessions().Session(ctx, f.Before)
-	return err
+	if place, ok := placeOf(f.Before); ok && fault.Is(err, fault.NotFound) {
+		f.gone, err = place, nil
+	}
+	return f, err
+}
+
+// placeOf returns where a session is listed by what its id says, if that tells a time. What
+// began in the same millisecond is rather listed twice than left out.
+func placeOf(id string) (SessionPlace, bool) {
+	parsed, err := uuid.Parse(id)
+	if err != nil || parsed.Version() != 7 {
+		return SessionPlace{}, false
+	}
+	at := time.Unix(parsed.Time().UnixTime()).Add(time.Millisecond).UTC()
+	return SessionPlace{Started: rfc3339(at), ID: parsed.String()}, at.Year() <= 9999
 }
 
 const (
@@ -192,7 +211,11 @@ func (t *Lists) ownConditions(f SessionFilter) (*conditions, error) {
 		}
 		c.list, c.args = append(c.list, of.column+list), append(c.args, arg)
 	}
-	if f.Before != "" {
+	switch {
+	case f.Before == "":
+	case strings.EqualFold(f.Before, f.gone.ID):
+		c.add("(s.started_at, s.id) < ($%d, $%d)", f.gone.Started, f.gone.ID)
+	default:
 		c.add("(s.started_at, s.id) < (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", f.Before)
 	}
 	return c, nil
@@ -349,7 +372,7 @@ type TranscriptMessage struct {
 
 	At     time.Time
 	Undone bool
-	RunID  string // of the event that it belongs to; only TranscriptPage says it
+	RunID  string // of the event that it belongs to; only TranscriptPage says it, also of a message that a fork copied
 }
 
 // Transcript calls visit for the messages of a session in order, without

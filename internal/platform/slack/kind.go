@@ -112,6 +112,9 @@ func (k *kind) WithLive(next option.Section) option.Section {
 // Platform implements platform.Kind.
 func (k *kind) Platform() messages.Platform { return Name }
 
+// Accounts implements option.Host.
+func (k *kind) Accounts() string { return string(Name) }
+
 // On implements platform.Kind.
 func (k *kind) On() bool { return k.botToken.IsSet() }
 
