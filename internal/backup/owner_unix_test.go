@@ -16,10 +16,10 @@ import (
 // TestRootLeavesBackupsToTheOwner: a backup that root makes or restores can be read by the
 // daemon, which runs as the owner of the folder.
 func TestRootLeavesBackupsToTheOwner(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	t.Parallel()
 	const nobody = 65534
 	each(t, func(t *testing.T, w world) {
 		t.Helper()

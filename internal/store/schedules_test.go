@@ -13,6 +13,7 @@ import (
 func TestStandingTaskRests(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
+		t.Helper()
 		p := b.agent(t, "watcher", every(3600))
 		e, _ := b.uses(t, "here", p)
 		s := b.schedule(t, e, p)
