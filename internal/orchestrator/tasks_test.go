@@ -54,6 +54,8 @@ func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
 		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{PersonTokens: 10} }
+		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
+		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 1:05, 2:05 and so on
 		standingEvery(w, 3600)
 		says := func(part string) (n int) {
 			for _, text := range w.Chat.Texts(ot.Room) {
@@ -61,18 +63,18 @@ func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 			}
 			return n
 		}
-		w.Pass(time.Until(spend.Today(time.Now()).AddDate(0, 0, 1).Add(30 * time.Minute)))
-		answers, refusals := says("It is late."), says("budget is used up")
-		w.Pass(22 * time.Hour)
-		if n := says("budget is used up") - refusals; n != 1 {
-			t.Errorf("it was refused %d times in a day", n)
+		w.Pass(time.Until(begins.Add(5 * time.Hour)))
+		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 || says("paused until then") != 1 {
+			t.Errorf("it answered %d times and was refused %d times", answers, refusals)
 		}
-		w.Pass(2 * time.Hour)
-		if n := says("It is late.") - answers; n != 1 {
-			t.Errorf("it answered %d times when the next day had begun", n)
+		w.Away(time.Until(begins.Add(24*time.Hour - time.Minute)))
+		w.Pass(50 * time.Second)
+		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 {
+			t.Errorf("on the same day, it answered %d times and was refused %d times", answers, refusals)
 		}
-		if says("paused until then") == 0 {
-			t.Error("it does not say that it rests")
+		w.Pass(time.Minute)
+		if n := says("It is late."); n != 2 {
+			t.Errorf("when the next day had begun, it had answered %d times", n)
 		}
 	})
 }
