@@ -386,13 +386,14 @@ func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int
 }
 
 // StoppedEntries returns the newest entries of lane turn up to upTo that were stopped, in
-// order: those behind the last one that was not.
+// order: those behind the last one that was not. Events that cause no work, such as edits,
+// do not count.
 func (t *Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND lane = 'turn' AND state = 'stopped' AND seq <= $2 AND seq > COALESCE((
 			SELECT seq FROM inbound_events
-			WHERE conversation_id = $1 AND lane = 'turn' AND state <> 'stopped' AND seq <= $2 ORDER BY seq DESC LIMIT 1), 0)
+			WHERE conversation_id = $1 AND lane = 'turn' AND state NOT IN ('stopped', 'ignored') AND seq <= $2 ORDER BY seq DESC LIMIT 1), 0)
 		ORDER BY seq`, conversationID, upTo)
 }
 

@@ -178,6 +178,7 @@ func TestStopEntriesStopsWhatWaitsAndMarksTheRest(t *testing.T) {
 		before := b.accept(t, "chat", "0", func(e *sessions.Entry) { e.State = sessions.EntryStopped })
 		running := b.accept(t, "chat", "1", func(e *sessions.Entry) { e.State = sessions.EntryRunning })
 		waiting := b.accept(t, "chat", "2")
+		b.accept(t, "chat", "2 edited", func(e *sessions.Entry) { e.State = sessions.EntryIgnored }) // which is no message of its own
 		stop := b.accept(t, "chat", "3", func(e *sessions.Entry) { e.Lane = sessions.LaneControl })
 		later := b.accept(t, "chat", "4")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
