@@ -13,6 +13,7 @@ import (
 	"runtime/trace"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -23,8 +24,11 @@ import (
 const sampling = 512 << 10
 
 // SampleMemory turns the profile of memory on. The program starts without it, for it
-// costs memory itself; what was allocated before is not in it.
-func SampleMemory() { runtime.MemProfileRate = sampling }
+// costs memory itself; what was allocated before is not in it. Safe for concurrent use.
+func SampleMemory() { sampleOnce() }
+
+// sampleOnce writes the rate once: Go's runtime reads it without a lock.
+var sampleOnce = sync.OnceFunc(func() { runtime.MemProfileRate = sampling })
 
 // longest is for how long a profile is recorded at most.
 const longest = 10 * time.Minute
