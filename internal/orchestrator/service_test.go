@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -390,6 +391,30 @@ func TestBudgetOfADay(t *testing.T) {
 		w.Chat.Say("four")
 		w.Pass(5 * time.Second)
 		w.Chat.Find("It is four.")
+	})
+}
+
+// TestFailedRequestsAreOnTheBudget: a request that brings no answer is billed, each try of it.
+func TestFailedRequestsAreOnTheBudget(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{DayTokens: 40} }
+		used := assistant.Usage{InputTokens: 10, OutputTokens: 6}
+		w.Model.On("one", ot.Bill(used, assistant.ErrEmpty), ot.Say("At last."))
+		w.Model.On("two", ot.Bill(used, fault.New(fault.Exhausted, "The model used up its output limit.")))
+		w.Start()
+		w.Chat.Say("one")
+		w.Pass(2 * time.Minute)
+		w.Chat.Find("At last.")
+		if sum := w.Value(`SELECT sum(input_tokens + output_tokens) FROM usage_records`); sum != "31" {
+			t.Errorf("%s tokens on record, want 16 of the failed try and 15 of the answer", sum)
+		}
+		w.Chat.Say("two")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("used up its output limit")
+		w.Chat.Say("three")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("The daily budget is used up (47 of 40 tokens).")
 	})
 }
 

@@ -351,13 +351,13 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 		r.t.model = x.result.Meta.Model
 	}
 	usage := r.usage(x.result.Usage)
+	if err := r.t.emit(assistant.UsageUpdated{Usage: usage, Model: r.t.model}); err != nil {
+		return err
+	}
 	if r.t.failed {
 		return g.broken(ctx, atPrompt, &sdk.RequestError{Message: r.t.failure.String()})
 	}
 	if err := r.stopped(x.result.StopReason); err != nil {
-		if emitErr := r.t.emit(assistant.UsageUpdated{Usage: usage, Model: r.t.model}); emitErr != nil {
-			return emitErr
-		}
 		return err
 	}
 	if err := r.t.closeAll(); err != nil {

@@ -391,10 +391,14 @@ func TestFailureThatLooksLikeAnAnswer(t *testing.T) {
 		"We are currently experiencing high demand":                fault.Unavailable,
 		"something else": fault.Unavailable,
 	} {
-		w := start(t, acpagent.Does(status("active"), acpagent.Step{Say: "I begin. "}, status("systemError"), acpagent.Step{Say: text}))
+		w := start(t, acpagent.Does(status("active"), acpagent.Step{Say: "I begin. "}, status("systemError"), acpagent.Step{Say: text},
+			acpagent.Step{Stop: &acpagent.Stop{Reason: "end_turn", Tokens: map[string]int64{"inputTokens": 10, "outputTokens": 5}}}))
 		got := ask(t.Context(), w, question("go"))
 		if !fault.Is(got.err, want) || got.text != "I begin. " || len(got.messages) > 0 {
 			t.Errorf("%s: %+v", text, got)
+		}
+		if used, ok := got.events[len(got.events)-1].(assistant.UsageUpdated); !ok || used.Usage.OutputTokens != 5 {
+			t.Errorf("what it cost is not said last: %+v", got.events)
 		}
 	}
 	w := start(t, acpagent.Does(status("systemError"), status("active"), acpagent.Step{Say: "It is well again."}, status("idle")))

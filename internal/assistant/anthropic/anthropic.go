@@ -196,7 +196,11 @@ func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 		if c.name == "" {
 			c.name = m.Model()
 		}
-		if err := c.do(ctx); err != nil && !errors.Is(err, errStopped) {
+		err := c.do(ctx)
+		if err == nil || errors.Is(err, errStopped) {
+			return
+		}
+		if used := c.answer.total(); used == (assistant.Usage{}) || yield(assistant.UsageUpdated{Usage: used, Model: c.answer.model}, nil) {
 			yield(nil, err)
 		}
 	}

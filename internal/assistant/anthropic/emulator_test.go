@@ -362,6 +362,9 @@ func TestEndsOfAnswers(t *testing.T) {
 			if (tt.kind == "") != (len(got.Messages) == 1 && got.Finished != nil) {
 				t.Errorf("%d messages, finished %v", len(got.Messages), got.Finished)
 			}
+			if begun := tt.text != "" || name == "cut by limit" || name == "empty" || name == "only thinking"; tt.kind != "" && begun != (got.Used.InputTokens > 0) {
+				t.Errorf("used %+v", got.Used)
+			}
 			for _, m := range got.Messages {
 				if m.PlainText() != tt.text || len(m.Blocks) != 1 {
 					t.Errorf("message %+v", m)

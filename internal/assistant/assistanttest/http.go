@@ -141,6 +141,7 @@ type Result struct {
 	Text, Thoughts string
 	Messages       []messages.Message
 	Finished       *assistant.Finished
+	Used           assistant.Usage // as UsageUpdated said last
 	Err            error
 }
 
@@ -160,7 +161,9 @@ func Collect(events iter.Seq2[assistant.Event, error]) (r Result) {
 			r.Messages = append(r.Messages, e.Message)
 		case assistant.Finished:
 			r.Finished = &e
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
+		case assistant.UsageUpdated:
+			r.Used = e.Usage
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice:
 		}
 	}
 	return r

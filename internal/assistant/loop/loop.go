@@ -184,12 +184,12 @@ func (r *run) do(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.used, r.answered = r.used.Add(finished.Usage), finished.Model
+		r.answered = finished.Model
 		msg = r.admit(msg)
 		if err := r.done(msg); err != nil {
 			return err
 		}
-		if !r.yield(assistant.UsageUpdated{Usage: r.used, Model: finished.Model}, nil) {
+		if !r.spent(finished) {
 			return errStopped
 		}
 		calls := callsOf(msg)
@@ -260,8 +260,11 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			msg = &e.Message
 		case assistant.Finished:
 			finished = &e
-		case assistant.Resumable, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished,
-			assistant.UsageUpdated:
+		case assistant.UsageUpdated: // of a request that fails
+			if !r.spent(assistant.Finished(e)) {
+				return messages.Message{}, assistant.Finished{}, errStopped
+			}
+		case assistant.Resumable, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished:
 			// A model has none of these.
 		}
 	}
@@ -274,11 +277,20 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			Err: fmt.Errorf("the answer of %s ended without a message or without its end", r.assistant.model.Name()),
 		}
 	case len(callsOf(*msg)) == 0 && strings.TrimSpace(msg.PlainText()) == "":
+		if !r.spent(*finished) {
+			return messages.Message{}, assistant.Finished{}, errStopped
+		}
 		return messages.Message{}, assistant.Finished{}, assistant.ErrEmpty
 	}
 	r.assistant.log.DebugContext(ctx, "request of a turn", "conversation", r.turn.Conversation, "run", r.turn.Run,
 		"request", r.requests, "messages", len(request.Array), "calls", len(callsOf(*msg)), "duration", time.Since(started))
 	return *msg, *finished, nil
+}
+
+// spent adds what a request used to what the turn has used, and says so.
+func (r *run) spent(f assistant.Finished) bool {
+	r.used = r.used.Add(f.Usage)
+	return r.yield(assistant.UsageUpdated{Usage: r.used, Model: f.Model}, nil)
 }
 
 // saidBefore returns what the model said with its last calls as its answer: models that

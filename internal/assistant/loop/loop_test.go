@@ -33,8 +33,9 @@ type model struct {
 // answer is what a model yields for a request.
 type answer struct {
 	blocks []messages.Block
-	err    error // after the message
-	cut    bool  // no Finished
+	used   assistant.Usage // before err
+	err    error           // after the message
+	cut    bool            // no Finished
 }
 
 func (*model) Name() assistant.Name { return "scripted" }
@@ -61,7 +62,9 @@ func (m *model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 			return
 		}
 		if a.err != nil {
-			yield(nil, a.err)
+			if yield(assistant.UsageUpdated{Usage: a.used, Model: "script-1"}, nil) {
+				yield(nil, a.err)
+			}
 			return
 		}
 		if !a.cut {
@@ -104,6 +107,7 @@ func turn(h assistant.Host, more ...messages.Message) assistant.Turn {
 type result struct {
 	messages []messages.Message
 	events   []string // everything but text, in short
+	used     assistant.Usage
 	finished *assistant.Finished
 	err      error
 }
@@ -128,7 +132,9 @@ func runConfig(ctx context.Context, a *loop.Assistant, tn assistant.Turn) (r res
 			r.events = append(r.events, fmt.Sprintf("-%s %v", e.ID, e.OK))
 		case assistant.Finished:
 			r.finished = &e
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable, assistant.UsageUpdated:
+		case assistant.UsageUpdated:
+			r.used = e.Usage
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable:
 		}
 	}
 	return r
@@ -345,6 +351,29 @@ func TestEmptyFinalMessage(t *testing.T) {
 	got := run(t.Context(), says(calls(call("a", "change", `{}`)), answer{}), turn(h))
 	if !fault.Is(got.err, fault.Unavailable) || !strings.Contains(fault.Public(got.err), "empty") || len(got.messages) != 2 {
 		t.Errorf("run: %+v", got)
+	}
+}
+
+// TestUsedByWhatFailed: a request that brought no answer counts for the turn.
+func TestUsedByWhatFailed(t *testing.T) {
+	t.Parallel()
+	spent := assistant.Usage{InputTokens: 100, OutputTokens: 64, ContextUsed: 164}
+	for name, tt := range map[string]struct {
+		m    *model
+		want assistant.Usage
+	}{
+		"the request failed": {says(calls(call("a", "look", `{}`)), answer{used: spent, err: assistant.ErrEmpty}),
+			assistant.Usage{InputTokens: 110, OutputTokens: 65, CachedTokens: 2, ContextUsed: 164}},
+		"its answer is empty": {says(answer{}), assistant.Usage{InputTokens: 10, OutputTokens: 1, CachedTokens: 2, ContextUsed: 1}},
+	} {
+		if got := run(t.Context(), tt.m, turn(host())); !errors.Is(got.err, assistant.ErrEmpty) || got.used != tt.want {
+			t.Errorf("%s: %+v, error %v", name, got.used, got.err)
+		}
+	}
+	said := answer{blocks: []messages.Block{messages.Text{Text: "It is 42."}, call("1", "look", "{}")}}
+	got := run(t.Context(), says(said, answer{used: spent, err: assistant.ErrEmpty}), turn(host()))
+	if got.err != nil || got.finished == nil || got.finished.Usage.InputTokens != 110 || got.finished.Usage.OutputTokens != 65 {
+		t.Errorf("an answer that was given before: %+v", got)
 	}
 }
 

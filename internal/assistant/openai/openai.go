@@ -137,7 +137,11 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return func(yield func(assistant.Event, error) bool) {
 		c := completion{model: m, request: r, yield: yield, started: time.Now()}
-		if err := c.do(ctx); err != nil && !errors.Is(err, errStopped) {
+		err := c.do(ctx)
+		if err == nil || errors.Is(err, errStopped) {
+			return
+		}
+		if used := c.answer.usage; used == (assistant.Usage{}) || yield(assistant.UsageUpdated{Usage: used, Model: c.answer.model}, nil) {
 			yield(nil, err)
 		}
 	}

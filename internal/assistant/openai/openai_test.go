@@ -143,6 +143,7 @@ func TestAnswer(t *testing.T) {
 			ProviderMetadata: json.RawMessage(`{"id":"x1","model":"test-model-2026","finish_reason":"stop"}`),
 		}},
 		Finished: &assistant.Finished{Usage: assistant.Usage{InputTokens: 12, OutputTokens: 3, CachedTokens: 4}, Model: "test-model-2026"},
+		Used:     assistant.Usage{InputTokens: 12, OutputTokens: 3, CachedTokens: 4},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("turn (-want +got):\n%s", diff)
@@ -207,6 +208,20 @@ func repeat(s string, n int) []string {
 		all[i] = s
 	}
 	return all
+}
+
+// TestFailedRequestSaysWhatWasUsed: a model that thinks up to its limit is billed for it.
+func TestFailedRequestSaysWhatWasUsed(t *testing.T) {
+	t.Parallel()
+	want := assistant.Usage{InputTokens: 12, OutputTokens: 3, CachedTokens: 4}
+	for name, handler := range map[string]http.HandlerFunc{
+		"length": stream(finish("length"), usage, done), "empty": stream(finish("stop"), usage, done),
+		"filter": stream(text("Well"), finish("content_filter"), usage, done),
+	} {
+		if got := askServer(t, handler); got.Err == nil || got.Used != want {
+			t.Errorf("%s: used %+v, error %v", name, got.Used, got.Err)
+		}
+	}
 }
 
 func TestAnswerCutAtTheLimitIsKeptAndSaysSo(t *testing.T) {

@@ -87,6 +87,14 @@ func Fail(beginning string, err error) Step {
 	}
 }
 
+// Bill fails, and says what was used before it does.
+func Bill(used assistant.Usage, err error) Step {
+	return func(r *Requested) (messages.Message, error) {
+		r.send(assistant.UsageUpdated{Model: "script-1", Usage: used}, nil)
+		return messages.Message{}, err
+	}
+}
+
 // Then calls fn, and continues with a step.
 func Then(fn func(), step Step) Step {
 	return func(r *Requested) (messages.Message, error) {
