@@ -609,6 +609,25 @@ func TestJSONThatOneDatabaseRefuses(t *testing.T) {
 	})
 }
 
+// A number that SQLite takes in JSON and PostgreSQL does not is refused as its row's fault.
+func TestNumberThatNoProgramReads(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		to := open(t)
+		metadata := `{"cost":1e999999}`
+		rows := seedOf(func(rows importer.Rows) { rows[store.SeedSessions][0]["metadata"] = &metadata })
+		_, err := importer.Import(t.Context(), to, rows, options(t))
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "metadata has a number 1e999999, which is too large") {
+			t.Errorf("error %v", err)
+		}
+		skipping := options(t)
+		skipping.Skip = true
+		if r, err := importer.Import(t.Context(), to, rows, skipping); err != nil || len(r.Refused) == 0 {
+			t.Errorf("with --skip: %+v, %v", r, err)
+		}
+	})
+}
+
 // A conversation began with its first session, if nobody wrote down when, and a folder
 // outside of its repository is the top of it.
 func TestWhatAConversationDoesNotSay(t *testing.T) {

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -178,14 +179,18 @@ func (r *reader) yes(column string) bool {
 	return is
 }
 
-// object reads a JSON object; NULL and the null of JSON are an empty one.
+// object reads a JSON object; NULL and the null of JSON are an empty one. Numbers beyond
+// a float64, which SQLite takes, PostgreSQL does not.
 func (r *reader) object(column string) json.RawMessage {
 	raw := r.row[column]
 	if raw == nil || strings.TrimSpace(*raw) == "null" {
 		return json.RawMessage("{}")
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(*raw), &object); err != nil || !utf8.ValidString(*raw) {
+	var object map[string]any
+	err := json.Unmarshal([]byte(*raw), &object)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.HasPrefix(wrong.Value, "number ") {
+		r.refuse("%s has a %s, which is too large", column, clip(wrong.Value))
+	} else if err != nil || !utf8.ValidString(*raw) {
 		r.refuse("%s is not a JSON object: %s", column, clip(*raw))
 	}
 	return json.RawMessage(*raw)
