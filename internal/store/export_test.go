@@ -29,6 +29,9 @@ func Synchronous(ctx context.Context, s *Store) (level int, err error) {
 	return level, err
 }
 
+// Refusal is why a connection was not accepted.
+var Refusal = refusal
+
 // HoldVectors changes how many embeddings are held in memory, of those asked for next.
 func HoldVectors(s *Store, n int) {
 	s.vectors.mu.Lock()

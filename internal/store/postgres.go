@@ -39,7 +39,7 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 	if err := s.connectPostgres(ctx, config, options.Exclusive); err != nil {
 		return &fault.Error{
 			Kind:   fault.KindOf(err),
-			Public: "DATABASE_URL: PostgreSQL at " + config.ConnConfig.Host + " does not accept the connection; check that it runs, and host, port, user, password and database name",
+			Public: "DATABASE_URL: " + refusal(&config.ConnConfig.Config, err),
 			Err:    fmt.Errorf("connect to PostgreSQL: %w", err),
 		}
 	}
