@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -80,5 +82,49 @@ func TestServeWritesNothingBesidesItsLog(t *testing.T) {
 				t.Errorf("the owner's link is there %d times", n)
 			}
 		})
+	}
+}
+
+// TestLostDatabaseIsNoticed: an empty one is begun with anew, but not without a word where
+// there are backups of another.
+func TestLostDatabaseIsNoticed(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	environ := []string{"DATA_DIR=" + data, "LISTEN_ADDR=127.0.0.1:0"}
+	command := func(args ...string) {
+		t.Helper()
+		var out shared
+		if code := run(t.Context(), args, process{environ: environ, stdin: strings.NewReader(""), stdout: &out, stderr: &out}); code != exitOK {
+			t.Fatalf("%v: %s", args, out.String())
+		}
+	}
+	// serve returns what a service says until it is ready.
+	serve := func() string {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var out shared
+		done := make(chan int, 1)
+		go func() {
+			done <- run(ctx, []string{"serve", "--no-console"}, process{environ: environ, stdin: strings.NewReader(""), stdout: &out, stderr: &out})
+		}()
+		waittest.Until(t, "the start", func() bool { return strings.Contains(out.String(), "github") })
+		stop()
+		if code := <-done; code != exitOK {
+			t.Errorf("exit code %d", code)
+		}
+		return out.String()
+	}
+	const lost = "the database is new, but BACKUP_DIR has backups"
+	command("migrate", "up")
+	command("backup", "create")
+	if said := serve(); strings.Contains(said, lost) {
+		t.Errorf("a start with data says %s", said)
+	}
+	if err := os.Truncate(filepath.Join(data, "bot.db"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if said := serve(); !strings.Contains(said, lost) || !strings.Contains(said, "bot backup restore "+firstOf(filepath.Join(data, "backups"))) {
+		t.Errorf("a start without what there was says %s", said)
 	}
 }
