@@ -2,6 +2,9 @@ package orchestrator_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/profile"
@@ -398,7 +402,10 @@ func TestBudgetOfADay(t *testing.T) {
 func TestFailedRequestsAreOnTheBudget(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{DayTokens: 40} }
+		counted := metrics.New("test")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Budget, c.Metrics = spend.Budget{DayTokens: 40}, counted
+		}
 		used := assistant.Usage{InputTokens: 10, OutputTokens: 6}
 		w.Model.On("one", ot.Bill(used, assistant.ErrEmpty), ot.Say("At last."))
 		w.Model.On("two", ot.Bill(used, fault.New(fault.Exhausted, "The model used up its output limit.")))
@@ -415,6 +422,11 @@ func TestFailedRequestsAreOnTheBudget(t *testing.T) {
 		w.Chat.Say("three")
 		w.Pass(5 * time.Second)
 		w.Chat.Find("The daily budget is used up (47 of 40 tokens).")
+		shown := httptest.NewRecorder()
+		counted.Handler().ServeHTTP(shown, httptest.NewRequestWithContext(w.T.Context(), http.MethodGet, "/metrics", nil))
+		if want := fmt.Sprintf("bot_tokens_total{assistant=%q,kind=\"input\"} 30\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
+			t.Errorf("the metrics have no %s:\n%s", want, shown.Body.String())
+		}
 	})
 }
 

@@ -52,12 +52,16 @@ func (r *run) runTurn(ctx context.Context) error {
 	}
 	result, err := closing{r, out}.settleTurn(p)
 	o.config.Metrics.TurnEnded(r.w.conv.Assistant, result, out.took)
+	o.config.Metrics.Tokens(r.w.conv.Assistant, "input", out.finished.Usage.InputTokens)
+	o.config.Metrics.Tokens(r.w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
 	if err != nil {
 		return err
 	}
 	switch result {
 	case "answered":
-		r.countAnswer(out)
+		if out.reply == nil && r.teaches() {
+			o.config.Learner.Noted()
+		}
 		r.markEnd(true)
 	case "failed", "stopped":
 		r.markEnd(false)
@@ -72,18 +76,6 @@ func (r *run) markEnd(ok bool) {
 	for _, e := range append(slices.Clip(r.taken), r.d.entry) {
 		r.w.o.outbox.MarkEnd(e, ok)
 	}
-}
-
-// countAnswer keeps the figures of an answer, and has it learned from.
-func (r *run) countAnswer(out outcome) {
-	if out.reply != nil {
-		return
-	}
-	if r.teaches() {
-		r.w.o.config.Learner.Noted()
-	}
-	r.w.o.config.Metrics.Tokens(r.w.conv.Assistant, "input", out.finished.Usage.InputTokens)
-	r.w.o.config.Metrics.Tokens(r.w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
