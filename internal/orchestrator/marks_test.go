@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -146,6 +147,27 @@ func TestAMarkThatComesLateIsTakenAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheLastMarkOfWhatIsOfferedStays: one process shows that a message arrived, and another one,
+// to which the conversation falls, answers it sooner than that takes.
+func TestTheLastMarkOfWhatIsOfferedStays(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OutcomeMarks = true
+		sharing(w)
+		w.Chat.SlowToShow = platform.MarkSeen
+		for n := range 20 {
+			said := w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+			w.Pass(5 * time.Second)
+			if marks := w.Chat.Marks(said); len(marks) == 0 || marks[len(marks)-1] != platform.MarkDone {
+				t.Errorf("the marks are %q", marks)
+			}
+		}
+		if w.Offered() == 0 {
+			t.Error("nothing was offered")
+		}
+	})
 }
 
 // TestWhatWaitsForAMomentHasNoMark: it would come and go before anybody has seen it. That

@@ -243,8 +243,8 @@ func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
 }
 
 // MarkSeen puts the mark on a message that says that it arrived, where the platform has
-// such marks. With waits its turn may begin in another process. It is best effort.
-func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, waits bool) {
+// such marks. With elsewhere another process may begin its turn, and end it. It is best effort.
+func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, elsewhere bool) {
 	if !o.MarksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
@@ -252,7 +252,7 @@ func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, waits bool)
 		m.state.CompareAndSwap(markAhead, markBegun)
 	}
 	o.mark(ctx, entry, platform.MarkSeen)
-	if waits {
+	if elsewhere {
 		o.lookAgain(ctx, entry)
 	}
 }
