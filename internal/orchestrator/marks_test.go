@@ -3,10 +3,12 @@ package orchestrator_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
@@ -143,6 +145,34 @@ func TestAMarkThatComesLateIsTakenAway(t *testing.T) {
 				w.Chat.Find("re: second")
 				if got := w.Chat.Marks(second); !slices.Equal(got, tt.want) {
 					t.Errorf("the marks were %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestTheLastMarkComesBehindADeath: a process dies with an answer that is stored and not sent. Who
+// sends it marks what it answers.
+func TestTheLastMarkComesBehindADeath(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer ot.Step
+		want   platform.Mark
+	}{
+		"Answered": {ot.Say(strings.Repeat("It is done.\n\n", 1000)), platform.MarkDone},
+		"Failed":   {ot.Fail("", fault.New(fault.Invalid, "That is too much.")), platform.MarkFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.OutcomeMarks = true
+				w.Model.On("do it", tt.answer)
+				w.Start()
+				w.KillAt(failpoint.AnswerStored, 1)
+				said := w.Chat.Say("do it")
+				w.Pass(time.Minute)
+				w.Start()
+				w.Pass(time.Minute)
+				if got := w.Chat.Marks(said); !slices.Equal(got, []platform.Mark{platform.MarkSeen, tt.want}) {
+					t.Errorf("the marks are %q", got)
 				}
 			})
 		})

@@ -272,21 +272,24 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 	}
 }
 
-// markUndelivered marks the message that a delivery answers as failed: its turn may have
-// gone well, but nobody sees the answer.
-func (o *Outbox) markUndelivered(ctx context.Context, p messages.Platform, d messages.Delivery) {
+// MarkAnswered marks the message that a delivery answers by how its turn ended, if it has: as
+// failed if nobody sees the answer.
+func (o *Outbox) MarkAnswered(ctx context.Context, p messages.Platform, d messages.Delivery) {
 	if d.EventID == "" || !o.MarksOutcomes(p) {
 		return
 	}
-	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
-		entry, err := tx.Inbox().Entry(ctx, d.EventID)
-		if err == nil {
-			o.MarkEnd(entry, false)
-		}
+	var entry sessions.Entry
+	err := o.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		entry, err = tx.Inbox().Entry(ctx, d.EventID)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
+	case d.State == messages.DeliveryFailed || entry.State == sessions.EntryFailed || entry.State == sessions.EntryStopped:
+		o.MarkEnd(entry, false)
+	case entry.State == sessions.EntryDone:
+		o.MarkEnd(entry, true)
 	}
 }
 
