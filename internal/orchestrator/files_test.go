@@ -233,8 +233,10 @@ func TestAnAlbumIsOneTurn(t *testing.T) {
 		w.Model.On("compare them", orchestratortest.Say("All white."))
 		w.Model.On("next", orchestratortest.Say("Next."))
 		w.Start()
+		repliedTo := png1("theirs.png") // comes with each message
+		repliedTo.Author = "Bob"
 		part := func(name, caption string) messages.Inbound {
-			return w.Chat.Say(caption, attach(png1(name)), orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" }))
+			return w.Chat.Say(caption, attach(png1(name), repliedTo), orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" }))
 		}
 		part("a.png", "compare them")
 		second := part("b.png", "")
@@ -249,7 +251,7 @@ func TestAnAlbumIsOneTurn(t *testing.T) {
 		if len(requests) != 2 {
 			t.Fatalf("the model was asked %q", w.Model.Asked())
 		}
-		if got := fmt.Sprint(shown(requests[0])); got != "[a.png b.png c.png]" {
+		if got := fmt.Sprint(shown(requests[0])); got != "[a.png theirs.png b.png c.png]" {
 			t.Errorf("the first request shows %s", got)
 		}
 	})

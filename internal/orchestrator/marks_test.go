@@ -1,11 +1,14 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
@@ -146,6 +149,55 @@ func TestAMarkThatComesLateIsTakenAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheLastMarkComesBehindADeath: a process dies with an answer that is stored and not sent. Who
+// sends it marks what it answers.
+func TestTheLastMarkComesBehindADeath(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer ot.Step
+		want   platform.Mark
+	}{
+		"Answered": {ot.Say(strings.Repeat("It is done.\n\n", 1000)), platform.MarkDone},
+		"Failed":   {ot.Fail("", fault.New(fault.Invalid, "That is too much.")), platform.MarkFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.OutcomeMarks = true
+				w.Model.On("do it", tt.answer)
+				w.Start()
+				w.KillAt(failpoint.AnswerStored, 1)
+				said := w.Chat.Say("do it")
+				w.Pass(time.Minute)
+				w.Start()
+				w.Pass(time.Minute)
+				if got := w.Chat.Marks(said); !slices.Equal(got, []platform.Mark{platform.MarkSeen, tt.want}) {
+					t.Errorf("the marks are %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestTheLastMarkOfWhatIsOfferedStays: one process shows that a message arrived, and another one,
+// to which the conversation falls, answers it sooner than that takes.
+func TestTheLastMarkOfWhatIsOfferedStays(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OutcomeMarks = true
+		sharing(w)
+		w.Chat.SlowToShow = platform.MarkSeen
+		for n := range 20 {
+			said := w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+			w.Pass(5 * time.Second)
+			if marks := w.Chat.Marks(said); len(marks) == 0 || marks[len(marks)-1] != platform.MarkDone {
+				t.Errorf("the marks are %q", marks)
+			}
+		}
+		if w.Offered() == 0 {
+			t.Error("nothing was offered")
+		}
+	})
 }
 
 // TestWhatWaitsForAMomentHasNoMark: it would come and go before anybody has seen it. That

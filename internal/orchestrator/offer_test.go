@@ -134,6 +134,30 @@ func TestOfferThatNobodyTakes(t *testing.T) {
 	}
 }
 
+// TestLimitOfWhatIsOffered has all processes busy: what one person says in many conversations
+// is bounded, whichever process it falls to.
+func TestLimitOfWhatIsOffered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxWaiting, c.Slots = 1, 1 }
+		w.Model.On("busy", ot.Hold("", ot.Say("I was busy.")))
+		first, second := w.Start(), w.Replica()
+		for n, p := range []*ot.Process{second, first} {
+			w.Chat.DeliverTo(p)
+			w.Chat.Say("busy", ot.In(fmt.Sprint("busy ", n)))
+			w.Settle()
+		}
+		w.Share(first, second)
+		for n := range 40 {
+			w.Chat.Say("hello", ot.In(fmt.Sprint("room ", n)))
+		}
+		w.Pass(time.Second)
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE lane = 'turn' AND state = 'waiting'`); n != "10" {
+			t.Errorf("%s messages wait, and 10 may", n)
+		}
+	})
+}
+
 // TestOfferWhoseClaimFails has the process to which conversations fall fail to claim them, or
 // not know whether it did: it keeps neither slot nor lease, and somebody looks after them at
 // once, not with a sweep or when the lease has run out.

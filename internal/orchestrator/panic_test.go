@@ -70,6 +70,45 @@ func TestTurnWhoseBeginningPanics(t *testing.T) {
 	})
 }
 
+// TestTurnWhoseBeginningPanicsOnce is begun at once without what was read for its beginning: what is
+// behind it finds the session that it has begun.
+func TestTurnWhoseBeginningPanicsOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		broken := new(atomic.Bool)
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Slots = 1
+			c.Assistants[ot.ModelName] = fragile{c.Assistants[ot.ModelName], broken}
+		}
+		w.Model.On("busy", ot.Later(5*time.Second, ot.Say("I was busy.")))
+		w.Start()
+		w.Chat.Say("busy", ot.In("elsewhere"))
+		w.Settle()
+		w.Chat.Say("hello")
+		w.Chat.Say("and now")
+		w.Settle()
+		broken.Store(true)
+		w.Pass(10 * time.Second)
+		if broken.Load() {
+			t.Error("nothing panicked")
+		}
+		w.Chat.Find("re: and now")
+	})
+}
+
+// fragile is an assistant that breaks once.
+type fragile struct {
+	assistant.Assistant
+	broken *atomic.Bool
+}
+
+func (f fragile) Model() string {
+	if f.broken.CompareAndSwap(true, false) {
+		panic("the assistant is broken")
+	}
+	return f.Assistant.Model()
+}
+
 // TestEventThatPanics keeps no slot of the events that are accepted with it.
 func TestEventThatPanics(t *testing.T) {
 	t.Parallel()

@@ -119,6 +119,44 @@ func TestABadConversationKeepsNobodyFromBeingHeard(t *testing.T) {
 	})
 }
 
+// illegible is a database in which no command registry can be read.
+type illegible struct{ orchestrator.Storage }
+
+func (s illegible) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(illegibleTx{tx}) })
+}
+
+type illegibleTx struct{ orchestrator.Tx }
+
+func (t illegibleTx) Registry() sessions.CodebaseStore { return illegibleRegistry{t.Tx.Registry()} }
+
+type illegibleRegistry struct{ sessions.CodebaseStore }
+
+func (illegibleRegistry) CodebaseCommands(context.Context, string) (map[string]sessions.CommandDef, error) {
+	return nil, fault.New(fault.Internal, "the commands are no JSON object")
+}
+
+// TestABadRegistryKeepsNobodyFromBeingHeard has a repository whose commands cannot be read: a
+// command that may be one of them is stored, and its turn says what it finds.
+func TestABadRegistryKeepsNobodyFromBeingHeard(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		scripted := scriptedWorktrees(w)
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Process().Stop()
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees, c.Storage = scripted, illegible{c.Storage} }
+		w.Start()
+		w.Chat.Say("/ship it", about)
+		w.Pass(30 * time.Second)
+		if state := w.States("/ship it"); state != "done" || w.Chat.Unacknowledged() > 0 {
+			t.Errorf("the message is %q, and %d are not acknowledged", state, w.Chat.Unacknowledged())
+		}
+	})
+}
+
 // TestBusyProcessComesBack has a message wait for the only slot: it is looked after when that
 // is free again, not with the next sweep.
 func TestBusyProcessComesBack(t *testing.T) {

@@ -24,7 +24,7 @@ const codebaseColumns = `id, name, repository_url, default_cwd, ai_assistant_typ
 
 func scanCodebase(c *sessions.Codebase) []any {
 	return []any{
-		text{&c.ID}, &c.Name, text{&c.RepositoryURL}, &c.DefaultCwd, &c.Assistant, stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
+		text{&c.ID}, &c.Name, text{&c.RepositoryURL}, &c.DefaultCwd, &c.Assistant, noted{&c.CreatedAt}, noted{&c.UpdatedAt},
 	}
 }
 

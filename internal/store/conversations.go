@@ -17,7 +17,7 @@ const conversationColumns = `
 func scanConversation(c *sessions.Conversation) []any {
 	return []any{
 		text{&c.ID}, &c.Key.Platform, &c.Key.ID, text{&c.CodebaseID}, text{&c.Cwd}, &c.Assistant,
-		stamp{&c.CreatedAt}, stamp{&c.UpdatedAt},
+		noted{&c.CreatedAt}, noted{&c.UpdatedAt},
 		&c.InboxSeq, &c.StopSeq, &c.DeliverySeq, settings{&c.Settings}, text{&c.AgentID}, text{&c.Owner}, &c.Epoch, &c.Leased,
 	}
 }

@@ -286,3 +286,44 @@ func (b bundle) counts(tb testing.TB) (c counts) {
 	})
 	return c
 }
+
+// Another program may write what is no time, or no object, into the columns of seed 002. None of
+// that decides anything, so a conversation that has it is read as one that has not.
+func TestConversationIsReadWhateverAnotherProgramWroteThere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		times := []string{"x", ""}
+		if b.Dialect() == "postgres" {
+			times = []string{"infinity", "-infinity", "0044-03-15 BC", "294276-01-01"}
+		}
+		c := b.conversation(t, "chat")
+		b.session(t, c.ID)
+		for _, at := range times {
+			for _, settings := range []string{`[]`, `"x"`, `null`, `{"mode": 1}`} {
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					return store.Exec(ctx, tx, strings.ReplaceAll(`UPDATE remote_agent_conversations SET created_at = '?', updated_at = '?', settings = $2 WHERE id = $1`, "?", at), c.ID, settings)
+				})
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					return store.Exec(ctx, tx, strings.ReplaceAll(`UPDATE remote_agent_sessions SET started_at = '?', ended_at = '?' WHERE conversation_id = $1`, "?", at), c.ID)
+				})
+				err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+					got, _, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "demo")
+					if err == nil && (got.ID != c.ID || got.Settings.Mode != "" || !got.CreatedAt.IsZero() || !got.UpdatedAt.IsZero()) {
+						t.Errorf("read %+v", got)
+					}
+					if err != nil {
+						return err
+					}
+					s, active, err := tx.Sessions().ActiveSession(ctx, c.ID)
+					if err == nil && (!active || !s.StartedAt.IsZero() || !s.EndedAt.IsZero()) {
+						t.Errorf("read %+v", s)
+					}
+					return err
+				})
+				if err != nil {
+					t.Errorf("times %q, settings %s: %v", at, settings, err)
+				}
+			}
+		}
+	})
+}

@@ -29,7 +29,7 @@ func (r *sessionRow) dest() []any {
 		text{&s.AssistantSessionID}, &s.Active, text{&r.metadata},
 		&s.Status, &s.AgentName, text{&s.AgentID}, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, text{&r.config},
 		text{&s.Result}, text{&s.Error},
-		&s.InputTokens, &s.OutputTokens, &s.LastSeq, stamp{&s.StartedAt}, stamp{&s.EndedAt},
+		&s.InputTokens, &s.OutputTokens, &s.LastSeq, noted{&s.StartedAt}, noted{&s.EndedAt},
 	}
 }
 

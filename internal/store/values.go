@@ -127,3 +127,16 @@ func (t stamp) Scan(value any) error {
 	}
 	return nil
 }
+
+// noted scans a timestamp column that says when something was and decides nothing. What
+// another program wrote there and is no time, or one that no year of four digits has, is
+// no time, so that the row is not lost to it.
+type noted struct{ to *time.Time }
+
+// Scan implements sql.Scanner.
+func (n noted) Scan(value any) error {
+	if err := (stamp{n.to}).Scan(value); err != nil || n.to.Year() < 1 || n.to.Year() > 9999 {
+		*n.to = time.Time{}
+	}
+	return nil
+}

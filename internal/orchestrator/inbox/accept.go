@@ -345,7 +345,7 @@ func (i *Inbox) acceptMessage(ctx context.Context, tx port.Tx, a accepted, v acc
 		a.taker = i.taker(conv)
 	}
 	switch {
-	case a.taker != "" && !open.Waiting:
+	case a.taker != "" && !open.Waiting && i.Turns.HasRoom(): // else the taker may have none, either
 		a, err = i.store(ctx, tx, a)
 		a.rings = a.fresh
 		return a, err

@@ -85,7 +85,7 @@ func (i *Inbox) refused(ctx context.Context, a accepted) {
 // arrives has arrive run in the background, unless the process stops.
 func (i *Inbox) arrives(a accepted) {
 	entry := a.entry
-	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, entry, !a.behind, a.waits) }) && i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
+	if !i.Background.Go(func(ctx context.Context) { i.arrive(ctx, entry, !a.behind, a.waits || a.taker != "") }) && i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
 		i.Outbox.Marked(entry)
 	}
 }
@@ -93,8 +93,8 @@ func (i *Inbox) arrives(a accepted) {
 // arrive follows the acceptance of a message on a platform with a gatekeeper or
 // with marks for outcomes: who may not is told so at once, also while a turn
 // runs, and everybody else sees that the message arrived, unless one of theirs that
-// waits before it shows it.
-func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark, waits bool) {
+// waits before it shows it. With elsewhere another process may work on it.
+func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark, elsewhere bool) {
 	if i.Outbox.MarksOutcomes(entry.In.Conversation.Platform) {
 		defer i.Outbox.Marked(entry)
 	}
@@ -108,6 +108,6 @@ func (i *Inbox) arrive(ctx context.Context, entry sessions.Entry, mark, waits bo
 		return
 	}
 	if mark {
-		i.Outbox.MarkSeen(ctx, entry, waits)
+		i.Outbox.MarkSeen(ctx, entry, elsewhere)
 	}
 }

@@ -139,11 +139,16 @@ func editAlbum(ctx context.Context, tx port.Tx, conversationID string, in messag
 	return err
 }
 
-// joined is a message with what another one of its album has.
+// joined is a message with what another one of its album has. What they reply to comes with each
+// of them.
 func joined(first, more messages.Inbound) messages.Inbound {
 	first.Text = strings.Trim(first.Text+"\n"+more.Text, "\n")
 	first.Cited = append(first.Cited, more.Cited...)
-	first.Attachments = append(first.Attachments, more.Attachments...)
+	for _, a := range more.Attachments {
+		if a.Author == "" || !slices.Contains(first.Attachments, a) {
+			first.Attachments = append(first.Attachments, a)
+		}
+	}
 	first.Attachments = first.Attachments[:min(len(first.Attachments), albumMost)]
 	if len(first.Quotes) == 0 {
 		first.Quotes = more.Quotes

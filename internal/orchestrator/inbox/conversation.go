@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
@@ -42,7 +43,10 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 	}
 	if conv.CodebaseID != "" {
 		files, err := tx.Registry().CodebaseCommands(ctx, conv.CodebaseID)
-		if _, ok := files[name]; ok || err != nil {
+		if _, ok := files[name]; ok || fault.Is(err, fault.Internal) {
+			return sessions.LaneTurn, nil // its turn says that they cannot be read: an error here would keep back what comes behind it
+		}
+		if err != nil {
 			return sessions.LaneTurn, err
 		}
 	}

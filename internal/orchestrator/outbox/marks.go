@@ -243,8 +243,8 @@ func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
 }
 
 // MarkSeen puts the mark on a message that says that it arrived, where the platform has
-// such marks. With waits its turn may begin in another process. It is best effort.
-func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, waits bool) {
+// such marks. With elsewhere another process may begin its turn, and end it. It is best effort.
+func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, elsewhere bool) {
 	if !o.MarksOutcomes(entry.In.Conversation.Platform) {
 		return
 	}
@@ -252,7 +252,7 @@ func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, waits bool)
 		m.state.CompareAndSwap(markAhead, markBegun)
 	}
 	o.mark(ctx, entry, platform.MarkSeen)
-	if waits {
+	if elsewhere {
 		o.lookAgain(ctx, entry)
 	}
 }
@@ -272,21 +272,24 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 	}
 }
 
-// markUndelivered marks the message that a delivery answers as failed: its turn may have
-// gone well, but nobody sees the answer.
-func (o *Outbox) markUndelivered(ctx context.Context, p messages.Platform, d messages.Delivery) {
+// MarkAnswered marks the message that a delivery answers by how its turn ended, if it has: as
+// failed if nobody sees the answer.
+func (o *Outbox) MarkAnswered(ctx context.Context, p messages.Platform, d messages.Delivery) {
 	if d.EventID == "" || !o.MarksOutcomes(p) {
 		return
 	}
-	err := o.Storage.InRead(ctx, func(tx port.Tx) error {
-		entry, err := tx.Inbox().Entry(ctx, d.EventID)
-		if err == nil {
-			o.MarkEnd(entry, false)
-		}
+	var entry sessions.Entry
+	err := o.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		entry, err = tx.Inbox().Entry(ctx, d.EventID)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
+	case d.State == messages.DeliveryFailed || entry.State == sessions.EntryFailed || entry.State == sessions.EntryStopped:
+		o.MarkEnd(entry, false)
+	case entry.State == sessions.EntryDone:
+		o.MarkEnd(entry, true)
 	}
 }
 

@@ -324,7 +324,7 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	d.State = messages.DeliveryFailed
 	o.Metrics.Delivered(string(key.Platform), "failed")
 	log.WarnContext(ctx, "a delivery was given up")
-	o.markUndelivered(ctx, key.Platform, *d)
+	o.MarkAnswered(ctx, key.Platform, *d)
 	return false, nil
 }
 

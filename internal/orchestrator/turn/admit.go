@@ -12,6 +12,9 @@ import (
 // Reserve takes a free slot, unless somebody waits for one.
 func (o *Turns) Reserve() bool { return o.slots.try() }
 
+// HasRoom reports whether Reserve would have a slot at this moment.
+func (o *Turns) HasRoom() bool { return o.slots.room() }
+
 // BeginError says that a message could be stored, but a turn not be begun with it.
 type BeginError struct{ Err error }
 

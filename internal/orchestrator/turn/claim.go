@@ -121,7 +121,7 @@ func (o *Turns) claimAll(ctx context.Context, workers []*worker, take bool) (hel
 		held = make([]bool, len(workers))
 		for _, w := range workers {
 			o.forget(w.begun) // of an earlier run of this function
-			w.begun = nil
+			w.begun, w.open = nil, nil
 		}
 		return tx.Abreast(ctx, len(workers), func(i int) (err error) {
 			held[i], err = workers[i].claim(ctx, tx, take)

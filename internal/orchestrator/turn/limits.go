@@ -175,7 +175,9 @@ func (h *host) rests(ctx context.Context, tx port.Tx, e *ending) error {
 	if err := h.checkDay(ctx, tx); !fault.Is(err, fault.Exhausted) {
 		return err
 	}
-	e.word.Text += "\n\n⏰ The standing task is paused until then."
+	word := *e.word // the transaction may run again
+	word.Text += "\n\n⏰ The standing task is paused until the budget resets at 00:00 UTC."
+	e.word = &word
 	return tx.Tasks().RestSchedule(ctx, h.r.w.conv.ID, spend.Today(time.Now()).Add(24*time.Hour))
 }
 

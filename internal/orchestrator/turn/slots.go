@@ -22,12 +22,22 @@ func newSlots(n int) *slots { return &slots{free: n, closing: make(chan struct{}
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.free <= 0 || len(s.queue) > 0 {
+	if !s.hasRoom() {
 		return false
 	}
 	s.free--
 	return true
 }
+
+// room reports whether try would take a slot.
+func (s *slots) room() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasRoom()
+}
+
+// hasRoom is room with the lock held.
+func (s *slots) hasRoom() bool { return !s.closed && s.free > 0 && len(s.queue) == 0 }
 
 // acquire waits for a slot until ctx is done. It reports false without a slot.
 func (s *slots) acquire(ctx context.Context) bool {

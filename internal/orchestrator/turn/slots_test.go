@@ -104,3 +104,54 @@ func TestSlotHandedOverAtTheLastMoment(t *testing.T) {
 		}
 	})
 }
+
+// An agent that was answered waits for a slot again, and asks something else meanwhile: that
+// does not wait for the slot, and nobody has one twice.
+func TestSlotHoldIsAskedMoreWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		meanwhile func(h *slotHold, s *slots)
+		gone      bool
+		free      int
+	}{
+		"nothing":          {func(*slotHold, *slots) {}, false, 0},
+		"another question": {func(h *slotHold, s *slots) { h.yield(s) }, true, 1},
+		"the end":          {func(h *slotHold, s *slots) { h.release(s) }, true, 1},
+		"an answer after the end": {func(h *slotHold, s *slots) {
+			h.yield(s)
+			h.release(s)
+			go h.resume(context.Background(), s)
+			synctest.Wait()
+		}, true, 1},
+		"more answers": {func(h *slotHold, s *slots) {
+			for range 3 {
+				h.yield(s)
+				go h.resume(context.Background(), s)
+				synctest.Wait()
+			}
+		}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, h := newSlots(1), &slotHold{}
+				s.try()
+				h.yield(s)
+				s.try() // somebody else
+				go h.resume(t.Context(), s)
+				synctest.Wait()
+				if !h.mu.TryLock() {
+					s.release()
+					t.Fatal("what else is asked waits for the slot")
+				}
+				h.mu.Unlock()
+				tt.meanwhile(h, s)
+				s.release()
+				synctest.Wait()
+				if h.gone != tt.gone || s.free != tt.free {
+					t.Errorf("gone %v with %d free, want %v and %d", h.gone, s.free, tt.gone, tt.free)
+				}
+			})
+		})
+	}
+}

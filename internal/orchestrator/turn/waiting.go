@@ -211,6 +211,9 @@ type slotHold struct {
 	mu    sync.Mutex // guards all below
 	waits int        // questions that wait
 	gone  bool       // the slot is somebody else's
+	over  bool       // the worker is at its end
+
+	enough context.CancelFunc // ends the wait for a slot, if there is one; may be nil
 }
 
 func (h *slotHold) yield(s *slots) {
@@ -220,17 +223,44 @@ func (h *slotHold) yield(s *slots) {
 		h.gone = true
 		s.release()
 	}
+	h.waitNoMore()
 }
 
 // resume waits for a slot again. Without one, because ctx has ended, the worker
-// comes to its end without.
+// comes to its end without. If the agent asks something else meanwhile, whoever has
+// the last answer waits for it.
 func (h *slotHold) resume(ctx context.Context, s *slots) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.mu.Lock()
+	h.waits--
+	wanted := h.wanted()
+	if wanted {
+		h.enough = cancel
+	}
+	h.mu.Unlock()
+	if !wanted || !s.acquire(ctx) {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.waits--; h.waits == 0 && h.gone && s.acquire(ctx) {
-		h.gone = false
+	if !h.wanted() {
+		s.release()
+		return
+	}
+	h.gone = false
+	h.waitNoMore()
+}
+
+// waitNoMore ends the wait for a slot; the lock is held.
+func (h *slotHold) waitNoMore() {
+	if h.enough != nil {
+		h.enough()
 	}
 }
+
+// wanted reports whether the slot is to come back; the lock is held.
+func (h *slotHold) wanted() bool { return h.waits == 0 && h.gone && !h.over }
 
 // isGone reports whether the slot is somebody else's.
 func (h *slotHold) isGone() bool {
@@ -243,7 +273,7 @@ func (h *slotHold) isGone() bool {
 func (h *slotHold) release(s *slots) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.gone {
+	if h.over = true; !h.gone {
 		h.gone = true
 		s.release()
 	}

@@ -180,6 +180,21 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 	return nil
 }
 
+// markFound marks what was answered by deliveries that this worker found and sent: the process
+// that made them may have died before it did so.
+func (w *worker) markFound() {
+	if w.turns > 0 {
+		return // they are of its own turns
+	}
+	marked := make(map[string]bool)
+	for _, s := range w.sent {
+		if s.State == messages.DeliverySent && s.Final && !s.Control && !marked[s.EventID] {
+			marked[s.EventID] = true
+			w.o.outbox.MarkAnswered(w.ctx, w.conv.Key.Platform, s.Delivery)
+		}
+	}
+}
+
 // take decides what to do next, in one transaction that also records what was
 // sent.
 func (w *worker) take() (next decision, err error) {
@@ -208,7 +223,9 @@ func (w *worker) act(ctx context.Context, first *firstTurn) (more bool, err erro
 	case leave:
 		return false, nil
 	case deliver:
-		return true, w.deliverAll(next.open)
+		err := w.deliverAll(next.open)
+		w.markFound()
+		return true, err
 	case prepare:
 		preparation{w}.prepare(ctx, handle, next)
 		return true, nil
