@@ -155,10 +155,7 @@ type agentExportCommand struct {
 // Run implements the command.
 func (c agentExportCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
-		if c.Output == "" {
-			return app.AgentExport(p.ctx, cfg, env, p.stdout, c.Name, c.All)
-		}
-		return writeNew(c.Output, func(out io.Writer) error { return app.AgentExport(p.ctx, cfg, env, out, c.Name, c.All) })
+		return p.writeNew(c.Output, func(out io.Writer) error { return app.AgentExport(p.ctx, cfg, env, out, c.Name, c.All) })
 	})
 }
 

@@ -69,9 +69,9 @@ func TestAgentProfilesFromTheCommandLine(t *testing.T) {
 		{args: "agent rm writer", code: exitUsage, want: "nothing was removed"},
 		{args: "agent rm --group nobody", code: exitFailed, want: "no profiles in the group nobody"},
 		{args: "agent rm --group ../x", code: exitUsage, want: "not a valid group name"},
-		{args: "agent rm --group team --yes", want: "removed 1 profiles"},
+		{args: "agent rm --group team --yes", want: "removed 1 profile, 0"},
 		{args: "agent show writer", code: exitFailed, want: "no profile writer"},
-		{args: "agent rm reviewer --yes", want: "removed 1 profiles, 0 standing tasks, 0 memories"},
+		{args: "agent rm reviewer --yes", want: "removed 1 profile, 0 standing tasks, 0 memories"},
 		{args: "agent export --all", want: ""},
 	} {
 		r := bot(t, append(environ, "EDITOR="+c.editor), strings.Fields(c.args)...)

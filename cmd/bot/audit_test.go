@@ -70,4 +70,7 @@ func TestFinding7TheAuditFromTheCommandLine(t *testing.T) {
 		}
 	}
 	run(exitFailed, "breaks at row 2: person.remove by cli", "audit", "verify")
+	if r := bot(t, environ, "audit", "verify"); strings.Count(r.stderr, "breaks at row 2") != 1 {
+		t.Errorf("it is not said once: %s", r.stderr)
+	}
 }

@@ -51,6 +51,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"costs --csv --json", exitUsage, "not both"},
 		{"export -o " + file, exitOK, ""},
 		{"export -o " + file, exitUsage, "already exists"},
+		{"export -o -", exitOK, `"type":"export"`},
 		{"export --format markdown", exitUsage, "--session"},
 		{"export --format sql --redact", exitUsage, "whole database"},
 		{"export --format sql", exitOK, "CREATE TABLE remote_agent_sessions"},

@@ -26,15 +26,16 @@ type exportCommand struct {
 func (c exportCommand) Run(p *program) error {
 	return p.care(func(cfg config.Config, env app.Env) error {
 		q := app.ExportQuery{Format: c.Format, Conversation: c.Conversation, Session: c.Session, Redact: c.Redact}
-		if c.Output == "" {
-			return app.Export(p.ctx, cfg, env, p.stdout, q)
-		}
-		return writeNew(c.Output, func(out io.Writer) error { return app.Export(p.ctx, cfg, env, out, q) })
+		return p.writeNew(c.Output, func(out io.Writer) error { return app.Export(p.ctx, cfg, env, out, q) })
 	})
 }
 
-// writeNew writes a file that must not exist, and removes it if that fails.
-func writeNew(name string, write func(out io.Writer) error) error {
+// writeNew writes a file that must not exist, and removes it if that fails. No name, or
+// "-", is the standard output.
+func (p *program) writeNew(name string, write func(out io.Writer) error) error {
+	if name == "" || name == "-" {
+		return write(p.stdout)
+	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
 	if errors.Is(err, fs.ErrExist) {
 		return fault.Newf(fault.Invalid, "%s already exists; choose another file name.", name)

@@ -136,7 +136,7 @@ func auditSound(ctx context.Context, s *store.Store, backups string, anchors ...
 	}
 	report, lost, err := s.VerifyAudit(ctx, anchors)
 	if broken, is := errors.AsType[*audit.Break](err); is {
-		return nil, &fault.Error{Kind: fault.Internal, Public: broken.Error(), Err: broken}
+		return nil, fault.New(fault.Internal, broken.Error())
 	}
 	if err != nil {
 		return nil, err

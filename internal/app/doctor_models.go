@@ -91,9 +91,8 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	} else {
 		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
-	b := &e.config.Budget
-	if _, known := spend.PriceOf(model); !known && b.TurnMicros+b.PersonMicros+b.DayMicros > 0 && b.TurnTokens+b.PersonTokens+b.DayTokens == 0 {
-		say(" budget", doctor.Warn, "the price of "+model+" is not known: BUDGET_*_USD does not limit it", "set BUDGET_DAY_TOKENS, too")
+	if free := e.unlimited(m); len(free) > 0 {
+		say(" budget", doctor.Warn, "no price is known of "+strings.Join(free, ", ")+": BUDGET_*_USD does not limit that", "set BUDGET_DAY_TOKENS, too")
 	}
 	pictures := " takes pictures"
 	if !sees {
@@ -102,6 +101,27 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	say(" pictures", doctor.OK, model+pictures, "")
 	say(" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", e.config.ContextTokens), "")
 	return found
+}
+
+// unlimited returns the models of an API, its own and those of tiers, that no budget limits:
+// without a price nothing adds up to dollars.
+func (e *examination) unlimited(m assistant.Model) (models []string) {
+	b := &e.config.Budget
+	if b.TurnMicros+b.PersonMicros+b.DayMicros == 0 || b.TurnTokens+b.PersonTokens+b.DayTokens > 0 {
+		return nil
+	}
+	inUse := map[string]bool{m.Model(): true}
+	for _, t := range e.config.Tiers {
+		if t.Assistant == string(m.Name()) {
+			inUse[t.Model] = true
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(inUse)) {
+		if _, known := spend.PriceOf(model); !known {
+			models = append(models, model)
+		}
+	}
+	return models
 }
 
 func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {

@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
 	"remote-agent/internal/tool/memo"
@@ -319,8 +320,9 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 }
 
 func countedAgents(r store.AgentsRemoved) string {
-	return fmt.Sprintf("%d profiles, %d standing tasks, %d memories they saved themselves; %d conversations return to the default",
-		r.Agents, r.Schedules, r.Memories, r.Conversations)
+	return fmt.Sprintf("%s, %s, %s saved by them; %s to the default",
+		wording.Count(int(r.Agents), "profile", "profiles"), wording.Count(int(r.Schedules), "standing task", "standing tasks"),
+		wording.Count(int(r.Memories), "memory", "memories"), wording.Count(int(r.Conversations), "conversation returns", "conversations return"))
 }
 
 // AgentExport writes a profile, or all of them, as YAML that AgentImport reads.

@@ -14,7 +14,8 @@ import (
 // daemon runs.
 type owner struct {
 	uid, gid int
-	root     bool // this process may give files away
+	root     bool   // this process may give files away
+	at       string // the folder, or the one that is there and that it will be in
 }
 
 // ownerAt returns whose a path is or, if it does not exist, the folder that it will be in.
@@ -28,22 +29,30 @@ func ownerAt(path string) owner {
 		return owner{}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return owner{int(stat.Uid), int(stat.Gid), ok && os.Geteuid() == 0 && stat.Uid != 0}
+	return owner{int(stat.Uid), int(stat.Gid), ok && os.Geteuid() == 0 && stat.Uid != 0, path}
 }
 
-// take gives a folder, and what name is in it, to the owner. It reaches nothing outside of the
-// folder, which may be somebody's who puts links there meanwhile.
+// take gives what name is in a folder to the owner, and the folder and those that it is in if
+// they were missing. It reaches nothing outside of the one that was there, which may be
+// somebody's who puts links there meanwhile.
 func (o owner) take(folder, name string) error {
 	if !o.root {
 		return nil
 	}
-	root, err := os.OpenRoot(folder)
+	made, err := filepath.Rel(o.at, folder)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(o.at)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // only read
-	err = fs.WalkDir(root.FS(), name, func(path string, _ fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), filepath.Join(made, name), func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, root.Lchown(path, o.uid, o.gid))
 	})
-	return errors.Join(err, root.Lchown(".", o.uid, o.gid))
+	for ; made != "."; made = filepath.Dir(made) {
+		err = errors.Join(err, root.Lchown(made, o.uid, o.gid))
+	}
+	return err
 }

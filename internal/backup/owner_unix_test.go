@@ -27,7 +27,7 @@ func TestRootLeavesBackupsToTheOwner(t *testing.T) {
 		if err := os.Chown(data, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
-		dir, _, err := backup.Create(t.Context(), w.source(), filepath.Join(data, "backups"), now)
+		dir, _, err := backup.Create(t.Context(), w.source(), filepath.Join(data, "far", "backups"), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestRootLeavesBackupsToTheOwner(t *testing.T) {
 		if _, err := backup.Restore(t.Context(), dir, target); err != nil {
 			t.Fatal(err)
 		}
-		allOf(t, nobody, data, 4)
+		allOf(t, nobody, data, 5)
 		allOf(t, nobody, target.DataDir, 1)
 	})
 }

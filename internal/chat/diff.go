@@ -52,6 +52,9 @@ func diffReply(branch string, changes codebase.Changes, asFile bool) command.Rep
 	}
 	text := fmt.Sprintf("Changes on `%s`:\n\n%s%s\n\n", branch, wording.Fenced("", changes.Stat), missing)
 	body, cut := changes.Readable(), ""
+	if asFile {
+		body = string(changes.Patch) // with the bytes of binary files, so that it can be applied
+	}
 	if changes.Truncated {
 		cut = fmt.Sprintf("⚠ The patch is too large: only its first %s are here, so it cannot be applied. The list of files is complete, and so is the branch.",
 			wording.Count(strings.Count(body, "\n"), "line", "lines"))

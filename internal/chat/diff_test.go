@@ -66,6 +66,10 @@ func TestDiffShowsNoBytes(t *testing.T) {
 	if got := diffReply("bot/1", c, true).Files; len(got) != 1 || string(got[0].Data) != patch {
 		t.Error("the file cannot be applied")
 	}
+	c.Truncated = true
+	if got := diffReply("bot/1", c, true).Text; !strings.Contains(got, "only its first 15 lines are here") {
+		t.Errorf("of the file, which has its bytes: %s", got)
+	}
 }
 
 // A name cannot add a line to a commit, or another address.

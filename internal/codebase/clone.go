@@ -44,6 +44,9 @@ func (c *clones) Clone(ctx context.Context, address string, progress func(Progre
 	if err != nil {
 		return Repo{}, err
 	}
+	if err := c.Usable(); err != nil {
+		return Repo{}, err
+	}
 	lock, unlock, err := c.locks.lockFile(ctx, "clone "+r.Dir())
 	if err != nil {
 		return Repo{}, err

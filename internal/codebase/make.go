@@ -23,7 +23,8 @@ type maker struct {
 // Worktree returns the worktree of a conversation. On first need it is made from
 // the default branch, freshly fetched; if fetching fails, from what was fetched
 // last, and Note says so. If it was swept it comes back as it was saved. An
-// existing one is returned without running git. It is idempotent and safe to call
+// existing one is returned without running git, unless its branch was deleted or packed: a
+// deleted one comes back. It is idempotent and safe to call
 // at once for any number of conversations: they wait for each other only while
 // git notes a new worktree, which takes milliseconds, and share their fetches.
 func (m *maker) Worktree(ctx context.Context, repo Repo, conversation string) (Tree, error) {
@@ -73,12 +74,15 @@ func (m *maker) WorktreeAt(ctx context.Context, repo Repo, conversation string, 
 		}
 		t.Base = was.Base
 		t.set(was.origins)
-		return t, m.catchUp(ctx, &t, start)
+		if err = m.revive(ctx, &t); err == nil {
+			err = m.catchUp(ctx, &t, start)
+		}
+		return t, err
 	}
 	if found {
 		// Somebody deleted the directory by hand. What a ref holds comes back.
 		m.log.WarnContext(ctx, "a worktree has vanished", "conversation_id", conversation, "codebase", p.repo.Name)
-		t.Note = "The files of this conversation were deleted from the bot's disk. They are back as last committed or put away; what changed since is lost."
+		t.tell("The files of this conversation were deleted from the bot's disk. They are back as last committed or put away; what changed since is lost.")
 	}
 	return m.make(ctx, t, start)
 }
@@ -116,6 +120,11 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
+	if branch == "" && t.Base != "" {
+		if branch, err = m.rebranch(ctx, &t); err != nil {
+			return Tree{}, err
+		}
+	}
 	if branch == "" || t.Base == "" {
 		if err := m.start(ctx, &t, start); err != nil {
 			return Tree{}, err
@@ -143,9 +152,9 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 		return Tree{}, err
 	}
 	if t.Reopened {
-		return t, m.catchUp(ctx, &t, start)
+		err = m.catchUp(ctx, &t, start)
 	}
-	return t, nil
+	return t, err
 }
 
 // unlessOlder returns a saved state, or nothing if the branch has got commits since it
@@ -200,8 +209,8 @@ func (m *maker) fresh(ctx context.Context, t *Tree) (string, error) {
 	}
 	if fetchErr != nil {
 		m.log.WarnContext(ctx, "cannot fetch for a worktree", "codebase", t.Repo.Name, "err", fetchErr)
-		t.Note = fmt.Sprintf("Could not fetch (%s), so this starts from %s as last fetched: %.10s of %s.",
-			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, m.fetches.age(ctx, t.place, commit))
+		t.tell(fmt.Sprintf("Could not fetch (%s), so this starts from %s as last fetched: %.10s of %s.",
+			strings.TrimSuffix(fault.Public(fetchErr), "."), name, commit, m.fetches.age(ctx, t.place, commit)))
 	}
 	return commit, nil
 }

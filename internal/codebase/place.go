@@ -50,10 +50,27 @@ type place struct {
 	holds  *os.File // see gitcmd.Call.Holds; nil for none
 }
 
+// Usable says why nothing can be done in the workspace, or nil: what was opened when the
+// process began is no longer what is there.
+func (f *folder) Usable() error {
+	open, err := f.root.Stat(".")
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "looking at the workspace")
+	}
+	if there, err := os.Stat(f.cfg.Root); err != nil || !os.SameFile(open, there) {
+		return &fault.Error{Kind: fault.NotFound, Err: err,
+			Public: "The folder of repositories (WORKSPACE_PATH) was deleted or replaced while the bot ran. An operator has to start the bot again; then they are cloned anew."}
+	}
+	return nil
+}
+
 // place finds git's data for a codebase. It trusts nothing in repo but Dir, and
 // that only if it is a clone of this workspace or an absolute path that an
 // operator added.
 func (f *folder) place(ctx context.Context, repo Repo) (place, error) {
+	if err := f.Usable(); err != nil {
+		return place{}, err
+	}
 	if rel, ok := cloneRel(f.cfg.Root, repo.Dir); ok {
 		p := place{repo: repo, rel: rel, gitDir: filepath.Join(repo.Dir, ".git")}
 		if info, err := f.root.Lstat(rel + "/.git"); err != nil || !info.IsDir() {

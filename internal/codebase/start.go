@@ -227,7 +227,7 @@ func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
 		if !offline(err) {
 			return err
 		}
-		t.Note = "Could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so the files here are older than the last push."
+		t.tell("Could not fetch (" + strings.TrimSuffix(fault.Public(err), ".") + "), so the files here are older than the last push.")
 		return nil
 	}
 	head, err := m.Head(ctx, *t)
@@ -245,7 +245,7 @@ func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
 			return err
 		}
 		if !clean || head != t.Base && !m.contains(ctx, t.place, target, head) {
-			t.Note = fmt.Sprintf("The branch is at %.10s now, but the files here have local changes, so they were left unchanged.", target)
+			t.tell(fmt.Sprintf("The branch is at %.10s now, but the files here have local changes, so they were left unchanged.", target))
 			return nil
 		}
 		if err := m.jump(ctx, *t, head, target); err != nil {

@@ -186,6 +186,16 @@ func TestFilesInASubmoduleAreNamed(t *testing.T) {
 	if err != nil || len(swept.Removed) > 0 || read(t, tree.Dir, "lib/s/written.txt") != "work\n" {
 		t.Errorf("Sweep took the files away: %+v, %v", swept, err)
 	}
+	// Who follows the advice commits the rest, and the submodule stays one.
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	if _, _, err := b.ws.Commit(t.Context(), tree, codebase.CommitOptions{Message: "x"}); !strings.Contains(fault.Public(err), "of a submodule, empty the folder") {
+		t.Errorf("Commit: %v", err)
+	}
+	remove(t, tree.Dir, "lib/s/written.txt")
+	b.commit(tree, "x")
+	if changed := gitIn(t, tree.Dir, "diff", "--name-only", tree.Base, "HEAD"); changed != "a\n" {
+		t.Errorf("the commit changes %q", changed)
+	}
 }
 
 func remove(tb testing.TB, elements ...string) {

@@ -287,3 +287,36 @@ func TestSwitchingRepositoriesAndWritingCommands(t *testing.T) {
 		w.seesText(ann, "acme/web", "bot/")
 	})
 }
+
+// TestAWorkspaceThatIsGone is said in each conversation that had files there, once, and that
+// the bot has to be started again where it is deleted while it runs.
+func TestAWorkspaceThatIsGone(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, w *world) {
+		_, url := w.withRepository(webRepo)
+		w.start()
+		w.says(ann, "/clone "+url)
+		w.seesText(ann, "Cloned", "web")
+		w.says(ann, "hello")
+		w.seesText(ann, "echo: hello [1 messages]")
+		if text := strings.Join(w.tg.ChatView(ann).BotTexts(), "\n"); strings.Contains(text, "is not on this machine") {
+			t.Errorf("at the beginning something is missing: %s", text)
+		}
+		if err := os.RemoveAll(w.env["WORKSPACE_PATH"]); err != nil {
+			t.Fatal(err)
+		}
+		w.says(ann, "and now?")
+		w.seesText(ann, "✖ The folder of repositories (WORKSPACE_PATH) was deleted or replaced", "has to start the bot again")
+		w.restart()
+		w.says(ann, "again")
+		w.seesText(ann, "a-1", "Clone "+url+"?", "web is not on this machine")
+		w.says(ann, "/approve a-1")
+		w.seesText(ann, "echo: again")
+		w.seesText(ann, "What this conversation changed before is not on this machine")
+		w.says(ann, "still?")
+		w.seesText(ann, "echo: still?")
+		if n := strings.Count(strings.Join(w.tg.ChatView(ann).BotTexts(), "\n"), "What this conversation changed before"); n != 1 {
+			t.Errorf("it is told %d times", n)
+		}
+	})
+}

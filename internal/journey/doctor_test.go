@@ -197,6 +197,9 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 			w.with(map[string]string{"MCP_CONFIG": path})
 		}, "tools MCP servers"},
 		"a budget that limits nothing": {func(w *world, _ *hub) { w.with(map[string]string{"BUDGET_DAY_USD": "1"}) }, "models openai budget"},
+		"a budget that limits one model": {func(w *world, _ *hub) {
+			w.with(map[string]string{"BUDGET_DAY_USD": "1", "OPENAI_MODEL": "gpt-5-mini", "MODEL_CHEAP": "openai:mystery", "MODEL_FAST": "other:mystery"})
+		}, "models openai budget"},
 		"a budget that limits everything": {func(w *world, _ *hub) {
 			w.with(map[string]string{"BUDGET_DAY_USD": "1", "BUDGET_DAY_TOKENS": "1000"})
 		}, ""},

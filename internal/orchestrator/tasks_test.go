@@ -97,6 +97,45 @@ func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 	})
 }
 
+// TestStandingTaskGoesOnWhereTheBudgetIsRaised, at a reload and at a start, and rests on
+// where that is not enough.
+func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		budget := spend.Budget{PersonTokens: 10}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = budget }
+		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
+		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 1:05, 2:05 and so on
+		standingEvery(w, 3600)
+		says := func(answers, refusals int) {
+			t.Helper()
+			text := strings.Join(w.Chat.Texts(ot.Room), "\n")
+			if a, r := strings.Count(text, "It is late."), strings.Count(text, "budget is used up"); a != answers || r != refusals {
+				t.Errorf("it answered %d times and was refused %d times; want %d and %d", a, r, answers, refusals)
+			}
+		}
+		w.Pass(time.Until(begins.Add(3 * time.Hour)))
+		says(1, 1)
+		reload := func(tokens int64) {
+			live := *w.Process().Engine.Live()
+			live.Budget = spend.Budget{PersonTokens: tokens}
+			w.Process().Engine.Reload(w.T.Context(), live)
+		}
+		reload(11)
+		w.Pass(2 * time.Hour)
+		says(1, 1)
+		reload(25)
+		w.Pass(time.Minute)
+		says(2, 1)
+		w.Pass(2 * time.Hour)
+		says(2, 2)
+		budget = spend.Budget{}
+		w.Away(time.Minute)
+		w.Pass(time.Minute)
+		says(3, 2)
+	})
+}
+
 // TestStandingTaskWakesWhomItFallsTo has a run of a standing task be offered as a message is,
 // rather than wait for a sweep.
 func TestStandingTaskWakesWhomItFallsTo(t *testing.T) {

@@ -105,6 +105,24 @@ func TestCommandFileIsAloneWithItsFiles(t *testing.T) {
 	})
 }
 
+// TestErrorsNameCommandsAsTheyAreGiven where they have another prefix: of a turn that cannot
+// be prepared, and of one that fails.
+func TestErrorsNameCommandsAsTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		scriptedWorktrees(w, fault.New(fault.Invalid, "It is gone: `/status` says more, not `/nothing`."))
+		w.Chat.Caps.CommandPrefix = "@bot "
+		w.Model.On("limits", ot.Fail("", fault.New(fault.Forbidden, "Too much: `/new` helps.")))
+		w.Start()
+		w.Chat.Say("hello", about)
+		w.Pass(time.Minute)
+		w.Chat.Find("✖ It is gone: `@bot status` says more, not `/nothing`.")
+		w.Chat.Say("limits")
+		w.Pass(time.Minute)
+		w.Chat.Find("✖ Too much: `@bot new` helps.")
+	})
+}
+
 func TestPreparation(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -110,6 +110,31 @@ func TestAnIssuerSignsIn(t *testing.T) {
 	})
 }
 
+// TestASignInThatBeginsByAnotherNameGoesOnUnderThePublicOne: the issuer sends the browser
+// there, where what it keeps of the sign-in is not known otherwise. A proxy that hides the
+// name ends in no loop.
+func TestASignInThatBeginsByAnotherNameGoesOnUnderThePublicOne(t *testing.T) {
+	t.Parallel()
+	p := issuertest.New(t, "https://bot.example.com/sign-in/oidc/back")
+	eachWith(t, identified(p), func(t *testing.T, w *world) {
+		b := w.browser()
+		b.host = "localhost:8080"
+		r := b.send("GET", "/sign-in/oidc?to=/account%3Fa=b", nil)
+		to, begins := strings.CutPrefix(r.Header().Get("Location"), "https://bot.example.com/")
+		if r.Code != http.StatusSeeOther || !begins || b.cookies["bot_oidc"] != nil {
+			t.Fatalf("by another name: %d to %s", r.Code, r.Header().Get("Location"))
+		}
+		b.host = "bot.example.com"
+		query := p.Asked(t, b.send("GET", "/"+to, nil).Header().Get("Location"))
+		r = b.send("GET", "/sign-in/oidc/back?"+p.Answer(query, "ann@example.com").Encode(), nil)
+		if r.Code != http.StatusSeeOther || r.Header().Get("Location") != "/account?a=b" {
+			t.Errorf("back from the issuer: %d to %s", r.Code, r.Header().Get("Location"))
+		}
+		b.host = "hidden.internal"
+		p.Asked(t, b.send("GET", "/"+to, nil).Header().Get("Location"))
+	})
+}
+
 // behindProxy is a browser whose requests come through the proxies of identified.
 func (w *world) behindProxy(hops string) *browser {
 	b := w.browser()

@@ -340,7 +340,8 @@ func (p *signInPages) proxySignIn(w http.ResponseWriter, r *request) (view, erro
 	return view{}, nil
 }
 
-// toIssuer sends a browser to the issuer.
+// toIssuer sends a browser to the issuer, from the address to which that sends it back:
+// what the browser keeps meanwhile is known there only.
 func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) {
 	if p.identity.Issuer == nil {
 		return view{}, errNoPage
@@ -349,12 +350,16 @@ func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) 
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
+	to := localPath(r.URL.Query().Get("to"))
+	if home, err := url.Parse(p.site.url); err == nil && !strings.EqualFold(home.Host, r.Host) && r.URL.Query().Get("from") == "" { // once: a proxy may hide the name
+		http.Redirect(w, r.Request, p.site.url+issuerPath+"?from=elsewhere&to="+queryEscape(to), http.StatusSeeOther)
+		return view{}, nil
+	}
 	address, state, err := p.identity.Issuer.Begin(r.Context(), p.site.url+backPath)
 	if err != nil {
 		p.log.WarnContext(r.Context(), "could not send somebody to the issuer", "err", err)
 		return view{}, err
 	}
-	to := localPath(r.URL.Query().Get("to"))
 	p.site.setCookie(w, r.Request, stateCookie, state.Text()+"|"+url.QueryEscape(to), stateLife)
 	http.Redirect(w, r.Request, address, http.StatusSeeOther)
 	return view{}, nil

@@ -87,7 +87,7 @@ func (s *Service) Answer(ctx context.Context, by By, r Request, role sessions.Ro
 			return err
 		}
 		if was.role != sessions.Stranger || !was.RemovedAt.IsZero() { // it was decided in another way meanwhile
-			said = fmt.Sprintf("%s already has a role: %s. `/people` changes it.", a, was.role)
+			said = already(a, was.role) + " `/people` changes it."
 			return nil
 		}
 		// The one who settles it first decides: only then is a role given.
@@ -128,6 +128,20 @@ func allowed(a Account, role sessions.Role) string {
 		return fmt.Sprintf("%s can use the bot now, read only: they can ask questions but not change anything.", a)
 	}
 	return fmt.Sprintf("%s can use the bot now.", a)
+}
+
+// already says how somebody stands. Chats and pages have other names for the roles.
+func already(a Account, role sessions.Role) string {
+	switch role {
+	case sessions.Owner:
+		return fmt.Sprintf("%s is already an owner.", a)
+	case sessions.Reader:
+		return fmt.Sprintf("%s can already use the bot, read only.", a)
+	case sessions.Stranger:
+		return fmt.Sprintf("%s was removed.", a)
+	case sessions.User:
+	}
+	return fmt.Sprintf("%s can already use the bot.", a)
 }
 
 // settled is the error of deciding what was decided already.

@@ -107,9 +107,9 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 		"Expired":   {ann, people.Request{Number: old.Number}, "", "has expired"},
 		"Unknown":   {ann, people.Request{Number: 999}, "", "That code has expired"},
 		"NoCode":    {ann, people.Request{Code: "ZZZ-ZZZ"}, "", "That code has expired"},
-		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "already has a role: user", ""},
+		"LetIn":     {ann, people.Request{Code: "BCD-FGK"}, "can already use the bot. `/people` changes it.", ""},
 		"Removed":   {ann, people.Request{Number: gone.Number}, "", "Already decided: ✖ Refused by cli"},
-		"Out":       {ann, people.Request{Number: out.Number}, "already has a role", ""},
+		"Out":       {ann, people.Request{Number: out.Number}, "was removed. `/people` changes it.", ""},
 		"NotByUser": {people.Owner(request("lou")), people.Request{Code: "BCD-FGK"}, "", "Only an owner"},
 	} {
 		said, err := s.Answer(t.Context(), tt.by, tt.r, sessions.User)
@@ -117,7 +117,7 @@ func TestWhoCannotBeAnswered(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, said, err)
 		}
 	}
-	if said, err := s.Allow(t.Context(), ann, people.Account{Platform: "test", ID: "lou"}, sessions.Reader); !fault.Is(err, fault.Invalid) {
+	if said, err := s.Allow(t.Context(), ann, people.Account{Platform: "test", ID: "lou"}, sessions.Reader); !fault.Is(err, fault.Invalid) || strings.Contains(fault.Public(err), "user") {
 		t.Errorf("the configuration lets them in as user: %q, %v", said, err)
 	}
 	if who := roleOf(t, db, "out"); who.Role == sessions.User || who.RemovedAt.IsZero() {

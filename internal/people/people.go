@@ -249,10 +249,10 @@ func (s *Service) Allow(ctx context.Context, by By, a Account, role sessions.Rol
 		p := (*s.platforms.Load())[a.Platform]
 		switch {
 		case was.role == role, was.role == sessions.Owner:
-			said = fmt.Sprintf("%s can already use the bot, as %s.", a, was.role)
+			said = already(a, was.role)
 			return nil
 		case role == sessions.Reader && p.Access.Role(sessions.Identity{Role: sessions.Reader}, messages.Sender{ID: a.ID}, false) != sessions.Reader:
-			return fault.Newf(fault.Invalid, "The configuration lists %s as a user and takes precedence: remove the ID from %s and restart the bot.", a, p.Allow)
+			return fault.Newf(fault.Invalid, "The configuration lets %s do more than ask and takes precedence: remove the ID from %s and restart the bot.", a, p.Allow)
 		}
 		said = allowed(a, role)
 		return s.set(ctx, tx, by, "person.allow", a, was, role, false)

@@ -310,12 +310,37 @@ func (v value) secret(text string) bool {
 func spelled(text string) bool {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-_./: ", r) })
 	for _, p := range parts {
-		word := p[min(1, run(p, upperByte)):]
-		if run(p, digitByte) != len(p) && run(p, upperByte) != len(p) && run(word, lowerByte) != len(word) || run(p, digitByte) > 5 {
+		if run(p, digitByte) != len(p) && !isWord(p) || run(p, digitByte) > 5 {
 			return false
 		}
 	}
 	return len(parts) > 1
+}
+
+// isWord reports whether a text is letters as in a word: token, Token, TOKEN.
+func isWord(text string) bool {
+	small := text[min(1, run(text, upperByte)):]
+	return run(small, lowerByte) == len(small) || run(text, upperByte) == len(text)
+}
+
+// isPath reports whether a text is the path of a file, two names at least, which are words
+// with numbers behind them: /srv/www2/app-v1.22.
+func isPath(text string) bool {
+	names, ok := strings.CutPrefix(strings.TrimPrefix(text, "~"), "/")
+	if !ok || !strings.Contains(names, "/") && text[0] != '~' {
+		return false
+	}
+	for name := range strings.SplitSeq(names, "/") {
+		if name == "" {
+			return false
+		}
+		for _, p := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+			if word := strings.TrimRight(p, "0123456789"); len(p)-len(word) > 5 || !isWord(word) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // plainName reports whether text could be the name of something.
@@ -350,7 +375,7 @@ func placeholder(text string) bool {
 	if text == "" || reference(text) {
 		return true
 	}
-	if strings.ContainsAny(text[:1], "/~") && !has(text, digitByte) { // PWD=/home/somebody
+	if strings.ContainsAny(text[:1], "/~") && !has(text, digitByte) || isPath(text) { // PWD=/home/somebody
 		return true
 	}
 	lower := strings.ToLower(text)

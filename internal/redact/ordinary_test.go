@@ -71,11 +71,22 @@ func TestFinding6TalkOfCredentialsStays(t *testing.T) {
 		"max_tokens: 4096", "password_file=/run/secrets/db1", "Authorization: Bearer <token>", "Bearer authentication is used", "Basic authentication", "see Basic c2VlIGFib3ZlLi4u",
 		"-----BEGIN PRIVATE KEY----- is the first line", "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----", "-----BEGIN PGP PUBLIC KEY BLOCK-----\nmQEN\n-----END PGP PUBLIC KEY BLOCK-----",
 		"--- PASS: TestOpen/with_key2 (0.00s)", "http://127.0.0.1:8080/metrics?a=b@c", "https://example.com:8443?user=a@b.example", "write postgres://user:password@host:5432/name",
-		"h1:Aq3n4b5c6d7e8f90123456789abcdefghijklmnopqr=", "primary_key: user_id", "the sk-container-id-1 class", "PWD=/home/ann", "secret_name: db-credentials", `{"type": "password", "token": "access_token"}`,
+		"h1:Aq3n4b5c6d7e8f90123456789abcdefghijklmnopqr=", "primary_key: user_id", "the sk-container-id-1 class", "PWD=/home/ann", "PWD=/home/ann2", "OLDPWD=/srv/www2/app-v1.22/x86_64", "password=~/keys/db1.txt", "API_TOKEN=/run/secrets/token_2026", "PWD=/Users/Ann2/Work", "secret_name: db-credentials", `{"type": "password", "token": "access_token"}`,
 		"cookie: yes", "signature = \"X-Hub-Signature-256\"", "ghp_ is the prefix", "key-value pairs", "👩\u200d💻 says می\u200cخواهم",
 	} {
 		if got := r.String(text); got != text {
 			t.Errorf("String(%q) = %q", text, got)
+		}
+	}
+}
+
+// What begins as a path is one only if its names are words with numbers.
+func TestSecretsThatBeginAsAPathAreMasked(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	for _, secret := range []string{"/hunter22", "~hunter22", "/Xk29fLq0/Zp31vTy8Wq", "/home/ann/Xk29fLq0Zp31", "/a1//b2", "/srv/a1!b2", "/data/81734621098"} {
+		if got := r.String("password=" + secret); got != "password="+redact.Mask {
+			t.Errorf("%s: %s", secret, got)
 		}
 	}
 }

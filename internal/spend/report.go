@@ -21,10 +21,14 @@ const (
 	ByConversation By = "conversation"
 )
 
-// ParseBy reads what somebody wants sums by; anything else is fault.Invalid.
+// ParseBy reads what somebody wants sums by; a codebase may be called a repository.
+// Anything else is fault.Invalid.
 func ParseBy(text string) (By, error) {
-	all := []string{string(ByPerson), string(ByCodebase), string(ByModel), string(ByDay), string(ByConversation)}
-	if by := strings.ToLower(text); slices.Contains(all, by) {
+	all := []string{string(ByPerson), "repository", string(ByModel), string(ByDay), string(ByConversation)}
+	switch by := strings.ToLower(text); {
+	case by == "repository" || by == "repo":
+		return ByCodebase, nil
+	case by == string(ByCodebase) || slices.Contains(all, by):
 		return By(by), nil
 	}
 	return "", fault.Newf(fault.Invalid, "Costs cannot be grouped by %q; use %s.", head(text), strings.Join(all, ", "))

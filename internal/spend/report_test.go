@@ -43,6 +43,11 @@ func TestPeriods(t *testing.T) {
 	if by, err := spend.ParseBy("Person"); by != spend.ByPerson || err != nil {
 		t.Errorf("by Person = %s, %v", by, err)
 	}
+	for _, word := range []string{"codebase", "Repository", "repo"} {
+		if by, err := spend.ParseBy(word); by != spend.ByCodebase || err != nil {
+			t.Errorf("by %s = %s, %v", word, by, err)
+		}
+	}
 	if _, err := spend.ParseBy("actor; DROP TABLE"); !fault.Is(err, fault.Invalid) {
 		t.Errorf("by nonsense: %v", err)
 	}

@@ -146,15 +146,17 @@ func (s Sum) String() string {
 	return text
 }
 
-// Tokens writes a number of tokens: 950, 21k, 1.3M.
+// Tokens writes a number of tokens: 950, 21k, 1.3M, 4.0B.
 func Tokens(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)
 	case n < 999_500:
 		return fmt.Sprintf("%dk", (n+500)/1000)
+	case n < 999_950_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
 	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	return fmt.Sprintf("%.1fB", float64(n)/1e9)
 }
 
 // Dollars writes an amount: $0.14, $12.30, and "< $0.01" for less than a cent.

@@ -72,7 +72,7 @@ func inUse(database, holder string) error {
 		who = fmt.Sprintf("Process %d", pid)
 	}
 	return fault.Newf(fault.Conflict,
-		"%s works on the data directory %s already; stop it, or set DATA_DIR to another directory.",
+		"%s works on the data directory %s already. If it is a bot that has just started, try again in a moment; else stop it, or set DATA_DIR to another directory.",
 		who, filepath.Dir(database))
 }
 

@@ -5,10 +5,12 @@ package store_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
@@ -31,6 +33,8 @@ func TestLockEndsWithTheStoreWhileAChildStarts(t *testing.T) {
 	if second, err := store.Open(t.Context(), options); err == nil {
 		_ = second.Close()
 		t.Error("two stores were opened on one database")
+	} else if !strings.Contains(fault.Public(err), "has just started, try again") {
+		t.Errorf("a command that comes while the bot starts is told %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,9 @@ func (s *Service) absent(c sessions.Codebase) error {
 	if why == nil {
 		return nil
 	}
+	if err := s.space.Usable(); err != nil {
+		return err
+	}
 	cannot := "its repository is not known"
 	if c.RepositoryURL != "" {
 		r, err := s.space.Parse(c.RepositoryURL)

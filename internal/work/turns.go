@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strings"
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/commandfile"
@@ -11,6 +12,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 )
 
 var _ orchestrator.Worktrees = (*Service)(nil)
@@ -41,6 +43,11 @@ func (s *Service) Prepare(ctx context.Context, conv sessions.Conversation, entry
 	}
 	p.Dir, p.Tree, p.GitData = path.Join(tree.Dir, cwd), tree.Dir, tree.GitData()
 	p.Notice, p.Codebase, p.Branch = tree.Note, c.Name, tree.Branch
+	if tree.Created {
+		if p.Notice, err = s.lost(ctx, c, conv, tree.Note); err != nil {
+			return p, err
+		}
+	}
 	s.guide(ctx, tree, cwd, &p)
 	if p.Head, err = s.space.Head(ctx, tree); err != nil {
 		return p, fmt.Errorf("read the branch: %w", err)
@@ -52,6 +59,22 @@ func (s *Service) Prepare(ctx context.Context, conv sessions.Conversation, entry
 	p.Checkpoint = saved.Ref
 	p.Prompt, err = s.prompt(ctx, c, conv, tree, call)
 	return p, err
+}
+
+// lost adds to what is noted of a new worktree, if a conversation has worked on the codebase
+// before: with another worktree, which is gone with its branch, or on another machine.
+func (s *Service) lost(ctx context.Context, c sessions.Codebase, conv sessions.Conversation, note string) (string, error) {
+	err := s.store.InRead(ctx, func(tx *store.Tx) error {
+		before, err := tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conv.ID, CodebaseID: c.ID, Limit: 1})
+		if err == nil && len(before) > 0 {
+			note = strings.TrimSpace("What this conversation changed before is not on this machine: its files begin again as they are in the repository. " + note)
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("look for earlier work: %w", err)
+	}
+	return note, nil
 }
 
 // prompt reads the command file that a call names; nil if it names none.

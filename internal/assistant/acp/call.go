@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,7 +17,7 @@ const (
 	maxTerminal  = 256 << 10
 	maxTitle     = 200
 	maxCalls     = 10_000   // in one turn
-	maxHeld      = 64 << 20 // of the calls that have not ended
+	maxHeld      = 64 << 20 // of the calls that have not ended, and ids
 )
 
 // What stands for a result that the agent did not report.
@@ -62,7 +63,7 @@ func (t *transcript) tool(u update) error {
 // merge takes over what an update says of a call, within what is kept of all.
 func (t *transcript) merge(c *call, u update) error {
 	c.merge(u)
-	held := len(c.input) + len(c.content) + len(c.output)
+	held := len(c.input) + len(c.content) + len(c.output) + c.terminal.Len()
 	t.held += held - c.held
 	if c.held = held; t.held > maxHeld {
 		return errTooMuch
@@ -79,7 +80,7 @@ func (t *transcript) find(agentID string, announced bool) (*call, error) {
 		}
 		return c, nil
 	}
-	if t.numbered >= maxCalls {
+	if t.held += len(agentID); t.numbered >= maxCalls || t.held > maxHeld { // the id stays known
 		return nil, errTooMuch
 	}
 	if t.calls == nil {
@@ -101,18 +102,9 @@ func (t *transcript) newID(agentID string) string {
 
 // merge takes over what an update says. What it leaves out stays.
 func (c *call) merge(u update) {
-	if u.Title != "" {
-		c.title = u.Title
-	}
-	if u.ToolKind != "" {
-		c.kind = u.ToolKind
-	}
-	if name := u.Meta.ClaudeCode.ToolName; name != "" && c.name == "" {
-		c.name = name
-	}
-	if u.Name != "" {
-		c.name = u.Name
-	}
+	c.title = cmp.Or(brief(u.Title), c.title)
+	c.kind = cmp.Or(brief(u.ToolKind), c.kind)
+	c.name = cmp.Or(brief(u.Name), c.name, brief(u.Meta.ClaudeCode.ToolName))
 	if present(u.RawInput) {
 		c.input = u.RawInput
 	}
@@ -131,6 +123,9 @@ func (c *call) merge(u update) {
 		c.exit = u.Meta.TerminalExit.ExitCode
 	}
 }
+
+// brief is what is kept of a title or a name.
+func brief(text string) string { return strings.Clone(oneLine(text, maxTitle)) }
 
 // present reports whether raw says anything.
 func present(raw json.RawMessage) bool {
@@ -263,18 +258,14 @@ func (c *call) block() messages.ToolCall {
 }
 
 func (c *call) toolName() string {
-	name := c.name
-	if name == "" {
-		name = c.kind
-	}
-	return messages.SafeName(name)
+	return messages.SafeName(cmp.Or(c.name, c.kind))
 }
 
 // arguments returns the call's input as a JSON object.
 func (c *call) arguments() string {
 	switch {
 	case !present(c.input):
-		return object("title", oneLine(c.title, maxTitle))
+		return object("title", c.title)
 	case len(c.input) > maxArguments:
 		return object("input_shortened", cut(string(c.input), maxArguments/2))
 	case c.input[0] == '{':
@@ -292,10 +283,7 @@ func object(key, value string) string {
 }
 
 func (c *call) summary() string {
-	if title := oneLine(c.title, maxTitle); title != "" {
-		return title
-	}
-	return c.toolName()
+	return cmp.Or(c.title, c.toolName())
 }
 
 // permissionKind maps the protocol's kinds. A call with a command runs a program,

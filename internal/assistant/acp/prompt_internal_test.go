@@ -184,6 +184,37 @@ func TestOpenCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestAllThatIsKeptOfCallsIsBounded: also output of a terminal and ids, and of an ended call
+// its names.
+func TestAllThatIsKeptOfCallsIsBounded(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", maxLine-100)
+	for name, of := range map[string]func(u *update){
+		"terminal": func(u *update) { u.Meta.Terminal.Data = large },
+		"id":       func(u *update) { u.ToolCallID, u.Status = large+u.ToolCallID, "completed" },
+	} {
+		tr := transcript{suffix: "s", emit: func(assistant.Event) error { return nil }}
+		var err error
+		for i := 0; i < 2*maxHeld/maxLine && err == nil; i++ {
+			u := update{Kind: "tool_call", ToolCallID: strconv.Itoa(i), Status: "in_progress"}
+			of(&u)
+			err = tr.apply(u)
+		}
+		if !errors.Is(err, errTooMuch) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tr := transcript{suffix: "s", emit: func(assistant.Event) error { return nil }}
+	u := update{Kind: "tool_call", ToolCallID: "1", Status: "completed", Title: large, Name: large, ToolKind: large}
+	u.Meta.ClaudeCode.ToolName = large
+	if err := tr.apply(u); err != nil {
+		t.Fatal(err)
+	}
+	if c := tr.calls["1"]; len(c.title)+len(c.name)+len(c.kind) > 3*maxTitle {
+		t.Errorf("%d bytes are kept of its names", len(c.title)+len(c.name)+len(c.kind))
+	}
+}
+
 func TestTailDropsTheHalfLine(t *testing.T) {
 	t.Parallel()
 	var kept Tail

@@ -60,12 +60,12 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 		events, err = g.create(ctx)
 		return o, events, err
 	}
-	err = g.reopen(ctx, turn.Resume)
+	events, err = g.reopen(ctx, turn.Resume)
 	if err == nil {
-		if recorded(turn.Array, g.session).System == digest(turn.System) {
+		if recorded(turn.Array, turn.Resume).System == digest(turn.System) {
 			g.system = turn.System // else they have changed since it was told
 		}
-		return o, nil, nil
+		return o, events, nil
 	}
 	o.fresh = true
 	events, err = g.afresh(ctx, err)
@@ -76,8 +76,8 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 var errNoResume = errors.New("the agent offers neither session/resume nor session/load")
 
 // reopen continues a stored session. What session/load replays belongs to no
-// turn and is dropped.
-func (g *agent) reopen(ctx context.Context, id string) error {
+// turn and is dropped. The agent may go on with it under another id, which is the event.
+func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error) {
 	var answer sessionAnswer
 	limit := g.a.config.InitTimeout
 	var err error
@@ -91,15 +91,19 @@ func (g *agent) reopen(ctx context.Context, id string) error {
 			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
 		}, &answer)
 	default:
-		return errNoResume
+		return nil, errNoResume
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g.session = id
 	g.cost = meter{unknown: true}
 	g.choices(answer)
-	return nil
+	if other := answer.SessionID; other != "" && other != id && len(other) <= maxSessionID {
+		g.session = other
+		return []assistant.Event{assistant.Resumable{Session: other}}, nil
+	}
+	return nil, nil
 }
 
 // afresh opens a new session because the stored one could not be continued. The

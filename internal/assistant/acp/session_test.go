@@ -72,6 +72,27 @@ func TestResumesAfterTheProcessEnded(t *testing.T) {
 	}
 }
 
+// TestResumesAsAnotherSession: an agent may go on with what it resumes under another id,
+// which counts from then on.
+func TestResumesAsAnotherSession(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Script{Resume: true, Renames: true})
+	turn := question("first")
+	turn.System = "Be kind."
+	last := ask(t.Context(), w, turn)
+	session := last.session(t)
+	for _, text := range []string{"second", "third"} {
+		w.Release(turn.Conversation)
+		turn = next(turn, last, session, text)
+		turn.System = "Be kind."
+		last = ask(t.Context(), w, turn)
+		if last.err != nil || last.text != "You said: "+text || len(last.notices) > 0 || last.session(t) != session+"-on" {
+			t.Fatalf("%s turn: %+v", text, last)
+		}
+		session = last.session(t)
+	}
+}
+
 // TestInstructionsThatChangedBetweenTwoProcesses are told to the session that is
 // resumed, once; those that did not change are not told again.
 func TestInstructionsThatChangedBetweenTwoProcesses(t *testing.T) {

@@ -132,7 +132,7 @@ type transcript struct {
 	calls     map[string]*call
 	order     []*call
 	numbered  int
-	held      int // bytes of the calls that have not ended
+	held      int // bytes of the calls that have not ended, and of the ids of all
 
 	// Codex says why its model could not be reached as a piece of the answer, and
 	// that the turn has ended well. What tells is the state of its thread.

@@ -52,7 +52,7 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 	if r.t.cost != nil {
 		m := r.agent.cost
 		if m.unknown {
-			if total := recorded(r.turn.Array, r.agent.session).CostUSD; total != nil {
+			if total := recorded(r.turn.Array, r.turn.Resume).CostUSD; total != nil {
 				m.set(*total)
 			}
 		}

@@ -302,7 +302,20 @@ func (a *agent) reopen(r request, m message) error {
 			a.update(s.ID, chunk("agent_message_chunk", "replayed answer to: "+text))
 		}
 	}
-	a.answer(r, a.choices(map[string]any{}))
+	answer := map[string]any{}
+	if a.script.Renames {
+		renamed := *s
+		renamed.ID += "-on"
+		a.mu.Lock()
+		delete(a.sessions, s.ID)
+		a.sessions[renamed.ID] = &renamed
+		a.mu.Unlock()
+		if err := a.keep(&renamed); err != nil {
+			return err
+		}
+		answer["sessionId"] = renamed.ID
+	}
+	a.answer(r, a.choices(answer))
 	return nil
 }
 

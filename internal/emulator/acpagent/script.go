@@ -15,6 +15,8 @@ type Script struct {
 	Load     bool `json:"load,omitempty"`     // offers session/load, which replays
 	Resume   bool `json:"resume,omitempty"`   // offers session/resume, which does not
 
+	Renames bool `json:"renames,omitempty"` // what it resumes goes on as a session with another id
+
 	Images bool `json:"images,omitempty"` // takes pictures in prompts
 
 	// Login is what it says of its login after initialize, as Claude Code and Codex

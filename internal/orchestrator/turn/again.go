@@ -194,6 +194,17 @@ func (w *worker) command(name string) string {
 	return "`" + w.o.outbox.Prefix(w.conv.Key) + name + "`"
 }
 
+// inPlace is command.InPlace for the conversation.
+func (w *worker) inPlace(text string) string {
+	return command.InPlace(text, w.o.outbox.Prefix(w.conv.Key), func(name string) bool {
+		_, ok := w.o.config.Commands.Find(name)
+		return ok
+	})
+}
+
+// failed says why something failed.
+func (w *worker) failed(err error) string { return "✖ " + w.inPlace(fault.Public(err)) }
+
 // how names the commands of a turn that waits, where there are no buttons for them.
 func (w *worker) how() string {
 	if w.caps().Buttons {

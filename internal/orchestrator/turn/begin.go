@@ -125,7 +125,7 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 		d.begun.job = &c
 	} else if d, err = b.beginRun(ctx, d); err != nil {
 		if isRefusal(err) && b.stored == nil {
-			return b.settle(ctx, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+			return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
 		}
 		return decision{}, err
 	}
@@ -171,7 +171,7 @@ func (b beginning) unprepared(ctx context.Context, err error) (decision, error) 
 	if d, again, failed := b.putOff(ctx, err, true); again || failed != nil {
 		return d, failed
 	}
-	return b.settle(ctx, sessions.EntryFailed, err.Error(), "✖ "+fault.Public(err))
+	return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
 }
 
 // unadmitted refuses an entry whose sender the platform does not admit. If it could

@@ -272,12 +272,9 @@ func (b begunTurn) ended(out outcome, result, errText string) *sessions.TurnReco
 // jobDone is the end of a job of ours.
 func (cl closing) jobDone(reply command.Reply) ending {
 	state, none := sessions.EntryDone, ""
-	text := command.InPlace(reply.Text, cl.w.o.outbox.Prefix(cl.w.conv.Key), func(name string) bool {
-		_, ok := cl.w.o.config.Commands.Find(name)
-		return ok
-	})
-	if reply.Whole {
-		text = reply.Text // somebody else's words
+	text := reply.Text
+	if !reply.Whole { // else it is somebody else's words
+		text = cl.w.inPlace(text)
 	}
 	return ending{
 		outcome: "answered", change: sessions.EntryUpdate{State: &state, Error: &none},
@@ -315,7 +312,7 @@ func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText,
 // errorText says what happened and what to do next.
 func (cl closing) errorText() string {
 	entry := cl.d.entry
-	text := "✖ " + fault.Public(cl.out.err)
+	text := cl.w.failed(cl.out.err)
 	if entry.Attempts > 1 {
 		text += fmt.Sprintf(" Tried %d times.", entry.Attempts)
 	}

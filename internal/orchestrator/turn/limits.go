@@ -118,11 +118,8 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 // mayGoOn checks budgets and the cap on rounds before a request to the model. A
 // turn that reached its own limit asks; a budget of the day just ends it.
 func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, error) {
-	if err := h.checkDay(ctx, tx); err != nil {
-		if fault.Is(err, fault.Exhausted) {
-			return ruling{denied: err}, nil
-		}
-		return ruling{}, err
+	if used, err := h.usedUp(ctx, tx); err != nil || used != nil {
+		return ruling{denied: used}, err
 	}
 	if b := h.r.w.o.config.Live().Budget; b.TurnMicros > 0 || b.TurnTokens > 0 {
 		sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
@@ -148,22 +145,9 @@ func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, e
 	return h.ask(ctx, tx, approval.ToolContinue, allowed, fmt.Sprintf("Continue this turn? It has made %d model requests.", rounds))
 }
 
-// checkDay returns fault.Exhausted if nothing more may be spent today.
-func (h *host) checkDay(ctx context.Context, tx port.Tx) error {
-	b := h.r.w.o.config.Live().Budget
-	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
-		return nil
-	}
-	today := spend.Today(time.Now())
-	person, err := tx.Spending().SumUsage(ctx, spend.Filter{Actor: h.r.d.entry.In.Actor(), Since: today})
-	if err != nil {
-		return err
-	}
-	all, err := tx.Spending().SumUsage(ctx, spend.Filter{Since: today})
-	if err != nil {
-		return err
-	}
-	return b.CheckDay(person, all)
+// usedUp is spend.Budget.UsedUp for whose turn it is.
+func (h *host) usedUp(ctx context.Context, tx port.Tx) (used, err error) {
+	return h.r.w.o.config.Live().Budget.UsedUp(ctx, tx.Spending(), h.r.d.entry.In.Actor(), time.Now())
 }
 
 // rests has a standing task wait for the next day, and says so, once a budget of this day
@@ -172,7 +156,7 @@ func (h *host) rests(ctx context.Context, tx port.Tx, e *ending) error {
 	if h == nil || h.r.d.entry.In.Schedule == 0 {
 		return nil
 	}
-	if err := h.checkDay(ctx, tx); !fault.Is(err, fault.Exhausted) {
+	if used, err := h.usedUp(ctx, tx); err != nil || used == nil {
 		return err
 	}
 	word := *e.word // the transaction may run again

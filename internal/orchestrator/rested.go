@@ -1,0 +1,50 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"remote-agent/internal/spend"
+)
+
+// maxRested is how many standing tasks are looked at when the budget has changed.
+const maxRested = 10_000
+
+// startDue begins the standing tasks that are due. Those that rest until the next day because
+// a budget was used up are due if it is not any more: at a start, or once it was changed.
+func (o *Orchestrator) startDue(ctx context.Context) {
+	budget := o.live().Budget
+	if seen := o.rested.Load(); seen == nil || *seen != budget {
+		if err := o.wakeRested(ctx, budget); err != nil {
+			o.config.Log.WarnContext(ctx, "could not look for standing tasks that rest; the next sweep tries again", "err", err)
+		} else {
+			o.rested.Store(&budget)
+		}
+	}
+	o.inbox.StartDue()
+}
+
+// wakeRested moves what rests to now.
+func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) error {
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		now := time.Now()
+		tomorrow := spend.Today(now).AddDate(0, 0, 1)
+		tasks, err := tx.Tasks().DueSchedules(ctx, tomorrow, maxRested)
+		if err != nil {
+			return err
+		}
+		for _, s := range tasks {
+			if !s.NextAt.Equal(tomorrow) {
+				continue // it does not rest
+			}
+			used, err := budget.UsedUp(ctx, tx.Spending(), s.CreatedBy, now)
+			if err == nil && used == nil {
+				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, now, "")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
