@@ -33,6 +33,7 @@ func enter(o order) error {
 	if err := setLimits(o); err != nil {
 		return err
 	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, o.Nice) // a supervisor that goes first leaves 0 to it
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl(PR_SET_NO_NEW_PRIVS)", err)
 	}
@@ -128,6 +129,15 @@ func setLimits(o order) error {
 		}
 	}
 	return nil
+}
+
+// ownNice returns the nice value of this process.
+func ownNice() int {
+	turned, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 40 to 1 for -20 to 19; setpriority(2)
+	if err != nil {
+		return 0
+	}
+	return 20 - turned
 }
 
 // limitOr makes -1 of everything that means no limit.

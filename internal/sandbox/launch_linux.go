@@ -81,7 +81,7 @@ func (r *Runner) order(s Spec, dir string) order {
 		Confine: r.cfg.Mode != Off, Have: r.level.features(), Argv: s.Argv, Dir: s.Dir, System: r.system,
 		ReadOnly: append(existing(r.cfg.ReadOnly), s.ReadOnly...), Writable: append([]string{homeOf(s, dir)}, s.Writable...), Sealed: s.Sealed, Hidden: r.hidden(),
 		Root: filepath.Join(dir, "root"), Tmp: filepath.Join(dir, "tmp"), Shm: filepath.Join(dir, "shm"),
-		Network: s.Network, Ports: s.Ports, Limits: s.Limits, Daemon: os.Getpid(), Global: globalRoot(),
+		Network: s.Network, Ports: s.Ports, Limits: s.Limits, Nice: ownNice(), Daemon: os.Getpid(), Global: globalRoot(),
 	}
 	if o.Dir == "" {
 		o.Dir = homeOf(s, dir)

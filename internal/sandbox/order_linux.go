@@ -52,6 +52,7 @@ type order struct {
 	Ports   []uint16
 	Outlets []uint16
 	Limits  Limits
+	Nice    int  // value of the daemon, which the program gets, too
 	Daemon  int  // process id
 	Global  bool // we are the real root, whom the kernel's limit of processes spares
 	Tasks   int  // on the whole system, where that limit counts them all

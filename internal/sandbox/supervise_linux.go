@@ -109,7 +109,7 @@ func prepareThreads(n int) error {
 
 // goFirst lets this process run before all others, where it may: a program that
 // multiplies leaves no processor time to whoever is to end it. It has next to nothing to
-// do. What it starts has the usual priority again.
+// do. What it starts has the priority of the daemon again.
 func goFirst() {
 	threads, _ := os.ReadDir("/proc/self/task") // none is no harm
 	for _, t := range threads {
