@@ -3,6 +3,8 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
@@ -149,6 +152,32 @@ func TestWhatIsClosedEndsItsSession(t *testing.T) {
 		w.Chat.Want("re: hello", "re: hello again")
 		if got := w.Rows(`SELECT active, json_extract(metadata, '$.endReason') FROM remote_agent_sessions ORDER BY id`); !slices.Equal(got, []string{"0|closed", "1|-"}) {
 			t.Errorf("the sessions are %q", got)
+		}
+	})
+}
+
+// TestDeletionIsNoRepetition: of a deletion that concerns nothing that waits nothing is kept, and
+// the figures do not take it for an event that came twice.
+func TestDeletionIsNoRepetition(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		m := metrics.New("test")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Metrics = m }
+		w.Start()
+		said := w.Chat.Say("hello")
+		w.Pass(time.Second)
+		w.Chat.Delete(said)
+		w.Chat.Again(said)
+		w.Pass(time.Second)
+		served := httptest.NewRecorder()
+		m.Handler().ServeHTTP(served, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for _, want := range []string{`bot_messages_received_total{kind="deleted",platform="chat"} 1`, `bot_messages_deduplicated_total{kind="message",platform="chat"} 1`} {
+			if !strings.Contains(served.Body.String(), want) {
+				t.Errorf("there is no %s", want)
+			}
+		}
+		if strings.Contains(served.Body.String(), `bot_messages_deduplicated_total{kind="deleted"`) {
+			t.Error("the deletion counts as one that came twice")
 		}
 	})
 }

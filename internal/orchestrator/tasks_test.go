@@ -51,6 +51,22 @@ func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 	})
 }
 
+// TestStandingTaskOfAChatThatRemovedTheBot ends: nobody would read what it says.
+func TestStandingTaskOfAChatThatRemovedTheBot(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standing(w)
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindGone }))
+		w.Pass(3 * time.Hour)
+		if n := len(w.Model.Requests()); n > 0 {
+			t.Errorf("it ran %d times", n)
+		}
+		if got := w.Rows(`SELECT actor FROM audit_log WHERE action = 'schedule.off'`); len(got) != 1 || got[0] != "system" {
+			t.Errorf("on record is %q", got)
+		}
+	})
+}
+
 // errRepeated is why a transaction was rolled back that runs again.
 var errRepeated = errors.New("could not serialize access")
 

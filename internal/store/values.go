@@ -135,7 +135,7 @@ type noted struct{ to *time.Time }
 
 // Scan implements sql.Scanner.
 func (n noted) Scan(value any) error {
-	if err := (stamp{n.to}).Scan(value); err != nil || n.to.Year() < 1 || n.to.Year() > 9999 {
+	if err := stamp(n).Scan(value); err != nil || n.to.Year() < 1 || n.to.Year() > 9999 {
 		*n.to = time.Time{}
 	}
 	return nil

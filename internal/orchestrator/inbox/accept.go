@@ -181,10 +181,11 @@ func waves(events []messages.Inbound) (list [][]int) {
 	return list
 }
 
-// countAccepted keeps the figures of received and repeated events.
+// countAccepted keeps the figures of received and repeated events. Of most deletions nothing
+// is kept, so that none is known to be a repetition.
 func (i *Inbox) countAccepted(a accepted) {
 	p, kind := string(a.entry.In.Conversation.Platform), string(a.entry.In.Kind)
-	if a.fresh {
+	if a.fresh || a.entry.In.Kind == messages.KindDeleted {
 		i.Metrics.Received(p, kind)
 	} else {
 		i.Metrics.Deduplicated(p, kind)

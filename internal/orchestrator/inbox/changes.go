@@ -100,16 +100,20 @@ func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (acce
 }
 
 // acceptGone follows the removal of the bot from a chat: what runs and waits there is
-// stopped.
+// stopped, and its standing task ends.
 func (i *Inbox) acceptGone(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	conv, err := known(ctx, tx, &a)
 	if err != nil {
 		return a, err
 	}
-	if a, err = i.store(ctx, tx, a); a.fresh && conv.ID != "" {
-		a.left = &conv
+	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh || conv.ID == "" {
+		return a, err
 	}
-	return a, err
+	a.left = &conv
+	if ended, err := tx.Tasks().EndSchedule(ctx, conv.ID); err != nil || !ended {
+		return a, err
+	}
+	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "schedule.off", ConversationID: conv.ID})
 }
 
 // acceptMigration moves a conversation to the id its platform now uses.
