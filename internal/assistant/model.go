@@ -20,8 +20,7 @@ type Model interface {
 	// Complete asks the API once and yields TextDelta and ThoughtDelta as they
 	// come, then MessageDone with the whole assistant message (text, thinking,
 	// calls) and Finished. A failed request yields one error, classified as
-	// Assistant.Run says, and nothing after it; of ErrEmpty, Finished comes before it,
-	// because such an answer is paid for, too. A stream that ends without a
+	// Assistant.Run says, and nothing after it. A stream that ends without a
 	// finish reason is an error: none of its calls may run. The model does not
 	// retry; that is decided elsewhere.
 	//

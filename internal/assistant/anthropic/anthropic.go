@@ -335,9 +335,6 @@ func (c *completion) finish(ctx context.Context) error {
 			return errStopped
 		}
 	case empty && calls == 0:
-		if !c.yield(assistant.Finished{Usage: a.total(), Model: a.model}, nil) {
-			return errStopped
-		}
 		return assistant.ErrEmpty
 	}
 	if !c.yield(assistant.MessageDone{Message: a.message(c.name)}, nil) {

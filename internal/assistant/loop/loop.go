@@ -178,7 +178,8 @@ func (r *run) do(ctx context.Context) error {
 			msg, finished, err = r.complete(ctx)
 		}
 		if errors.Is(err, assistant.ErrEmpty) {
-			msg, finished, err = r.saidBefore(finished)
+			msg, err = r.saidBefore()
+			finished.Model = r.answered
 		}
 		if err != nil {
 			return err
@@ -247,9 +248,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 		Array: messages.Repair(r.array.Messages()), Tools: r.tools, Model: r.turn.Model,
 	}
 	for event, err := range r.assistant.model.Complete(ctx, request) {
-		if err != nil && finished != nil {
-			return messages.Message{}, *finished, err
-		} else if err != nil {
+		if err != nil {
 			return messages.Message{}, assistant.Finished{}, err
 		}
 		switch e := event.(type) {
@@ -275,7 +274,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			Err: fmt.Errorf("the answer of %s ended without a message or without its end", r.assistant.model.Name()),
 		}
 	case len(callsOf(*msg)) == 0 && strings.TrimSpace(msg.PlainText()) == "":
-		return messages.Message{}, *finished, assistant.ErrEmpty
+		return messages.Message{}, assistant.Finished{}, assistant.ErrEmpty
 	}
 	r.assistant.log.DebugContext(ctx, "request of a turn", "conversation", r.turn.Conversation, "run", r.turn.Run,
 		"request", r.requests, "messages", len(request.Array), "calls", len(callsOf(*msg)), "duration", time.Since(started))
@@ -284,9 +283,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 
 // saidBefore returns what the model said with its last calls as its answer: models that
 // have answered there end with nothing behind the results, however often they are asked.
-// finished is of the request that brought nothing.
-func (r *run) saidBefore(finished assistant.Finished) (messages.Message, assistant.Finished, error) {
-	finished.Model = cmp.Or(finished.Model, r.answered)
+func (r *run) saidBefore() (messages.Message, error) {
 	for _, m := range slices.Backward(r.array.Messages()) {
 		if m.Role == messages.RoleUser {
 			break
@@ -294,15 +291,12 @@ func (r *run) saidBefore(finished assistant.Finished) (messages.Message, assista
 		if text := strings.TrimSpace(m.PlainText()); m.Role == messages.RoleAssistant && text != "" {
 			text += "\n\n(The model finished without another message.)"
 			if !r.yield(assistant.TextDelta{Text: text}, nil) {
-				return m, finished, errStopped
+				return m, errStopped
 			}
-			return messages.NewText(messages.RoleAssistant, text), finished, nil
+			return messages.NewText(messages.RoleAssistant, text), nil
 		}
 	}
-	if !r.yield(assistant.UsageUpdated{Usage: r.used.Add(finished.Usage), Model: finished.Model}, nil) {
-		return messages.Message{}, finished, errStopped
-	}
-	return messages.Message{}, finished, assistant.ErrEmpty
+	return messages.Message{}, assistant.ErrEmpty
 }
 
 // done yields a complete message, which the host stores, and takes it in if another

@@ -35,7 +35,6 @@ type answer struct {
 	blocks []messages.Block
 	err    error // after the message
 	cut    bool  // no Finished
-	paid   bool  // err comes after Finished
 }
 
 func (*model) Name() assistant.Name { return "scripted" }
@@ -61,15 +60,12 @@ func (m *model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 		if !yield(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: a.blocks}}, nil) {
 			return
 		}
-		if a.err != nil && !a.paid {
+		if a.err != nil {
 			yield(nil, a.err)
 			return
 		}
 		if !a.cut {
 			yield(assistant.Finished{Usage: assistant.Usage{InputTokens: 10, OutputTokens: int64(n), CachedTokens: 2, ContextUsed: int64(n)}, Model: "script-1"}, nil)
-		}
-		if a.err != nil {
-			yield(nil, a.err)
 		}
 	}
 }
@@ -109,7 +105,6 @@ type result struct {
 	messages []messages.Message
 	events   []string // everything but text, in short
 	finished *assistant.Finished
-	used     assistant.Usage // as it was told last
 	err      error
 }
 
@@ -133,9 +128,7 @@ func runConfig(ctx context.Context, a *loop.Assistant, tn assistant.Turn) (r res
 			r.events = append(r.events, fmt.Sprintf("-%s %v", e.ID, e.OK))
 		case assistant.Finished:
 			r.finished = &e
-		case assistant.UsageUpdated:
-			r.used = e.Usage
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable:
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable, assistant.UsageUpdated:
 		}
 	}
 	return r
@@ -373,23 +366,6 @@ func TestAnswerBeforeTheLastCallIsTheAnswer(t *testing.T) {
 	other := run(t.Context(), says(answer{err: assistant.ErrEmpty}), turn(host(), messages.NewText(messages.RoleAssistant, "It was 41."), again))
 	if !errors.Is(other.err, assistant.ErrEmpty) {
 		t.Errorf("the answer to another message was taken: %v", other.err)
-	}
-}
-
-// TestEmptyAnswersArePaidFor: their requests count as all do, whether the model or the loop
-// finds them empty, and whether the turn fails.
-func TestEmptyAnswersArePaidFor(t *testing.T) {
-	t.Parallel()
-	for name, empty := range map[string]answer{"found here": {}, "found by the model": {err: assistant.ErrEmpty, paid: true}} {
-		said := answer{blocks: []messages.Block{messages.Text{Text: "It is 42."}, call("1", "look", "{}")}}
-		got := run(t.Context(), says(said, empty), turn(host()))
-		if got.err != nil || got.finished.Usage.InputTokens != 20 || got.used.InputTokens != 20 {
-			t.Errorf("%s, with an answer: %+v", name, got)
-		}
-		got = run(t.Context(), says(calls(call("1", "look", "{}")), empty), turn(host()))
-		if !errors.Is(got.err, assistant.ErrEmpty) || got.used.InputTokens != 20 || got.used.OutputTokens != 3 {
-			t.Errorf("%s, without: %+v", name, got)
-		}
 	}
 }
 

@@ -237,9 +237,6 @@ func (c *completion) finish(ctx context.Context) error {
 			return errStopped
 		}
 	case empty && len(c.answer.calls) == 0:
-		if !c.yield(assistant.Finished{Usage: c.answer.usage, Model: c.answer.model}, nil) {
-			return errStopped
-		}
 		return assistant.ErrEmpty
 	}
 	if !c.yield(assistant.MessageDone{Message: c.answer.message()}, nil) {
