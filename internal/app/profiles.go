@@ -16,13 +16,13 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
-	"remote-agent/internal/wording"
 	"remote-agent/internal/tool/fetch"
 	"remote-agent/internal/tool/files"
 	"remote-agent/internal/tool/memo"
 	"remote-agent/internal/tool/projectdb"
 	"remote-agent/internal/tool/shell"
 	"remote-agent/internal/transcript"
+	"remote-agent/internal/wording"
 )
 
 // builtinTools are the names of all tools of the program, whether they are

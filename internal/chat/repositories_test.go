@@ -312,6 +312,20 @@ func TestCommandsNameTheBranchThatIsPushed(t *testing.T) {
 			}
 		}
 	}
+	err := b.db.InRead(t.Context(), func(tx *store.Tx) error {
+		conv, err := tx.Conversations().FindConversation(t.Context(), messages.ConversationKey{Platform: b.where, ID: b.conv})
+		if err != nil {
+			return err
+		}
+		branch, _, _, err := b.shop.Changes(t.Context(), conv)
+		if branch != "bot/issue-42" {
+			t.Errorf("the page of changes names %q", branch)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // laneOf is the lane that the inbox gives a command while no turn waits for its next try.

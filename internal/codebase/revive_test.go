@@ -18,13 +18,21 @@ func TestADeletedBranchComesBack(t *testing.T) {
 		behind bool // at the commit before the last checkpoint, not at the last one
 		open   string
 	}{
-		"deleted":              {func(*testing.T, codebase.Repo, codebase.Tree) {}, false, "open\n"},
-		"packed, then deleted": {func(t *testing.T, repo codebase.Repo, _ codebase.Tree) { gitIn(t, repo.Dir, "pack-refs", "--all") }, false, "open\n"},
+		"deleted": {func(*testing.T, codebase.Repo, codebase.Tree) {}, false, "open\n"},
+		"packed, then deleted": {func(t *testing.T, repo codebase.Repo, _ codebase.Tree) {
+			t.Helper()
+			gitIn(t, repo.Dir, "pack-refs", "--all")
+		}, false, "open\n"},
 		"without a log": {func(t *testing.T, repo codebase.Repo, tree codebase.Tree) {
+			t.Helper()
 			remove(t, filepath.Join(repo.Dir, ".git", "worktrees", filepath.Base(tree.Dir), "logs"))
 		}, true, "open\n"},
-		"with the files": {func(t *testing.T, _ codebase.Repo, tree codebase.Tree) { remove(t, tree.Dir) }, false, ""},
+		"with the files": {func(t *testing.T, _ codebase.Repo, tree codebase.Tree) {
+			t.Helper()
+			remove(t, tree.Dir)
+		}, false, ""},
 		"with all about them": {func(t *testing.T, repo codebase.Repo, tree codebase.Tree) {
+			t.Helper()
 			remove(t, tree.Dir)
 			gitIn(t, repo.Dir, "worktree", "prune")
 		}, true, ""},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
@@ -26,9 +27,11 @@ func (o *Orchestrator) startDue(ctx context.Context) {
 
 // wakeRested moves what rests to now.
 func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) error {
-	return o.config.Storage.InTx(ctx, func(tx Tx) error {
-		now := time.Now()
-		tomorrow := spend.Today(now).AddDate(0, 0, 1)
+	now := time.Now()
+	tomorrow := spend.Today(now).AddDate(0, 0, 1)
+	var ready []sessions.Schedule
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		ready = nil
 		tasks, err := tx.Tasks().DueSchedules(ctx, tomorrow, maxRested)
 		if err != nil {
 			return err
@@ -38,10 +41,21 @@ func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) erro
 				continue // it does not rest
 			}
 			used, err := budget.UsedUp(ctx, tx.Spending(), s.CreatedBy, now)
-			if err == nil && used == nil {
-				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, now, "")
-			}
 			if err != nil {
+				return err
+			}
+			if used == nil {
+				ready = append(ready, s)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(ready) == 0 {
+		return err
+	}
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		for _, s := range ready {
+			if _, err := tx.Tasks().AdvanceSchedule(ctx, s, now, now, ""); err != nil {
 				return err
 			}
 		}

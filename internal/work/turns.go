@@ -160,5 +160,5 @@ func (s *Service) Changes(ctx context.Context, conv sessions.Conversation) (bran
 	if c, err = s.space.Diff(ctx, tree); err != nil {
 		return "", c, false, fmt.Errorf("compare: %w", err)
 	}
-	return tree.Branch, c, true, nil
+	return tree.Known(), c, true, nil
 }
