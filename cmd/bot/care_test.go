@@ -42,6 +42,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"messages list --limit 5000", exitUsage, "between 1 and 1000"},
 		{"messages list --limit many", exitUsage, "--limit"},
 		{"costs", exitOK, "no usage in that period"},
+		{"costs --by repository", exitOK, "no usage in that period"},
 		{"costs --by person --since all --csv", exitOK, "person,name,turns,input_tokens"},
 		{"costs --by nobody", exitUsage, "--by"},
 		{"costs --since soon", exitUsage, "--since: "},

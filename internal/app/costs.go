@@ -16,7 +16,7 @@ import (
 
 // CostQuery says what sums of usage to print.
 type CostQuery struct {
-	By           string // person, codebase, model, day or conversation
+	By           string // see spend.ParseBy
 	Since, Until string // see spend.ParseSince and spend.ParseUntil
 	CSV, JSON    bool
 }

@@ -188,7 +188,7 @@ func TestRemovingAGroupOfProfiles(t *testing.T) {
 				return true
 			})
 		})
-		const counted = "1 profiles, 1 standing tasks, 0 memories they saved themselves; 1 conversations return to the default"
+		const counted = "1 profile, 1 standing task, 0 memories saved by them; 1 conversation returns to the default"
 		if !strings.Contains(question, counted) || !strings.Contains(out, counted) {
 			t.Errorf("asked %q, printed %q", question, out)
 		}
