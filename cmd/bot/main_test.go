@@ -127,7 +127,7 @@ func TestCompletion(t *testing.T) {
 		"serve --no-cons":    {"--no-console"},
 		"serve --telegram-b": {"--telegram-bot-token-file"},
 		"completion ":        {"bash", "fish", "zsh"},
-		"costs --by ":        {"codebase", "conversation", "day", "model", "person"},
+		"costs --by ":        {"codebase", "conversation", "day", "model", "person", "repository"},
 	} {
 		r := bot(t, nil, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(line, " ")...)...)
 		got := strings.Fields(strings.Split(r.stdout, "\n:")[0]) // what follows is for the shell
