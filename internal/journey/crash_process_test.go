@@ -108,7 +108,7 @@ func startProcess(t testing.TB, dir, name, point string, env map[string]string, 
 // "ulimit -n 64".
 func startProcessAfter(t testing.TB, before, dir, name, point string, env map[string]string, sockets ...*os.File) (*process, error) {
 	t.Helper()
-	p := &process{t: t, name: name, out: &tail{}, started: time.Now(), done: make(chan struct{})}
+	p := &process{t: t, name: name, out: &tail{found: make(map[string]bool)}, started: time.Now(), done: make(chan struct{})}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (p *process) receives(ctx context.Context) error {
 			return nil
 		default:
 		}
-		if !strings.Contains(p.out.String(), "polling telegram for messages") {
+		if !p.out.said(saysPolls) {
 			return errors.New("it has not said so")
 		}
 		return nil
@@ -244,14 +244,22 @@ func (p *process) askReady(ctx context.Context) error {
 	return nil
 }
 
-// tail keeps the beginning and the end of what a process writes.
+// tail keeps the beginning and the end of what a process writes, and whether it said what
+// is looked for: it may say a lot more before somebody looks.
 type tail struct {
-	mu   sync.Mutex // guards head and rest
-	head []byte
-	rest []byte
+	mu    sync.Mutex // guards all below
+	head  []byte
+	rest  []byte
+	found map[string]bool
 }
 
 const tailKeeps = 4 << 10
+
+// What a process says of polling.
+const (
+	saysPolls      = "polling telegram for messages"
+	saysOtherPolls = "another process is polling"
+)
 
 // Write implements io.Writer.
 func (o *tail) Write(p []byte) (int, error) {
@@ -259,9 +267,14 @@ func (o *tail) Write(p []byte) (int, error) {
 	defer o.mu.Unlock()
 	if len(o.head) < 1<<10 {
 		o.head = append(o.head, p...)
-		return len(p), nil
+	} else {
+		o.rest = append(o.rest, p...)
 	}
-	o.rest = append(o.rest, p...)
+	for _, phrase := range []string{saysPolls, saysOtherPolls} {
+		if strings.Contains(o.kept(), phrase) {
+			o.found[phrase] = true
+		}
+	}
 	if len(o.rest) > 2*tailKeeps {
 		o.rest = append([]byte(nil), o.rest[len(o.rest)-tailKeeps:]...)
 	}
@@ -272,5 +285,32 @@ func (o *tail) Write(p []byte) (int, error) {
 func (o *tail) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strings.TrimSpace(string(o.head) + string(o.rest))
+	return strings.TrimSpace(o.kept())
+}
+
+// kept is String with the lock held.
+func (o *tail) kept() string { return string(o.head) + string(o.rest) }
+
+// said reports whether the process has said a phrase that is looked for.
+func (o *tail) said(phrase string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.found[phrase]
+}
+
+// TestWhatAProcessSaidIsNotForgotten when it has said a lot since.
+func TestWhatAProcessSaidIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	out := tail{found: make(map[string]bool)}
+	line := []byte(strings.Repeat("turn finished ", 20) + "\n")
+	for i := range 200 {
+		if i == 50 {
+			_, _ = out.Write([]byte(saysPolls[:7]))
+			_, _ = out.Write([]byte(saysPolls[7:] + "\n"))
+		}
+		_, _ = out.Write(line)
+	}
+	if strings.Contains(out.String(), saysPolls) || !out.said(saysPolls) || out.said(saysOtherPolls) {
+		t.Errorf("it is kept, or forgotten: %t", out.said(saysPolls))
+	}
 }

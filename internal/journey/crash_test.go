@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -133,7 +132,7 @@ func crashPostgres(t *testing.T, seed uint64, kills int) {
 	wg.Wait()
 	for _, w := range all {
 		for _, p := range w.procs {
-			if strings.Contains(p.out.String(), "another process is polling") {
+			if p.out.said(saysOtherPolls) {
 				t.Errorf("%s polled while another replica did", p.name)
 			}
 		}
