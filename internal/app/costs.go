@@ -99,7 +99,11 @@ func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 		return
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	say(w, "turns\ttokens in\ttokens out\tcost\tno price\t  %s\n", by)
+	column := string(by)
+	if by == spend.ByCodebase {
+		column = "repository" // as people call it
+	}
+	say(w, "turns\ttokens in\ttokens out\tcost\tno price\t  %s\n", column)
 	row := func(name string, s spend.Sum) {
 		say(w, "%d\t%d\t%d\t%s\t%d\t  %s\n", s.Turns, s.InputTokens, s.OutputTokens, s.Exact(), s.UnpricedToken, name)
 	}

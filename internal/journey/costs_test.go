@@ -67,6 +67,12 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 				t.Errorf("bot costs does not print %q:\n%s", part, printed)
 			}
 		}
+		grouped := w.operator("costs", func(env app.Env) error {
+			return app.Costs(t.Context(), w.config(), env, app.CostQuery{By: "repo", Since: "today"})
+		})
+		if header, _, _ := strings.Cut(grouped, "\n"); !strings.HasSuffix(header, "  repository") {
+			t.Errorf("by repository:\n%s", grouped)
+		}
 		table := w.operator("costs", func(env app.Env) error {
 			return app.Costs(t.Context(), w.config(), env, app.CostQuery{By: "model", Since: "all", CSV: true})
 		})
