@@ -50,9 +50,7 @@ func TestCrash(t *testing.T) {
 // point; of the others one may first catch up, so that no message is begun so
 // often that it is given up, and one dies while it starts.
 func crashSQLite(t *testing.T, seed uint64, kills int) {
-	people := newPeople(2, map[int64][]int64{
-		42: {42}, 77: {77}, 1001: {1001}, 1002: {1002}, -500: {42, 77}, -501: {77, 1001, 1002},
-	}, 42, 77, 1001, 1002, -500, -501)
+	people := newPeople(2)
 	w := newCrashWorld(t, "SQLite", "", seed, people)
 	w.talk(seed, true)
 	begin := time.Now()
@@ -114,7 +112,7 @@ func crashPostgres(t *testing.T, seed uint64, kills int) {
 	cycles := max(1, kills*3/10/worlds)
 	var all [worlds]*crashWorld
 	for i := range all {
-		people := newPeople(2, map[int64][]int64{42: {42}, 77: {77}, -500: {42, 77}}, 42, 77, -500)
+		people := newPeople(2)
 		name := fmt.Sprintf("PostgreSQL %d", i+1)
 		all[i] = newCrashWorld(t, name, storetest.PostgresURL(t), seed+uint64(i)+1, people)
 	}
