@@ -133,6 +133,9 @@ func limitsOf(s *store.Store) platform.SharedLimits {
 	return sharedLimits{s}
 }
 
+// Local implements platform.SharedLimits.
+func (l sharedLimits) Local(full time.Duration) bool { return l.CountsCalls(full) }
+
 // Take implements platform.SharedLimits.
 func (l sharedLimits) Take(ctx context.Context, c platform.Claim) (time.Duration, error) {
 	return l.TakeCalls(ctx, store.CallClaim(c))

@@ -23,9 +23,10 @@ type Claim struct {
 // SharedLimits counts calls of all processes that use the same accounts, so that they
 // together stay within a limit. It is safe for concurrent use.
 type SharedLimits interface {
-	// Alone reports that no other process calls, nor has for so long that its calls still
-	// count: then whoever calls counts for itself. It does no I/O.
-	Alone() bool
+	// Local reports whether a process counts by itself the calls of a limit of which nothing
+	// is used after full: no other one calls, nor has for so long that its calls still count,
+	// and if one comes, it can hear of them in time. It does no I/O.
+	Local(full time.Duration) bool
 
 	// Take takes the calls and returns how long to wait with them. If that would be longer
 	// than Longest, or Who has to be silent, it takes nothing and returns a
@@ -33,7 +34,7 @@ type SharedLimits interface {
 	Take(ctx context.Context, c Claim) (wait time.Duration, err error)
 
 	// CountsAlone registers what tells how much a process has used by its own count. It is
-	// called once another process is there, when Alone reports false already, so that Take
+	// called once another process is there, when Local reports false already, so that Take
 	// knows of it; it must neither block nor call Take.
 	CountsAlone(usage func() []Usage)
 

@@ -21,11 +21,16 @@ import (
 // the other one has written down what it used. If it never does, all buckets count as empty.
 // A process goes on with the rows for lingerFor after the last other one is gone: by then what
 // that one has used counts no more.
+//
+// A bucket that takes longer than keptOver to be full again would be empty for too long where
+// the other one was killed before it wrote that down. So all its calls are taken from its row,
+// by who is alone, too.
 const (
 	aloneFor  = time.Second
 	joinPause = 2 * time.Second
 	joinAgain = 200 * time.Millisecond // how soon to ask again meanwhile
 	lingerFor = 15 * time.Minute
+	keptOver  = 10 * time.Minute // in earliest, too
 )
 
 // company is what a process knows of others on its database.
@@ -138,6 +143,12 @@ func (s *Store) Alone() bool {
 	return alone != nil && time.Since(*alone) < aloneFor
 }
 
+// CountsCalls reports whether this process counts calls by itself that take full until nothing
+// of them is used any more; else it has to take them with TakeCalls. It does no I/O.
+func (s *Store) CountsCalls(full time.Duration) bool {
+	return s.Alone() && (full <= keptOver || s.company.owner.Load() == nil)
+}
+
 // CallClaim asks for calls of an account.
 type CallClaim struct {
 	Account string // at most 64 bytes
@@ -157,11 +168,11 @@ const (
 	clockUS = `coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)`
 
 	// earliest is when a bucket of $5 us is full at the earliest: it counts as empty when a
-	// replica that joined one which was alone has paused for nothing. No row: this process is
-	// taken for dead.
-	earliest = `SELECT GREATEST(` + clockUS + `, max(r.joined_us) + $2::bigint + $5::bigint) AS full_us,
-			max(r.joined_us) + $2::bigint > ` + clockUS + ` AS pausing
-		FROM replicas AS r HAVING bool_or(r.owner = $3::text)`
+	// replica that joined one which was alone has paused for nothing, unless it is one of more
+	// than keptOver. No row: this process is taken for dead.
+	earliest = `SELECT GREATEST(` + clockUS + `, joined + $2::bigint + $5::bigint) AS full_us, joined + $2::bigint > ` + clockUS + ` AS pausing
+		FROM (SELECT CASE WHEN $5::bigint > 600000000 THEN 0 ELSE max(r.joined_us) END AS joined
+			FROM replicas AS r HAVING bool_or(r.owner = $3::text)) AS r`
 
 	// fullAt is when bucket c of $5 us is full. Nobody takes calls of more than an hour ahead;
 	// if it says two, the database's clock was wrong then, and what was used is not known.

@@ -311,6 +311,34 @@ func TestWhoNeverSaysWhatItUsed(t *testing.T) {
 	}
 }
 
+// TestLongLimitsAreAlwaysShared has a process die that was alone until another one joined it. What
+// it has used of a limit of an hour is known all the same, and nothing else of it counts as used.
+func TestLongLimitsAreAlwaysShared(t *testing.T) {
+	t.Parallel()
+	j := newJoiners(t)
+	if s := j.open(t); !s.CountsCalls(time.Hour) {
+		t.Error("who has no life cannot count")
+	}
+	first := j.begin("first")
+	if first.CountsCalls(time.Hour) || !first.CountsCalls(10*time.Minute) {
+		t.Error("who is alone counts a limit of an hour by itself, or one of ten minutes not")
+	}
+	hour := claimOf(6*time.Minute, 10)
+	for range 4 {
+		if _, err := first.TakeCalls(t.Context(), hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := j.begin("second")
+	first.life.Drop()
+	hour.Longest = 0
+	for n := range 7 {
+		if _, err := second.TakeCalls(t.Context(), hour); fault.Is(err, fault.RateLimited) != (n == 6) {
+			t.Errorf("call %d of the 6 that are left: %v", n+1, err)
+		}
+	}
+}
+
 // TestWhoComesBackEmptiesNothing has one of two processes be started again: the other one
 // has counted in the rows that they share, so what was left is left. Neither is what it used
 // itself counted once more, but after a time alone.

@@ -152,20 +152,17 @@ func (b *Budget) usage() (all []platform.Usage) {
 	return all
 }
 
-// take takes the common shares among all processes, unless there is no other: then what was
-// taken here is what counts, and this process has to tell of it when another one comes.
+// take takes the common shares among all processes, except where this one counts by itself: then
+// what was taken here is what counts, and it has to tell of it when another one comes.
 func (b *Budget) take(ctx context.Context, who string, longest time.Duration, leaves float64, shares []Share) (wait time.Duration, err error) {
 	if b.Shared == nil {
 		return 0, nil
 	}
 	b.registered.Do(func() { b.Shared.CountsAlone(b.usage) })
-	if b.Shared.Alone() {
-		return 0, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, sharedAnswer)
 	defer cancel()
 	for _, s := range shares {
-		if !s.Common || s.Every <= 0 {
+		if !s.Common || s.Every <= 0 || b.Shared.Local(s.Every*time.Duration(s.Burst)) {
 			continue
 		}
 		c := platform.Claim{Account: b.Account, Bucket: s.Bucket, Who: who, Every: s.Every, Burst: s.Burst, Take: s.take(), Longest: longest}

@@ -27,10 +27,10 @@ func newTable() *table {
 	return &table{full: make(map[string]time.Time), silent: make(map[string]time.Time)}
 }
 
-func (s *table) Alone() bool {
+func (s *table) Local(full time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.alone
+	return s.alone && full <= 10*time.Minute
 }
 
 func (s *table) Take(_ context.Context, c platform.Claim) (time.Duration, error) {
@@ -121,6 +121,7 @@ func TestBudgetAloneAsksNobody(t *testing.T) {
 		b := &exchange.Budget{Platform: "X", Shared: shared, Account: "a"}
 		common := exchange.Share{Bucket: "all", Every: time.Second, Burst: 2, Common: true}
 		own := exchange.Share{Bucket: "own", Every: time.Second, Burst: 2}
+		long := exchange.Share{Bucket: "an hour", Every: 20 * time.Minute, Burst: 3, Common: true}
 		for range 3 {
 			if err := b.Wait(t.Context(), "w", common); err != nil {
 				t.Error(err)
@@ -134,6 +135,10 @@ func TestBudgetAloneAsksNobody(t *testing.T) {
 		}
 		if err := b.Wait(t.Context(), "w", common); err != nil || shared.asked != 1 {
 			t.Errorf("others were asked %d times, want once", shared.asked)
+		}
+		shared.alone = true
+		if err := b.Wait(t.Context(), "w", common, long); err != nil || shared.asked != 2 {
+			t.Errorf("%d questions after a call that counts for an hour, want one more: %v", shared.asked, err)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func TestServerWithoutLimits(t *testing.T) {
 // heard is what other processes were told by GitHub.
 type heard struct{ silent atomic.Bool }
 
-func (*heard) Alone() bool                                                  { return false }
+func (*heard) Local(time.Duration) bool                                     { return false }
 func (*heard) CountsAlone(func() []platform.Usage)                          {}
 func (*heard) Silence(context.Context, string, string, time.Duration) error { return nil }
 func (h *heard) Take(context.Context, platform.Claim) (time.Duration, error) {
