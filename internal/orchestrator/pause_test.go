@@ -280,9 +280,10 @@ func TestPlatformRefusesEverything(t *testing.T) {
 					t.Errorf("the delivery is %s", got)
 				}
 				broken.Store(false)
+				w.Model.On("next", ot.Say("here")) // whether or not the refused placeholder ended the turn before its answer
 				w.Chat.Say("next")
 				w.Pass(20 * time.Second)
-				w.Chat.Want("re: next")
+				w.Chat.Want("here")
 			})
 		})
 	}
