@@ -27,7 +27,7 @@ func TestLongAnswerOnTelegram(t *testing.T) {
 	w := newWorld(t, "")
 	w.with(map[string]string{"TELEGRAM_CHAT_SEND_RATE": "0"}).start()
 	whole := longAnswer()
-	w.ai.Enqueue(openai.Pieces(whole, 50_000))
+	w.ai.Script(func(openai.Request) openai.Response { return openai.Pieces(whole, 50_000) })
 	w.says(ann, "a report, please")
 	err := w.tg.Wait(w.ctx(), func(l telegram.Ledger) bool {
 		shown := l.Chat(ann).FromBot() // what streams has the end of the answer before the file is there
