@@ -385,3 +385,19 @@ func TestFirstSignalStopsAndTheSecondEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedAssistantsLeaveTheDatabaseAlone: what an assistant's options say is refused before
+// the schema is brought up to date, so that the version before can still be started.
+func TestRefusedAssistantsLeaveTheDatabaseAlone(t *testing.T) {
+	data := t.TempDir()
+	for _, option := range []string{"ACP_AGENTS=claude=/opt/none", "DEFAULT_AI_ASSISTANT=gemini"} {
+		r := bot(t, []string{"DATA_DIR=" + data, "LISTEN_ADDR=127.0.0.1:0", option}, "serve", "--no-console")
+		name, _, _ := strings.Cut(option, "=")
+		if r.code == exitOK || !strings.Contains(r.stderr, name) {
+			t.Errorf("%s: code %d, stderr %q", option, r.code, r.stderr)
+		}
+	}
+	if found, _ := filepath.Glob(filepath.Join(data, "bot.db*")); len(found) > 0 {
+		t.Errorf("there are %q", found)
+	}
+}

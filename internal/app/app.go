@@ -201,16 +201,16 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.lockFolder(ctx); err != nil {
 		return err
 	}
+	var err error
+	if d.roster, err = newRoster(d.programs, d.plan.Conversations); err != nil { // what it refuses leaves the database alone
+		return err
+	}
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
 	// The schema, git's version and what the sandbox can do here are found out at the
 	// same time: none needs another, and two of them wait for other programs.
 	if err := sideBySide(ctx, d.prepareStore, d.openWorkspace, d.programs.open); err != nil {
-		return err
-	}
-	var err error
-	if d.roster, err = newRoster(d.programs, d.plan.Conversations); err != nil {
 		return err
 	}
 	if err := d.buildAdapters(); err != nil {
