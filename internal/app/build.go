@@ -116,11 +116,13 @@ func (d *daemon) buildAdapters() error {
 }
 
 // check asks each platform who the bot is. Refused credentials stop the
-// start; a platform that does not answer is retried while running.
+// start; a platform that does not answer is retried while running. One that cannot be
+// asked is taken to answer.
 func (pl *platforms) check(ctx context.Context) error {
 	for _, a := range pl.adapters {
 		checker, ok := a.(platform.Checker)
 		if !ok {
+			pl.accounts[a.Platform()] = platform.Account{}
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
