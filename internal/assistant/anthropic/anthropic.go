@@ -109,14 +109,8 @@ func New(c Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := words.CheckKey(key); err != nil {
+	if err := words.Check(key, c.BaseURL, c.Model); err != nil {
 		return nil, err
-	}
-	switch {
-	case key == "" && c.BaseURL == "":
-		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY is not set. Set it, or ANTHROPIC_BASE_URL for an API that needs no key.")
-	case strings.TrimSpace(c.Model) == "":
-		return nil, fault.New(fault.Invalid, "ANTHROPIC_MODEL is empty. Set it to a model of the API, such as claude-sonnet-4-5.")
 	}
 	if err := c.checkLimits(); err != nil {
 		return nil, err

@@ -83,14 +83,8 @@ func New(c Config) (*Model, error) {
 	if base == "" {
 		base = defaultBaseURL
 	}
-	if err := words.CheckKey(key); err != nil {
+	if err := words.Check(key, c.BaseURL, c.Model); err != nil {
 		return nil, err
-	}
-	switch {
-	case key == "" && c.BaseURL == "":
-		return nil, fault.New(fault.Invalid, "OPENAI_API_KEY is not set. Set it, or OPENAI_BASE_URL for an API that needs no key.")
-	case strings.TrimSpace(c.Model) == "":
-		return nil, fault.New(fault.Invalid, "OPENAI_MODEL is empty. Set it to a model of the API, such as gpt-5-mini.")
 	}
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient),
