@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"remote-agent/internal/emulator"
 )
 
 // Bounds of a run, so that a bot that hangs ends it.
@@ -242,7 +244,7 @@ func (r *run) environ(folder string) []string {
 
 func (r *run) measureIdle(ctx context.Context) error {
 	r.say("idle: %s", idleFor)
-	if err := pause(ctx, idleFor); err != nil {
+	if err := emulator.Sleep(ctx, idleFor); err != nil {
 		return err
 	}
 	r.report.Memory.Idle = r.bot.memory().resident
@@ -286,7 +288,7 @@ func (r *run) addReplicas(ctx context.Context) error {
 	if len(r.beside) == 0 {
 		return nil
 	}
-	return pause(ctx, idleFor) // until they listen for jobs
+	return emulator.Sleep(ctx, idleFor) // until they listen for jobs
 }
 
 // cpu is the time of the processor that all replicas have used.
@@ -355,15 +357,4 @@ func (r *run) finish(ctx context.Context) error {
 
 func describeMachine() Machine {
 	return Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Processor: processorName(), Go: runtime.Version()}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

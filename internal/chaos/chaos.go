@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"remote-agent/internal/chaos/ledger"
+	"remote-agent/internal/emulator"
 )
 
 // Options say what to do. Zero values mean the defaults.
@@ -270,7 +271,7 @@ func (r *run) rest(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, r.opts.Patience)
 	defer cancel()
 	r.talk.settle(patient)
-	if err := pause(ctx, 2*time.Second); err != nil {
+	if err := emulator.Sleep(ctx, 2*time.Second); err != nil {
 		return err
 	}
 	for _, again := range []bool{true, false} {
@@ -290,7 +291,7 @@ func (r *run) rest(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := pause(ctx, 2*time.Second); err != nil {
+		if err := emulator.Sleep(ctx, 2*time.Second); err != nil {
 			return err
 		}
 	}
@@ -299,15 +300,4 @@ func (r *run) rest(ctx context.Context) error {
 
 func (r *run) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.opts.Progress, "%5.0f s  "+format+"\n", append([]any{time.Since(r.begin).Seconds()}, args...)...) // somebody who watches, or nobody
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -30,9 +30,10 @@ type onGitHub struct {
 	keyFile string
 	seed    uint64
 
-	mu     sync.Mutex // guards both below
+	sent repeats
+
+	mu     sync.Mutex // guards issues
 	issues map[int]int
-	sent   []string
 }
 
 func newGitHub(r *run) (platform, error) {
@@ -49,19 +50,14 @@ func newGitHub(r *run) (platform, error) {
 		Now: r.clock, WebURL: p.git.URL(), Limits: github.NoLimits(), KeepCalls: -1,
 		OnChange: func(c github.Change) {
 			if c.Comment.FromBot {
-				if c.Kind == github.ChangeCommented {
-					r.sent()
-				}
-				r.moments.come(called)
-				r.book.See(c.Comment.Text(), time.Now())
+				r.seen(c.Comment.Text(), c.Kind == github.ChangeCommented)
 			}
 		},
 	})
 	calls := &calls{run: r}
 	p.server.InjectFunc(func(c github.Call) github.Fault {
-		f := calls.next(c.Operation)
-		r.unsure(f, c.Operation == github.CreateComment)
-		return p.fault(f)
+		f := calls.next(c.Operation, c.Operation == github.CreateComment)
+		return faultOf(f, github.SecondaryLimit(http.StatusTooManyRequests, time.Second), github.ServerError(503))
 	})
 	if err := p.server.Start(); err != nil {
 		p.git.Close()
@@ -77,29 +73,6 @@ func newGitHub(r *run) (platform, error) {
 		return nil, fmt.Errorf("write the key of the emulated App: %w", err)
 	}
 	return p, nil
-}
-
-func (*onGitHub) fault(f fault) github.Fault {
-	switch f {
-	case slow:
-		return github.Pass().After(slowly)
-	case rateLimited:
-		return github.SecondaryLimit(http.StatusTooManyRequests, time.Second)
-	case unavailable:
-		return github.ServerError(503)
-	case refused:
-		return github.DropBefore()
-	case silent:
-		return github.DropAfter()
-	case cut:
-		return github.CutAnswer()
-	case truncated:
-		return github.TruncatedJSON()
-	case garbage:
-		return github.Garbage()
-	default:
-		return github.Pass()
-	}
 }
 
 // bareRepository makes a repository with one commit that a plain web server can serve.
@@ -163,11 +136,10 @@ func (p *onGitHub) say(conversation int, text string) receipt {
 	} else {
 		sent = who.Comment(issue, "@remote-agent "+text)
 	}
-	time.AfterFunc(time.Millisecond, func() { p.run.moments.come(delivered) })
 	p.mu.Lock()
 	p.issues[conversation] = sent.Number
-	p.sent = append(p.sent[max(0, len(p.sent)-200):], sent.Deliveries...)
 	p.mu.Unlock()
+	p.sent.add(sent.Deliveries)
 	return func() bool {
 		for _, guid := range sent.Deliveries {
 			if d := p.server.Delivery(guid); d.GUID != "" && !d.Acked { // what was acknowledged is not kept
@@ -189,13 +161,7 @@ func (p *onGitHub) shown(conversation int) (texts []string) {
 }
 
 func (p *onGitHub) again(x float64) {
-	p.mu.Lock()
-	guid := ""
-	if len(p.sent) > 0 {
-		guid = p.sent[int(x*float64(len(p.sent)))]
-	}
-	p.mu.Unlock()
-	if guid != "" && p.server.Redeliver(guid) {
+	if guid := p.sent.pick(x); guid != "" && p.server.Redeliver(guid) {
 		p.run.count("an event comes again")
 	}
 }

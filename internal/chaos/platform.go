@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"remote-agent/internal/emulator/platformapi"
 )
 
 // platform is an emulated platform, as people and bots have to do with it.
@@ -35,9 +37,9 @@ type calls struct {
 	n  map[string]int
 }
 
-// next returns what goes wrong with the next call of a name. The emulator calls it
-// before the call is carried out.
-func (c *calls) next(name string) fault {
+// next returns what goes wrong with the next call of a name, which may post a message.
+// The emulator calls it before the call is carried out.
+func (c *calls) next(name string, posts bool) fault {
 	c.run.moments.come(calling)
 	c.mu.Lock()
 	if c.n == nil {
@@ -53,11 +55,55 @@ func (c *calls) next(name string) fault {
 	if f != none {
 		c.run.count("call: " + string(f))
 	}
+	if posts && f.ambiguous() {
+		c.run.unsure()
+	}
 	return f
+}
+
+// faultOf is what goes wrong as a platform's emulator takes it, with the platform's own
+// way to refuse.
+func faultOf[E any](f fault, limited, down platformapi.Fault[E]) platformapi.Fault[E] {
+	switch f {
+	case slow:
+		return platformapi.Fault[E]{Delay: slowly}
+	case rateLimited:
+		return limited
+	case unavailable:
+		return down
+	default:
+		return platformapi.Fault[E]{End: endings[f]}
+	}
+}
+
+var endings = map[fault]platformapi.Ending{
+	refused: platformapi.Before, silent: platformapi.After, cut: platformapi.Short, truncated: platformapi.Truncated, garbage: platformapi.Garbage,
 }
 
 // slowly is how long a slow call takes.
 const slowly = 700 * time.Millisecond
+
+// repeats are the events that may be delivered again, the newest last.
+type repeats struct {
+	mu  sync.Mutex // guards ids
+	ids []string
+}
+
+func (r *repeats) add(ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids = append(r.ids[max(0, len(r.ids)-200):], ids...)
+}
+
+// pick returns one of them, for a number from 0 up to 1, or nothing.
+func (r *repeats) pick(x float64) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ids) == 0 {
+		return ""
+	}
+	return r.ids[int(x*float64(len(r.ids)))]
+}
 
 // isStray reports whether a message is a placeholder that nobody filled: three dots,
 // or the first words of an answer with three dots behind them, for the notification.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/child"
+	"remote-agent/internal/emulator"
 )
 
 // bot is a replica of the program: one process after the other with the same address
@@ -110,7 +111,7 @@ func (b *bot) ready(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, 20*time.Millisecond) != nil {
+		if emulator.Sleep(ctx, 20*time.Millisecond) != nil {
 			return fmt.Errorf("%s is not ready: %w\n%s", b.name, err, b.process.Said())
 		}
 	}

@@ -73,17 +73,18 @@ func (r *run) doubt(from time.Time) {
 	r.doubts = append(r.doubts, span{from, time.Now()})
 }
 
-// sent notes a message of the bot, and unsure a call that may have sent one.
-func (r *run) sent() {
-	r.noting.Lock()
-	defer r.noting.Unlock()
-	r.sends = append(r.sends, time.Now())
+// seen notes what a message of the bot says, and unsure a call that may have sent one.
+func (r *run) seen(text string, isNew bool) {
+	if isNew {
+		r.noting.Lock()
+		r.sends = append(r.sends, time.Now())
+		r.noting.Unlock()
+	}
+	r.moments.come(called)
+	r.book.See(text, time.Now())
 }
 
-func (r *run) unsure(f fault, sends bool) {
-	if !sends || !f.ambiguous() {
-		return
-	}
+func (r *run) unsure() {
 	r.noting.Lock()
 	defer r.noting.Unlock()
 	r.report.InDoubt++

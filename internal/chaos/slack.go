@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/slack"
 )
 
@@ -19,9 +20,10 @@ type onSlack struct {
 	server *slack.Server
 	http   bool
 
-	mu    sync.Mutex // guards both below
+	sent repeats
+
+	mu    sync.Mutex // guards roots
 	roots map[int]string
-	sent  []string // ids of deliveries, the newest last
 }
 
 func newSlackSocket(r *run) (platform, error) { return newSlack(r, false) }
@@ -39,38 +41,14 @@ func newSlack(r *run, http bool) (platform, error) {
 		Now: r.clock, SigningSecret: slackSecret, Retries: retries, KeepCalls: 5000 + 3*r.opts.Burst, KeepEdits: -1,
 		OnChange: func(c slack.Change) {
 			if c.Message.FromBot {
-				if c.Kind == slack.ChangeSent {
-					r.sent()
-				}
-				r.moments.come(called)
-				r.book.See(c.Message.Plain, time.Now())
+				r.seen(c.Message.Plain, c.Kind == slack.ChangeSent)
 			}
 		},
 	})
 	calls := &calls{run: r}
 	p.server.InjectFunc(func(c slack.Call) slack.Fault {
-		f := calls.next(c.Method)
-		r.unsure(f, c.Method == "chat.postMessage" || c.Method == "chat.startStream")
-		switch f {
-		case slow:
-			return slack.Pass().After(slowly)
-		case rateLimited:
-			return slack.RateLimited(time.Second)
-		case unavailable:
-			return slack.ServerError(503)
-		case refused:
-			return slack.DropBefore()
-		case silent:
-			return slack.DropAfter()
-		case cut:
-			return slack.CutAnswer()
-		case truncated:
-			return slack.TruncatedJSON()
-		case garbage:
-			return slack.Garbage()
-		default:
-			return slack.Pass()
-		}
+		f := calls.next(c.Method, c.Method == "chat.postMessage" || c.Method == "chat.startStream")
+		return faultOf(f, slack.RateLimited(time.Second), slack.ServerError(503))
 	})
 	if err := p.server.Start(); err != nil {
 		return nil, fmt.Errorf("start the emulated Slack: %w", err)
@@ -104,7 +82,7 @@ func (p *onSlack) introduce(ctx context.Context) error {
 		if err := p.server.VerifyURL(ctx); err == nil {
 			return nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := emulator.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -143,10 +121,7 @@ func (p *onSlack) say(conversation int, text string) receipt {
 		}
 		sent = who.Says(text)
 	}
-	time.AfterFunc(time.Millisecond, func() { p.run.moments.come(delivered) })
-	p.mu.Lock()
-	p.sent = append(p.sent[max(0, len(p.sent)-200):], sent.Deliveries...)
-	p.mu.Unlock()
+	p.sent.add(sent.Deliveries)
 	return func() bool { return p.server.Acknowledged(sent.Deliveries...) }
 }
 
@@ -162,13 +137,7 @@ func (p *onSlack) shown(conversation int) (texts []string) {
 }
 
 func (p *onSlack) again(x float64) {
-	p.mu.Lock()
-	id := ""
-	if len(p.sent) > 0 {
-		id = p.sent[int(x*float64(len(p.sent)))]
-	}
-	p.mu.Unlock()
-	if id != "" && p.server.Acknowledged(id) {
+	if id := p.sent.pick(x); id != "" && p.server.Acknowledged(id) {
 		p.run.count("an event comes again")
 		p.server.Redeliver(id)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"remote-agent/internal/emulator"
 )
 
 // Soak is how what a process takes changes while nothing goes wrong.
@@ -41,7 +43,7 @@ func (r *run) soak(ctx context.Context) error {
 	go func() { profiled <- b.profile(ctx, settling(r.opts.For)) }()
 	var points []point
 	var goroutines float64
-	for look := 0; pause(ctx, time.Second) == nil; look++ {
+	for look := 0; emulator.Sleep(ctx, time.Second) == nil; look++ {
 		if b.ended() {
 			return fmt.Errorf("%s: %w", b.name, b.process.Early())
 		}
@@ -101,7 +103,7 @@ func (b *bot) profile(ctx context.Context, settled time.Duration) error {
 	if err := keep(ctx, "cpu.out", fmt.Sprintf("profile?seconds=%d", min(15, 1+int(settled.Seconds())))); err != nil {
 		return err
 	}
-	_ = pause(ctx, settled-time.Since(begin)) // or the end
+	_ = emulator.Sleep(ctx, settled-time.Since(begin)) // or the end
 	if err := keep(back, "heap-settled.out", "heap?gc=1"); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/chaos/ledger"
+	"remote-agent/internal/emulator"
 )
 
 // talk is what people say. In each chat somebody waits until a message was accepted
@@ -124,7 +125,9 @@ func (t *talk) one() {
 
 func (t *talk) say(conversation int, kind ledger.Kind) {
 	n, text := t.run.book.Say(conversation, kind, time.Now())
-	t.open = append(t.open, sent{conversation: conversation, n: n, accepted: t.run.platform.say(conversation, text)})
+	accepted := t.run.platform.say(conversation, text)
+	time.AfterFunc(time.Millisecond, func() { t.run.moments.come(delivered) }) // a poll waits for it
+	t.open = append(t.open, sent{conversation: conversation, n: n, accepted: accepted})
 }
 
 // look notes what was accepted meanwhile.
@@ -163,7 +166,7 @@ func (t *talk) came() {
 
 // settle waits until everything is accepted and answered, or ctx ends.
 func (t *talk) settle(ctx context.Context) {
-	for pause(ctx, 20*time.Millisecond) == nil {
+	for emulator.Sleep(ctx, 20*time.Millisecond) == nil {
 		t.look()
 		if len(t.open) == 0 && len(t.run.book.Unanswered(time.Now())) == 0 {
 			return

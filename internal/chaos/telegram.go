@@ -22,11 +22,7 @@ func newTelegram(r *run) (platform, error) {
 		Now: r.clock, Token: telegramToken, BotUsername: "chaos_bot", KeepCalls: -1, KeepEdits: -1,
 		OnChange: func(c telegram.Change) {
 			if c.Message.FromBot {
-				if c.Kind == telegram.ChangeSent {
-					r.sent()
-				}
-				r.moments.come(called)
-				r.book.See(c.Message.Text, time.Now())
+				r.seen(c.Message.Text, c.Kind == telegram.ChangeSent)
 			}
 		},
 	})
@@ -36,28 +32,8 @@ func newTelegram(r *run) (platform, error) {
 			r.moments.come(delivered)
 			return telegram.Pass()
 		}
-		f := calls.next(c.Method)
-		r.unsure(f, c.Method == "sendMessage")
-		switch f {
-		case slow:
-			return telegram.Delay(slowly)
-		case rateLimited:
-			return telegram.FloodWait(time.Second)
-		case unavailable:
-			return telegram.ServerError(503)
-		case refused:
-			return telegram.DropBefore()
-		case silent:
-			return telegram.DropAfter()
-		case cut:
-			return telegram.CutAnswer()
-		case truncated:
-			return telegram.TruncatedJSON()
-		case garbage:
-			return telegram.Garbage()
-		default:
-			return telegram.Pass()
-		}
+		f := calls.next(c.Method, c.Method == "sendMessage")
+		return faultOf(f, telegram.FloodWait(time.Second), telegram.ServerError(503))
 	})
 	if err := p.server.Start(); err != nil {
 		return nil, fmt.Errorf("start the emulated Telegram: %w", err)
@@ -93,7 +69,6 @@ func (p *onTelegram) say(conversation int, text string) receipt {
 		text = "@chaos_bot " + text
 	}
 	sent := p.server.Person(person).In(chat).Says(text)
-	time.AfterFunc(time.Millisecond, func() { p.run.moments.come(delivered) }) // a poll waits for it
 	return func() bool { return p.server.Acknowledged(sent.UpdateID) }
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"remote-agent/internal/emulator"
 )
 
 // trouble is what goes wrong besides calls, in the order of the seed.
@@ -163,7 +165,7 @@ func (r *run) during(ctx context.Context, what trouble, span time.Duration, do, 
 	}
 	r.count(string(what))
 	begin := time.Now()
-	_ = pause(ctx, span) // or the end
+	_ = emulator.Sleep(ctx, span) // or the end
 	err := back()
 	if what != awayNow {
 		r.doubt(begin)
@@ -184,17 +186,17 @@ func (r *run) kill(ctx context.Context, d draw) error {
 	switch where {
 	case starting:
 		if r.opts.KillEach > 0 {
-			_ = pause(ctx, wait)
+			_ = emulator.Sleep(ctx, wait)
 		}
 		d.victim.kill()
 		if err := d.victim.start(); err != nil { //nolint:contextcheck // a process outlives the context
 			return err
 		}
-		_ = pause(ctx, d.short*10)
+		_ = emulator.Sleep(ctx, d.short*10)
 	case anytime:
-		_ = pause(ctx, wait)
+		_ = emulator.Sleep(ctx, wait)
 	default:
-		_ = pause(ctx, wait/2)
+		_ = emulator.Sleep(ctx, wait/2)
 		where = r.await(ctx, d)
 	}
 	if ctx.Err() != nil && !d.victim.ended() {
@@ -228,7 +230,7 @@ func (r *run) await(ctx context.Context, d draw) moment {
 		return anytime
 	}
 	<-there // a kill that has begun is not taken for an end of the bot's own
-	_ = pause(ctx, d.short)
+	_ = emulator.Sleep(ctx, d.short)
 	return d.moment
 }
 
@@ -236,7 +238,7 @@ func (r *run) await(ctx context.Context, d draw) moment {
 func (r *run) catchUp(ctx context.Context) {
 	before := time.Now()
 	for range 500 {
-		if len(r.book.Unanswered(before)) == 0 || pause(ctx, 20*time.Millisecond) != nil {
+		if len(r.book.Unanswered(before)) == 0 || emulator.Sleep(ctx, 20*time.Millisecond) != nil {
 			return
 		}
 	}

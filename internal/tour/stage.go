@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/child"
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 )
@@ -73,14 +74,8 @@ func (t *tour) close() {
 
 // pause lets people read.
 func (t *tour) pause(ctx context.Context, d time.Duration) {
-	if t.opts.Fast {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if !t.opts.Fast {
+		_ = emulator.Sleep(ctx, d) // or the end
 	}
 }
 

@@ -18,9 +18,6 @@ import (
 )
 
 var (
-	// errStopped ends a turn whose caller does not listen any more.
-	errStopped = errors.New("nobody listens")
-
 	// errTooMuch ends a turn that says or does more than is kept of one.
 	errTooMuch = errors.New("the agent sent too much")
 
@@ -119,26 +116,17 @@ func (m *promptMeta) UnmarshalJSON(b []byte) error {
 // the other. A turn that is stopped gives the agent two seconds to end it in
 // its own way; what it still says in that time is dropped.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
-	return func(yield func(assistant.Event, error) bool) {
+	return assistant.Events(func(emit assistant.Emit) error {
 		if ctx.Err() != nil {
-			yield(nil, canceled(ctx))
-			return
+			return canceled(ctx)
 		}
-		emit := func(e assistant.Event) error {
-			if !yield(e, nil) {
-				return errStopped
-			}
-			return nil
-		}
-		if err := a.run(ctx, turn, emit); err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
-		}
-	}
+		return a.run(ctx, turn, emit)
+	})
 }
 
 // run does a turn. It begins once more if the session turns out to be forgotten,
 // or the process that was kept to have ended, only when it is prompted.
-func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit func(assistant.Event) error) error {
+func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit assistant.Emit) error {
 	p, err := a.enter(ctx, turn.Conversation)
 	if err != nil {
 		return err
@@ -164,7 +152,7 @@ func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit func(assi
 		}
 		err = r.do(ctx, prompt, blocks)
 		switch {
-		case errors.Is(err, errStopped) || ctx.Err() != nil && err != nil:
+		case errors.Is(err, assistant.ErrStopped) || ctx.Err() != nil && err != nil:
 			held = false
 			a.stop(ctx, p, r, prompt)
 			if ctx.Err() != nil {
@@ -186,7 +174,7 @@ func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit func(assi
 
 // prepare yields what happened while the session was opened, and configures it.
 func (a *Assistant) prepare(
-	ctx context.Context, o opened, turn assistant.Turn, emit func(assistant.Event) error, events []assistant.Event, err error,
+	ctx context.Context, o opened, turn assistant.Turn, emit assistant.Emit, events []assistant.Event, err error,
 ) error {
 	if err == nil {
 		var more []assistant.Event
@@ -201,7 +189,7 @@ func (a *Assistant) prepare(
 	return err
 }
 
-func newRun(o opened, turn assistant.Turn, emit func(assistant.Event) error) *run {
+func newRun(o opened, turn assistant.Turn, emit assistant.Emit) *run {
 	g := o.agent
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -272,7 +260,7 @@ func (r *run) loop(ctx, asking context.Context, prompt chan answered) error {
 			err = r.t.startAll()
 		case x := <-prompt:
 			err = r.finish(ctx, asking, x)
-			if ctx.Err() != nil || errors.Is(err, errStopped) {
+			if ctx.Err() != nil || errors.Is(err, assistant.ErrStopped) {
 				prompt <- x // for stop, which looks whether the turn is over
 			}
 			return err

@@ -120,7 +120,7 @@ func (b block) text() string {
 // transcript turns the updates of one turn into events and messages. It is used
 // by one goroutine.
 type transcript struct {
-	emit     func(assistant.Event) error
+	emit     assistant.Emit
 	provider string
 	suffix   string // makes the ids of calls unique in the session
 

@@ -109,14 +109,8 @@ func New(c Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := words.CheckKey(key); err != nil {
+	if err := words.Check(key, c.BaseURL, c.Model); err != nil {
 		return nil, err
-	}
-	switch {
-	case key == "" && c.BaseURL == "":
-		return nil, fault.New(fault.Invalid, "ANTHROPIC_API_KEY is not set. Set it, or ANTHROPIC_BASE_URL for an API that needs no key.")
-	case strings.TrimSpace(c.Model) == "":
-		return nil, fault.New(fault.Invalid, "ANTHROPIC_MODEL is empty. Set it to a model of the API, such as claude-sonnet-4-5.")
 	}
 	if err := c.checkLimits(); err != nil {
 		return nil, err
@@ -190,31 +184,23 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //     changed, a name that stands for another model now), the request is sent
 //     once more without any, so that the conversation is not stuck.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
-	return func(yield func(assistant.Event, error) bool) {
-		c := completion{model: m, request: r, yield: yield, started: time.Now()}
+	return assistant.Events(func(emit assistant.Emit) error {
+		c := completion{model: m, request: r, emit: emit, started: time.Now()}
 		c.name = r.Model
 		if c.name == "" {
 			c.name = m.Model()
 		}
 		err := c.do(ctx)
-		if err == nil || errors.Is(err, errStopped) {
-			return
-		}
-		if used := c.answer.total(); used == (assistant.Usage{}) || yield(assistant.UsageUpdated{Usage: used, Model: c.answer.model}, nil) {
-			yield(nil, err)
-		}
-	}
+		return emit.Failed(err, c.answer.total(), c.answer.model)
+	})
 }
-
-// errStopped means that the caller stopped ranging and must not be called.
-var errStopped = errors.New("the caller stopped")
 
 // completion is one request, with what continues it.
 type completion struct {
 	model   *Model
 	request assistant.Request
 	name    string // of the model that is asked
-	yield   func(assistant.Event, error) bool
+	emit    assistant.Emit
 	answer  answer
 	started time.Time
 
@@ -265,7 +251,7 @@ func (c *completion) ask(ctx context.Context, r *messagesRequest) error {
 	}
 	c.requestID = x.requestID
 	switch {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, assistant.ErrStopped):
 		return err
 	case ctx.Err() != nil:
 		return modelhttp.Canceled(ctx)
@@ -295,11 +281,8 @@ func (c *completion) take(body io.Reader, x *exchange) error {
 		}
 		// A caller that takes its time is no silence of the API.
 		x.Pause()
-		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
-			return errStopped
-		}
-		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
-			return errStopped
+		if err := c.emit.Deltas(thought, text); err != nil {
+			return err
 		}
 		x.Alive()
 	}
@@ -335,15 +318,14 @@ func (c *completion) finish(ctx context.Context) error {
 		// Calls cut at the limit have unfinished arguments and are left out.
 		note := assistant.CutNote(text)
 		a.cut(note)
-		if !c.yield(assistant.TextDelta{Text: note}, nil) {
-			return errStopped
+		if err := c.emit(assistant.TextDelta{Text: note}); err != nil {
+			return err
 		}
 	case empty && calls == 0:
 		return assistant.ErrEmpty
 	}
-	if !c.yield(assistant.MessageDone{Message: a.message(c.name)}, nil) {
-		return errStopped
+	if err := c.emit(assistant.MessageDone{Message: a.message(c.name)}); err != nil {
+		return err
 	}
-	c.yield(assistant.Finished{Usage: a.total(), Model: a.model}, nil)
-	return nil
+	return c.emit(assistant.Finished{Usage: a.total(), Model: a.model})
 }

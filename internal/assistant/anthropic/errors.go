@@ -16,7 +16,7 @@ import (
 
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
-	Prefix: "ANTHROPIC", Example: "https://api.example.com",
+	Prefix: "ANTHROPIC", Example: "https://api.example.com", Model: "claude-sonnet-4-5",
 	NotStream: "The server at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator needs to check the address.",
 }
 

@@ -70,20 +70,14 @@ func (a *Assistant) Model() string { return model }
 // Run implements assistant.Assistant. What it plays depends on the last message
 // of the user: see help.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
-	return func(yield func(assistant.Event, error) bool) {
-		p := player{ctx: ctx, pace: a.pace, array: turn.Array, said: turn.Said, yield: yield}
-		err := p.play()
-		if err == nil {
-			err = p.finish()
+	return assistant.Events(func(emit assistant.Emit) error {
+		p := player{ctx: ctx, pace: a.pace, array: turn.Array, said: turn.Said, emit: emit}
+		if err := p.play(); err != nil {
+			return err
 		}
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
-		}
-	}
+		return p.finish()
+	})
 }
-
-// errStopped means that the caller stopped ranging and must not be called.
-var errStopped = errors.New("the caller stopped")
 
 // player plays one turn.
 type player struct {
@@ -91,7 +85,7 @@ type player struct {
 	pace  time.Duration
 	array []messages.Message
 	said  string // by the person
-	yield func(assistant.Event, error) bool
+	emit  assistant.Emit
 	text  strings.Builder // of the message being said
 	spent int             // tokens of the whole turn
 }
@@ -380,13 +374,6 @@ func (p *player) done(calls ...messages.Block) error {
 	p.text.Reset()
 	p.spent += messages.EstimateTokens(m)
 	return p.emit(assistant.MessageDone{Message: m})
-}
-
-func (p *player) emit(e assistant.Event) error {
-	if !p.yield(e, nil) {
-		return errStopped
-	}
-	return nil
 }
 
 // wait waits for d, or fails as soon as the turn is stopped.

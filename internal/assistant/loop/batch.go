@@ -176,8 +176,8 @@ func (r *run) runAll(ctx context.Context, batch []item) error {
 			if ctx.Err() != nil {
 				return stop(canceled(turn))
 			}
-			if !r.yield(r.started(batch[next].call), nil) {
-				return stop(errStopped)
+			if err := r.emit(r.started(batch[next].call)); err != nil {
+				return stop(err)
 			}
 			active++
 			go r.runOne(ctx, next, batch[next].call, outcomes)
@@ -201,8 +201,8 @@ func (r *run) runAll(ctx context.Context, batch []item) error {
 		it := &batch[out.at]
 		it.result = out.result
 		it.result.CallID, it.result.Name = it.call.ID, it.call.Name
-		if !r.yield(assistant.ToolFinished{ID: it.call.ID, OK: !it.result.IsError}, nil) {
-			return stop(errStopped)
+		if err := r.emit(assistant.ToolFinished{ID: it.call.ID, OK: !it.result.IsError}); err != nil {
+			return stop(err)
 		}
 	}
 }

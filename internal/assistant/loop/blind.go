@@ -35,9 +35,9 @@ func (r *run) hideFiles() error {
 		if m.Role != messages.RoleUser {
 			continue
 		}
-		if assistant.ShowsFiles(m) && !r.yield(assistant.Notice{Text: fmt.Sprintf(
-			"The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is in it.", r.asked())}, nil) {
-			return errStopped
+		if assistant.ShowsFiles(m) {
+			return r.emit(assistant.Notice{Text: fmt.Sprintf(
+				"The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is in it.", r.asked())})
 		}
 		break
 	}

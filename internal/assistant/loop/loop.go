@@ -101,22 +101,14 @@ func (*Assistant) UsesTools() {}
 //     something with the calls before it: then that is the answer.
 //   - Finished has the usage of all requests of this run.
 func (a *Assistant) Run(ctx context.Context, turn assistant.Turn) iter.Seq2[assistant.Event, error] {
-	return func(yield func(assistant.Event, error) bool) {
-		r := newRun(a, turn, yield)
-		if err := r.do(ctx); err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
-		}
-	}
+	return assistant.Events(func(emit assistant.Emit) error { return newRun(a, turn, emit).do(ctx) })
 }
-
-// errStopped means that the caller stopped ranging and must not be called.
-var errStopped = errors.New("the caller stopped")
 
 // run is one run of a turn.
 type run struct {
 	assistant *Assistant
 	turn      assistant.Turn
-	yield     func(assistant.Event, error) bool
+	emit      assistant.Emit
 
 	tools []messages.ToolSpec
 	known map[string]bool // names of tools
@@ -131,9 +123,9 @@ type run struct {
 	refused  int // answers that called tools although there are none
 }
 
-func newRun(a *Assistant, turn assistant.Turn, yield func(assistant.Event, error) bool) *run {
+func newRun(a *Assistant, turn assistant.Turn, emit assistant.Emit) *run {
 	r := &run{
-		assistant: a, turn: turn, yield: yield,
+		assistant: a, turn: turn, emit: emit,
 		array: messages.NewArray(turn.Array...), // appending to it copies it
 		known: make(map[string]bool), ids: make(map[string]bool), answered: cmp.Or(turn.Model, a.Model()),
 	}
@@ -189,13 +181,12 @@ func (r *run) do(ctx context.Context) error {
 		if err := r.done(msg); err != nil {
 			return err
 		}
-		if !r.spent(finished) {
-			return errStopped
+		if err := r.spent(finished); err != nil {
+			return err
 		}
 		calls := callsOf(msg)
 		if len(calls) == 0 {
-			r.yield(assistant.Finished{Usage: r.used, Model: finished.Model}, nil)
-			return nil
+			return r.emit(assistant.Finished{Usage: r.used, Model: finished.Model})
 		}
 		r.repeats.round++
 		if len(r.tools) == 0 {
@@ -253,16 +244,16 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 		}
 		switch e := event.(type) {
 		case assistant.TextDelta, assistant.ThoughtDelta:
-			if !r.yield(e, nil) {
-				return messages.Message{}, assistant.Finished{}, errStopped
+			if err := r.emit(e); err != nil {
+				return messages.Message{}, assistant.Finished{}, err
 			}
 		case assistant.MessageDone:
 			msg = &e.Message
 		case assistant.Finished:
 			finished = &e
 		case assistant.UsageUpdated: // of a request that fails
-			if !r.spent(assistant.Finished(e)) {
-				return messages.Message{}, assistant.Finished{}, errStopped
+			if err := r.spent(assistant.Finished(e)); err != nil {
+				return messages.Message{}, assistant.Finished{}, err
 			}
 		case assistant.Resumable, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished:
 			// A model has none of these.
@@ -277,8 +268,8 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			Err: fmt.Errorf("the answer of %s ended without a message or without its end", r.assistant.model.Name()),
 		}
 	case len(callsOf(*msg)) == 0 && strings.TrimSpace(msg.PlainText()) == "":
-		if !r.spent(*finished) {
-			return messages.Message{}, assistant.Finished{}, errStopped
+		if err := r.spent(*finished); err != nil {
+			return messages.Message{}, assistant.Finished{}, err
 		}
 		return messages.Message{}, assistant.Finished{}, assistant.ErrEmpty
 	}
@@ -288,9 +279,9 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 }
 
 // spent adds what a request used to what the turn has used, and says so.
-func (r *run) spent(f assistant.Finished) bool {
+func (r *run) spent(f assistant.Finished) error {
 	r.used = r.used.Add(f.Usage)
-	return r.yield(assistant.UsageUpdated{Usage: r.used, Model: f.Model}, nil)
+	return r.emit(assistant.UsageUpdated{Usage: r.used, Model: f.Model})
 }
 
 // saidBefore returns what the model said with its last calls as its answer: models that
@@ -302,10 +293,7 @@ func (r *run) saidBefore() (messages.Message, error) {
 		}
 		if text := strings.TrimSpace(m.PlainText()); m.Role == messages.RoleAssistant && text != "" {
 			text += "\n\n(The model finished without another message.)"
-			if !r.yield(assistant.TextDelta{Text: text}, nil) {
-				return m, errStopped
-			}
-			return messages.NewText(messages.RoleAssistant, text), nil
+			return messages.NewText(messages.RoleAssistant, text), r.emit(assistant.TextDelta{Text: text})
 		}
 	}
 	return messages.Message{}, assistant.ErrEmpty
@@ -314,8 +302,8 @@ func (r *run) saidBefore() (messages.Message, error) {
 // done yields a complete message, which the host stores, and takes it in if another
 // request comes after it.
 func (r *run) done(m messages.Message) error {
-	if !r.yield(assistant.MessageDone{Message: m}, nil) {
-		return errStopped
+	if err := r.emit(assistant.MessageDone{Message: m}); err != nil {
+		return err
 	}
 	if m.Role != messages.RoleAssistant || len(callsOf(m)) > 0 {
 		r.array.Append(m) // copies the array

@@ -24,6 +24,7 @@ const (
 type API struct {
 	Prefix    string // of the options, such as OPENAI for OPENAI_BASE_URL and OPENAI_API_KEY
 	Example   string // of an address
+	Model     string // an example of one
 	NotStream string // what a person reads after ErrNotStream
 }
 
@@ -45,10 +46,16 @@ func (a API) Address(raw string) (string, error) {
 	return raw, nil
 }
 
-// CheckKey returns fault.Invalid if a header cannot hold the key.
-func (a API) CheckKey(key string) error {
-	if strings.ContainsFunc(key, NotHeaderRune) {
+// Check returns fault.Invalid if a header cannot hold the key, or if one of what an
+// operator has to set is missing; a key is, where no address is set.
+func (a API) Check(key, address, model string) error {
+	switch {
+	case strings.ContainsFunc(key, NotHeaderRune):
 		return fault.Newf(fault.Invalid, "%s_API_KEY contains a space, a line break or another character that a key cannot have.", a.Prefix)
+	case key == "" && address == "":
+		return fault.Newf(fault.Invalid, "%s_API_KEY is not set. Set it, or %s_BASE_URL for an API that needs no key.", a.Prefix, a.Prefix)
+	case strings.TrimSpace(model) == "":
+		return fault.Newf(fault.Invalid, "%s_MODEL is empty. Set it to a model of the API, such as %s.", a.Prefix, a.Model)
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func TestAddressNamesTheOption(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	if err := api.CheckKey("a b"); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "SOME_API_KEY") {
+	if err := api.Check("a b", "", ""); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "SOME_API_KEY") {
 		t.Error(err)
 	}
 }

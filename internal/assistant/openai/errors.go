@@ -18,7 +18,7 @@ import (
 
 // words are how the errors of this package speak of the API.
 var words = modelhttp.API{
-	Prefix: "OPENAI", Example: "https://api.example.com/v1",
+	Prefix: "OPENAI", Example: "https://api.example.com/v1", Model: "gpt-5-mini",
 	NotStream: "The server at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
 }
 

@@ -83,14 +83,8 @@ func New(c Config) (*Model, error) {
 	if base == "" {
 		base = defaultBaseURL
 	}
-	if err := words.CheckKey(key); err != nil {
+	if err := words.Check(key, c.BaseURL, c.Model); err != nil {
 		return nil, err
-	}
-	switch {
-	case key == "" && c.BaseURL == "":
-		return nil, fault.New(fault.Invalid, "OPENAI_API_KEY is not set. Set it, or OPENAI_BASE_URL for an API that needs no key.")
-	case strings.TrimSpace(c.Model) == "":
-		return nil, fault.New(fault.Invalid, "OPENAI_MODEL is empty. Set it to a model of the API, such as gpt-5-mini.")
 	}
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient),
@@ -135,26 +129,18 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //   - Reasoning is yielded as ThoughtDelta and is no part of the message. The API
 //     has no place for it, so none is sent back.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
-	return func(yield func(assistant.Event, error) bool) {
-		c := completion{model: m, request: r, yield: yield, started: time.Now()}
+	return assistant.Events(func(emit assistant.Emit) error {
+		c := completion{model: m, request: r, emit: emit, started: time.Now()}
 		err := c.do(ctx)
-		if err == nil || errors.Is(err, errStopped) {
-			return
-		}
-		if used := c.answer.usage; used == (assistant.Usage{}) || yield(assistant.UsageUpdated{Usage: used, Model: c.answer.model}, nil) {
-			yield(nil, err)
-		}
-	}
+		return emit.Failed(err, c.answer.usage, c.answer.model)
+	})
 }
-
-// errStopped means that the caller stopped ranging and must not be called.
-var errStopped = errors.New("the caller stopped")
 
 // completion is one request.
 type completion struct {
 	model   *Model
 	request assistant.Request
-	yield   func(assistant.Event, error) bool
+	emit    assistant.Emit
 	answer  answer
 	started time.Time
 }
@@ -201,11 +187,8 @@ func (c *completion) do(ctx context.Context) error {
 		}
 		// A caller that takes its time is no silence of the API.
 		x.Pause()
-		if thought != "" && !c.yield(assistant.ThoughtDelta{Text: thought}, nil) {
-			return errStopped
-		}
-		if text != "" && !c.yield(assistant.TextDelta{Text: text}, nil) {
-			return errStopped
+		if err := c.emit.Deltas(thought, text); err != nil {
+			return err
 		}
 		x.Alive()
 	}
@@ -237,15 +220,14 @@ func (c *completion) finish(ctx context.Context) error {
 		note := assistant.CutNote(text)
 		c.answer.text.WriteString(note)
 		c.answer.calls = nil
-		if !c.yield(assistant.TextDelta{Text: note}, nil) {
-			return errStopped
+		if err := c.emit(assistant.TextDelta{Text: note}); err != nil {
+			return err
 		}
 	case empty && len(c.answer.calls) == 0:
 		return assistant.ErrEmpty
 	}
-	if !c.yield(assistant.MessageDone{Message: c.answer.message()}, nil) {
-		return errStopped
+	if err := c.emit(assistant.MessageDone{Message: c.answer.message()}); err != nil {
+		return err
 	}
-	c.yield(assistant.Finished{Usage: c.answer.usage, Model: c.answer.model}, nil)
-	return nil
+	return c.emit(assistant.Finished{Usage: c.answer.usage, Model: c.answer.model})
 }

@@ -32,13 +32,6 @@ func (a *Account) Profile() Profile {
 	return p
 }
 
-// SetProfile is what @BotFather was told before.
-func (a *Account) SetProfile(p Profile) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.profile = p
-}
-
 func getMe(r *request) (any, *apiError) {
 	return struct {
 		User

@@ -70,17 +70,6 @@ func (c *Chats) User(id int64) User {
 	return c.user(id)
 }
 
-// RefuseChat makes every call about a chat fail with an error, such as 400 "Bad
-// Request: chat not found" or 403 "Forbidden: user is deactivated". Zero ends it.
-func (c *Chats) RefuseChat(chatID int64, status int, description string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open(chatID).refusal = nil
-	if status != 0 {
-		c.open(chatID).refusal = &apiError{code: status, text: description}
-	}
-}
-
 // DeleteTopic takes a topic and its messages away.
 func (c *Chats) DeleteTopic(chatID int64, threadID int) {
 	c.mu.Lock()

@@ -79,11 +79,6 @@ func (p Person) Joins() Sent {
 	return p.send("", nil, map[string]any{"new_chat_members": []User{p.server.User(p.user)}})
 }
 
-// Leaves lets the person leave the chat, which shows a service message.
-func (p Person) Leaves() Sent {
-	return p.send("", nil, map[string]any{"left_chat_member": p.server.User(p.user)})
-}
-
 // AddsBot lets the person bring the bot into a group.
 func (p Person) AddsBot() Sent {
 	p.setBotStatus("left", "member", nil)

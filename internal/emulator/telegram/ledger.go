@@ -66,17 +66,6 @@ func (v View) Last() Message {
 	return v.Messages[len(v.Messages)-1]
 }
 
-// RepliesTo returns the visible messages of the bot that answer a message.
-func (v View) RepliesTo(id int) []Message {
-	var out []Message
-	for _, m := range v.FromBot() {
-		if m.ReplyTo == id {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // Ledger is what people see in all chats at one moment. It does not change.
 type Ledger struct {
 	Chats   map[int64]View

@@ -10,8 +10,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// restrict puts the authorizer on a connection that was just opened.
-func restrict(c sqlite.ExecQuerierContext, _ string) error {
+// restrict puts the authorizer on a connection.
+func restrict(c any) error {
 	r, ok := c.(sqlite.AuthorizerRegisterer)
 	if !ok {
 		return fmt.Errorf("a connection of type %T has no authorizer", c)

@@ -55,7 +55,7 @@ func Open(path string) (*DB, error) {
 		return nil, unusable(path, err)
 	}
 	restricted := &sqlite.Driver{}
-	restricted.RegisterConnectionHook(restrict)
+	restricted.RegisterConnectionHook(func(c sqlite.ExecQuerierContext, _ string) error { return restrict(c) })
 	if err := registerTrim(restricted); err != nil {
 		return nil, unusable(path, err)
 	}

@@ -3,7 +3,6 @@ package projectdb
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -67,13 +66,7 @@ func (t *readerTool) readPast(ctx context.Context, a readArgs) (found table, err
 	if _, err := conn.ExecContext(ctx, "PRAGMA query_only = 1"); err != nil {
 		return found, d.classify(ctx, err)
 	}
-	if err := conn.Raw(func(c any) error {
-		r, ok := c.(sqlite.AuthorizerRegisterer)
-		if !ok {
-			return fmt.Errorf("a connection of type %T has no authorizer", c)
-		}
-		return r.RegisterAuthorizer(authorize)
-	}); err != nil {
+	if err := conn.Raw(restrict); err != nil {
 		return found, d.classify(ctx, err)
 	}
 	return d.query(ctx, conn, a)

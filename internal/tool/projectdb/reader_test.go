@@ -236,8 +236,12 @@ func snapshot(t *testing.T, d *DB) []string {
 func TestVirtualTablesAreKnown(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	rows, err := d.writer.Query("SELECT name FROM pragma_module_list")
-	names, err := texts(rows, err)
+	tx, err := d.writer.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	names, err := rowsOf(t.Context(), tx, func(rows *sql.Rows, name *string) error { return rows.Scan(name) }, "SELECT name FROM pragma_module_list")
 	if err != nil || len(names) < 5 {
 		t.Fatal(names, err)
 	}

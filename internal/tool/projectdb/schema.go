@@ -193,21 +193,24 @@ func unknown(name string, existing []string) error {
 }
 
 func tables(ctx context.Context, tx *sql.Tx) ([]string, error) {
-	return texts(tx.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`))
+	return rowsOf(ctx, tx, func(rows *sql.Rows, name *string) error { return rows.Scan(name) },
+		`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 }
 
-func texts(rows *sql.Rows, err error) ([]string, error) {
+// rowsOf returns the rows of a query, each as scan reads it.
+func rowsOf[T any](ctx context.Context, tx *sql.Tx, scan func(*sql.Rows, *T) error, text string, args ...any) ([]T, error) {
+	rows, err := tx.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var out []string
+	var out []T
 	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
+		var one T
+		if err := scan(rows, &one); err != nil {
 			return nil, err
 		}
-		out = append(out, s)
+		out = append(out, one)
 	}
 	return out, rows.Err()
 }
@@ -282,15 +285,9 @@ func load(ctx context.Context, tx *sql.Tx, name string) (*description, error) {
 	return nil, unknown(name, existing)
 }
 
-func columns(ctx context.Context, tx *sql.Tx, d *description) error {
-	rows, err := tx.QueryContext(ctx, `SELECT name, lower(type), "notnull", dflt_value, pk FROM pragma_table_info(?) ORDER BY cid`, d.Table)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
+func columns(ctx context.Context, tx *sql.Tx, d *description) (err error) {
 	keys := make(map[int]string)
-	for rows.Next() {
-		var c column
+	d.Columns, err = rowsOf(ctx, tx, func(rows *sql.Rows, c *column) error {
 		var text sql.NullString
 		var key int
 		if err := rows.Scan(&c.Name, &c.Type, &c.NotNull, &text, &key); err != nil {
@@ -299,54 +296,32 @@ func columns(ctx context.Context, tx *sql.Tx, d *description) error {
 		if c.PrimaryKey = key > 0; c.PrimaryKey {
 			keys[key] = c.Name
 		}
-		if text.Valid {
-			if c.Default, err = json.Marshal(text.String); err != nil {
-				return err
-			}
+		if !text.Valid {
+			return nil
 		}
-		d.Columns = append(d.Columns, c)
-	}
+		var err error
+		c.Default, err = json.Marshal(text.String)
+		return err
+	}, `SELECT name, lower(type), "notnull", dflt_value, pk FROM pragma_table_info(?) ORDER BY cid`, d.Table)
 	for i := range len(keys) {
 		d.keys = append(d.keys, keys[i+1])
 	}
-	return rows.Err()
+	return err
 }
 
 func foreignKeys(ctx context.Context, tx *sql.Tx, name string) ([]foreignKey, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT "from", "table", coalesce("to", ''), lower(on_delete) FROM pragma_foreign_key_list(?) ORDER BY 1`, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var out []foreignKey
-	for rows.Next() {
-		var k foreignKey
-		if err := rows.Scan(&k.Column, &k.Table, &k.To, &k.OnDelete); err != nil {
-			return nil, err
-		}
-		out = append(out, k)
-	}
-	return out, rows.Err()
+	return rowsOf(ctx, tx, func(rows *sql.Rows, k *foreignKey) error {
+		return rows.Scan(&k.Column, &k.Table, &k.To, &k.OnDelete)
+	}, `SELECT "from", "table", coalesce("to", ''), lower(on_delete) FROM pragma_foreign_key_list(?) ORDER BY 1`, name)
 }
 
 func indexes(ctx context.Context, tx *sql.Tx, name string) ([]index, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT l."unique", (SELECT json_group_array(i.name) FROM pragma_index_info(l.name) AS i)
-		FROM pragma_index_list(?) AS l WHERE l.origin <> 'pk' ORDER BY l.name`, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var out []index
-	for rows.Next() {
-		var x index
+	return rowsOf(ctx, tx, func(rows *sql.Rows, x *index) error {
 		var list string
 		if err := rows.Scan(&x.Unique, &list); err != nil {
-			return nil, err
+			return err
 		}
-		if err := json.Unmarshal([]byte(list), &x.Columns); err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-	}
-	return out, rows.Err()
+		return json.Unmarshal([]byte(list), &x.Columns)
+	}, `SELECT l."unique", (SELECT json_group_array(i.name) FROM pragma_index_info(l.name) AS i)
+		FROM pragma_index_list(?) AS l WHERE l.origin <> 'pk' ORDER BY l.name`, name)
 }
