@@ -154,11 +154,7 @@ func (f *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClos
 	if att.Size > maxDownload {
 		return nil, fault.New(fault.Invalid, "Telegram lets bots download files of at most 20 MB.")
 	}
-	var file *models.File
-	err := f.client.call(ctx, "getFile", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		file, err = api.GetFile(ctx, &bot.GetFileParams{FileID: att.Source})
-		return err
-	})
+	file, err := ask(ctx, f.client, "getFile", (*bot.Bot).GetFile, &bot.GetFileParams{FileID: att.Source})
 	if err != nil {
 		return nil, err
 	}

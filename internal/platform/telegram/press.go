@@ -169,11 +169,8 @@ func (w *answers) note(text string) string {
 // answerPress ends the client's waiting. A query that is too old, or was
 // answered before, needs nothing any more.
 func (w *answers) answerPress(ctx context.Context, id, note string) error {
-	err := w.client.call(ctx, "answerCallbackQuery", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{
-			CallbackQueryID: id, Text: note, ShowAlert: utf8.RuneCountInString(note) > maxToast,
-		})
-		return err
+	_, err := ask(ctx, w.client, "answerCallbackQuery", (*bot.Bot).AnswerCallbackQuery, &bot.AnswerCallbackQueryParams{
+		CallbackQueryID: id, Text: note, ShowAlert: utf8.RuneCountInString(note) > maxToast,
 	})
 	if isInvalid(err, "query is too old", "query id is invalid", "query_id_invalid") {
 		w.observe("press_too_late")

@@ -165,12 +165,10 @@ func (s *poster) Typing(ctx context.Context, key messages.ConversationKey) error
 	if err := s.client.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
-	return s.client.call(ctx, "sendChatAction", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SendChatAction(ctx, &bot.SendChatActionParams{
-			ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
-		})
-		return err
+	_, err = ask(ctx, s.client, "sendChatAction", (*bot.Bot).SendChatAction, &bot.SendChatActionParams{
+		ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
 	})
+	return err
 }
 
 // The reactions are of the list that bots may use (Bot API, ReactionTypeEmoji).
@@ -200,11 +198,8 @@ func (s *poster) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark)
 	if err := s.client.limits.pass(ctx, to.id); err != nil {
 		return err
 	}
-	err = s.client.call(ctx, "setMessageReaction", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
-			ChatID: to.id, MessageID: id, Reaction: reaction(mark),
-		})
-		return err
+	_, err = ask(ctx, s.client, "setMessageReaction", (*bot.Bot).SetMessageReaction, &bot.SetMessageReactionParams{
+		ChatID: to.id, MessageID: id, Reaction: reaction(mark),
 	})
 	if fault.Is(err, fault.RateLimited) {
 		s.observe("rate_limited")
