@@ -236,7 +236,7 @@ func (s *sender) change(ctx context.Context, to place, ts string, edit platform.
 		return err
 	}
 	if edit.Progress {
-		return s.api.admitted(ctx, r, update) // its turn was asked for
+		return s.api.admitted(ctx, "", r, update) // its turn was asked for
 	}
 	return s.api.limited(ctx, "", r, update)
 }

@@ -91,7 +91,6 @@ type Adapter struct {
 	translator *translator
 
 	installation
-	*limiter
 	webhook
 	socket
 	sender
@@ -144,7 +143,7 @@ func New(cfg Config) (*Adapter, error) {
 	api, set, replyTo := newAPI(cfg), newStreamSet(), recent[string]()
 	askers, claims := askers{users: recent[string](), homes: recent[string]()}, claims{recent[claimed]()}
 	people := &people{api: api, log: log, names: recent[string](), unnamed: make(chan string, 256)}
-	a := &Adapter{streaming: cfg.Streaming, api: api, people: people, limiter: api.limits}
+	a := &Adapter{streaming: cfg.Streaming, api: api, people: people}
 	a.installation = installation{api: api, socketMode: socketMode, log: log, self: platform.NewSelf[identity]()}
 	a.translator = &translator{
 		me: &a.installation, people: people, askers: askers, commands: cfg.Commands, engaged: cfg.Engaged, log: log, observe: observe,

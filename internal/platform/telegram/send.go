@@ -12,7 +12,6 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/exchange"
 )
 
 // chat is what a conversation id stands for.
@@ -201,11 +200,7 @@ func (s *poster) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark)
 	_, err = ask(ctx, s.client, "setMessageReaction", (*bot.Bot).SetMessageReaction, &bot.SetMessageReactionParams{
 		ChatID: to.id, MessageID: id, Reaction: reaction(mark),
 	})
-	if fault.Is(err, fault.RateLimited) {
-		s.observe("rate_limited")
-		s.client.limits.block(to.id, exchange.RetryAfter(err)) //nolint:contextcheck // it is told to the others whoever gives up
-	}
-	return err
+	return s.client.heard(to.id, err) //nolint:contextcheck // it is told to the others whoever gives up
 }
 
 // parseRef returns where a message is and which it is.
