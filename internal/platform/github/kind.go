@@ -274,6 +274,7 @@ func (k *kind) Intake() platform.Intake {
 // New implements platform.Kind.
 func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 	return New(Config{
+		Surroundings:  s,
 		AppID:         k.appID,
 		PrivateKey:    k.privateKey.Reveal(),
 		Token:         s.GitToken,
@@ -281,19 +282,12 @@ func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 		Poll:          k.effectiveMode() == modePoll,
 		APIURL:        k.apiURL,
 		WebURL:        k.webURL,
-		PublicURL:     s.PublicURL,
 		Mention:       k.mention,
 		Repositories:  k.repositories,
 		Allowed:       k.allowed,
 		Streaming:     k.streaming,
 		PollEvery:     k.pollEvery,
 		SweepEvery:    k.sweepEvery,
-		Commands:      s.Commands,
-		Cursor:        s.Cursor,
-		Log:           s.Log,
-		Observe:       s.Observe,
-		MaxConns:      s.MaxConns,
-		Limits:        s.Limits,
 	})
 }
 

@@ -12,7 +12,6 @@ package slack
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -48,6 +47,8 @@ const (
 
 // Config configures an Adapter.
 type Config struct {
+	platform.Surroundings // Commands are those after /agent and after a mention that begins a message
+
 	BotToken      string // xoxb-…
 	AppToken      string // xapp-…; set: Socket Mode
 	SigningSecret string // of the app; required without AppToken
@@ -55,29 +56,8 @@ type Config struct {
 
 	Streaming bool // show answers while they are written
 
-	// Engaged reports whether the bot takes part in a conversation, so that
-	// people need not mention it there. An error leaves the event
-	// unacknowledged. Nil: only mentions count.
-	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
-
-	// Commands returns the names that are commands after /agent and after a
-	// mention that begins a message. Nil: only a few words are, such as stop.
-	Commands func() []string
-
 	// Transport carries the calls. Nil: one of the adapter's own.
 	Transport http.RoundTripper
-
-	// MaxConns is how many connections to the platform are open at once; calls beyond
-	// that wait. Zero is no limit.
-	MaxConns int
-
-	// Limits counts the calls of all processes together. Nil: there is no other.
-	Limits platform.SharedLimits
-
-	Log *slog.Logger
-
-	// Observe counts events of a small, fixed set of names. May be nil.
-	Observe func(event string)
 }
 
 // Adapter is a Slack app installed in one workspace or organization. It
@@ -171,12 +151,7 @@ func New(cfg Config) (*Adapter, error) {
 func recent[V any]() *platform.Recent[string, V] { return platform.NewRecent[string, V](4096) }
 
 func (c *Config) defaults() {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Observe == nil {
-		c.Observe = func(string) {}
-	}
+	c.Complete()
 	c.APIURL = cmp.Or(c.APIURL, defaultAPIURL)
 	if c.Transport == nil {
 		c.Transport = exchange.Transport(c.MaxConns)
