@@ -86,24 +86,18 @@ func samples(n, rate int64) time.Duration {
 
 // wavLength divides the size of the samples by their rate.
 func wavLength(r io.ReaderAt, size int64) time.Duration {
-	at, rate := int64(12), int64(0)
-	for range maxSegments {
-		var head [8]byte
-		if !readAt(r, head[:], at) {
-			return 0
-		}
-		length := int64(binary.LittleEndian.Uint32(head[4:]))
-		switch string(head[:4]) {
+	rate := int64(0)
+	for c := range riffChunks(r, size) {
+		switch c.name {
 		case "fmt ":
 			var format [12]byte
-			if !readAt(r, format[:], at+8) {
+			if !readAt(r, format[:], c.at) {
 				return 0
 			}
 			rate = int64(binary.LittleEndian.Uint32(format[8:]))
 		case "data":
-			return samples(min(length, size-at-8), rate)
+			return samples(min(c.length, size-c.at), rate)
 		}
-		at += 8 + length + length&1
 	}
 	return 0
 }
