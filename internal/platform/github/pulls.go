@@ -36,7 +36,7 @@ func (ps *pulls) OpenPullRequest(ctx context.Context, key messages.ConversationK
 		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", platform.Cut(pr.Head+" "+pr.Base, 100))
 	}
 	title, body := quietTitle(pr.Title), ps.render.pullBody(pr.Body, at.number)
-	if units(body) > maxComment {
+	if platform.UTF16Len(body) > maxComment {
 		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub allows.", maxComment)
 	}
 	if title == "" {

@@ -114,20 +114,8 @@ func (r rendered) cut(limit int) rendered {
 	if r.length <= limit {
 		return r
 	}
-	units, end := 0, len(r.text)
-	for i, c := range r.text {
-		size := 1
-		if c > 0xFFFF {
-			size = 2
-		}
-		if units+size > limit-1 {
-			end = i
-			break
-		}
-		units += size
-	}
-	text := strings.TrimRightFunc(r.text[:end], unicode.IsSpace)
-	kept := newCounter(text).at(len(text))
+	text := strings.TrimRightFunc(platform.CutUTF16(r.text, limit-1), unicode.IsSpace)
+	kept := platform.UTF16Len(text)
 	out := rendered{text: text + "…", length: kept + 1}
 	for _, e := range r.entities {
 		if e.Offset >= kept {

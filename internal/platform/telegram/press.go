@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-telegram/bot"
@@ -153,15 +152,8 @@ func (w *answers) note(text string) string {
 		return ""
 	}
 	text = w.render.render(cutRunes(text, 4*maxNote)).text
-	units, cut := 0, 0 // cut is where the text with noteCut still fits
-	for i, r := range text {
-		if units <= maxNote-1 {
-			cut = i
-		}
-		units += utf16.RuneLen(r)
-	}
-	if units > maxNote {
-		return text[:cut] + noteCut
+	if platform.UTF16Len(text) > maxNote {
+		return platform.CutUTF16(text, maxNote-1) + noteCut
 	}
 	return text
 }
