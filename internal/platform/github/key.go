@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -79,10 +80,7 @@ func (p post) message() messages.MessageID {
 
 // thread returns the comment that begins the thread of a review comment.
 func (p post) thread() int64 {
-	if p.root != 0 {
-		return p.root
-	}
-	return p.id
+	return cmp.Or(p.root, p.id)
 }
 
 func parsePost(id messages.MessageID) (post, bool) {

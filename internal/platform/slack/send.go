@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -363,10 +364,7 @@ const noDelivery = messages.DeliveryID("-")
 // metadata returns the metadata for a message.
 func (c claims) metadata(id string) slack.MsgOption {
 	known, _ := c.Get(id)
-	if known.delivery == "" {
-		known.delivery = noDelivery
-	}
-	return metadata(known.delivery)
+	return metadata(cmp.Or(known.delivery, noDelivery))
 }
 
 // attached notes that a message has its metadata.

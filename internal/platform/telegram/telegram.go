@@ -28,8 +28,6 @@ import (
 const Name = messages.Platform("telegram")
 
 const (
-	defaultAPIURL = "https://api.telegram.org"
-
 	// maxText is the limit of sendMessage in code points; counting UTF-16 units
 	// keeps it in every way of counting (Bot API, sendMessage).
 	maxText = 4096
@@ -91,10 +89,7 @@ var (
 	_ platform.Measured        = (*Adapter)(nil)
 )
 
-var (
-	tokenForm  = pattern.Lazy(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
-	secretForm = pattern.Lazy(`^[A-Za-z0-9_-]{16,256}$`)
-)
+var tokenForm = pattern.Lazy(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
 
 // New returns an adapter for the account of cfg.Token. It does no I/O. What is
 // wrong with cfg is a fault.Invalid that names the option.
@@ -104,7 +99,7 @@ func New(cfg Config) (*Adapter, error) {
 	}
 	cfg.Complete()
 	c := &client{
-		base:    cmp.Or(strings.TrimRight(cfg.APIURL, "/"), defaultAPIURL),
+		base:    cmp.Or(strings.TrimRight(cfg.APIURL, "/"), officialAPI),
 		token:   cfg.Token,
 		http:    exchange.Client(exchange.Transport(cfg.MaxConns)),
 		scrub:   cfg.scrubber(),
@@ -151,7 +146,7 @@ func (c Config) check() error {
 	if !c.Webhook {
 		return nil
 	}
-	if !secretForm.MatchString(c.WebhookSecret) {
+	if !secretPattern.MatchString(c.WebhookSecret) {
 		return fault.New(fault.Invalid, "TELEGRAM_WEBHOOK_SECRET must have 16 to 256 characters of A-Z, a-z, 0-9, _ and -; without it anyone could pose as Telegram")
 	}
 	if !isWebURL(c.PublicURL) {
