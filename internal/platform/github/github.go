@@ -198,7 +198,7 @@ func (c Config) check() error {
 			return fault.New(fault.Invalid, "GITHUB_APP_ID is neither the App's number nor its client id")
 		}
 		if _, err := parseKeyPEM(c.PrivateKey); err != nil {
-			return err
+			return fault.New(fault.Invalid, "GITHUB_APP_PRIVATE_KEY is not the RSA key, in PEM, that GitHub made for the App")
 		}
 	} else if !tokenForm.MatchString(c.Token) {
 		return fault.New(fault.Invalid, "GITHUB_TOKEN is not a token: it has letters, digits and underscores only, and no spaces")

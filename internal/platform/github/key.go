@@ -117,6 +117,15 @@ func parseRef(ref messages.Ref) (place, post, error) {
 	return at, p, nil
 }
 
+// parseOwn is parseRef for what the bot may have posted.
+func parseOwn(ref messages.Ref) (place, post, error) {
+	at, p, err := parseRef(ref)
+	if err == nil && p.kind != postComment && p.kind != postLine {
+		err = fault.Newf(fault.NotFound, "%q is not a comment of the bot.", ref.Message)
+	}
+	return at, p, err
+}
+
 // isBranch reports whether a name from an event can be the name of a branch
 // (contract C14, and git-check-ref-format).
 func isBranch(name string) bool {

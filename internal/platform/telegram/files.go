@@ -50,12 +50,9 @@ func (s *poster) SendFile(ctx context.Context, f platform.File) (messages.Ref, e
 		MessageThreadID: to.thread,
 		Caption:         caption.text,
 		CaptionEntities: caption.entities,
+		ReplyParameters: replyTo(f.ReplyTo),
 
 		DisableNotification: true, // the text that it belongs to comes before it
-	}
-	if id, convErr := strconv.Atoi(string(f.ReplyTo)); convErr == nil && id > 0 {
-		// Without this flag a deleted question would make the file fail.
-		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
 	}
 	sent, err := s.postFile(ctx, to, params, f)
 	if isThreadGone(err) && params.MessageThreadID != 0 {

@@ -76,10 +76,7 @@ func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 		LinkPreviewOptions:  noPreview(),
 		DisableNotification: out.Silent,
 		ReplyMarkup:         markup,
-	}
-	if id, convErr := strconv.Atoi(string(out.ReplyTo)); convErr == nil && id > 0 {
-		// Without this flag a deleted question would make the answer fail.
-		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
+		ReplyParameters:     replyTo(out.ReplyTo),
 	}
 	var sent *models.Message
 	post := func() error {
@@ -108,6 +105,16 @@ func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 	}
 	s.observe("sent")
 	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(strconv.Itoa(sent.ID))}, nil
+}
+
+// replyTo returns how to answer a message; nil if none is.
+func replyTo(message messages.MessageID) *models.ReplyParameters {
+	id, err := strconv.Atoi(string(message))
+	if err != nil || id <= 0 {
+		return nil
+	}
+	// Without this flag a deleted question would make the answer fail.
+	return &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
 }
 
 // Edit implements platform.Editor.
