@@ -28,18 +28,10 @@ func CheckAudio(r io.ReaderAt, size int64) (Kind, time.Duration, error) {
 		return kind, 0, refused("the recording has %d MB, and %d MB is the limit", (size+1<<20-1)>>20, MaxAudioSize>>20)
 	}
 	length := audioLength(kind, r, size)
-	if err := CheckAudioLength(length); err != nil {
-		return kind, length, err
-	}
-	return kind, length, nil
-}
-
-// CheckAudioLength refuses a recording that is too long.
-func CheckAudioLength(length time.Duration) error {
 	if length <= MaxAudioLength {
-		return nil
+		return kind, length, nil
 	}
-	return refused("the recording is %d minutes long, and %d minutes is the limit; send it in parts", int(length.Minutes()), int(MaxAudioLength.Minutes()))
+	return kind, length, refused("the recording is %d minutes long, and %d minutes is the limit; send it in parts", int(length.Minutes()), int(MaxAudioLength.Minutes()))
 }
 
 // audioLength returns what the file says of its length, without decoding it.
