@@ -14,7 +14,6 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/redact"
@@ -306,18 +305,9 @@ func (e *examination) examinePlatform(ctx context.Context, k platform.Kind) []do
 // adapterFor makes an adapter that asks the platform, and receives nothing.
 func (e *examination) adapterFor(k platform.Kind) (platform.Adapter, error) {
 	return k.New(platform.Surroundings{
-		PublicURL: e.config.PublicURL, GitToken: e.config.Git.Token.Reveal(), Log: e.log, Observe: func(string) {},
-		Commands: func() []string { return nil },
-		Engaged:  func(context.Context, messages.ConversationKey) (bool, error) { return false, nil },
-		Cursor:   noCursor{},
+		PublicURL: e.config.PublicURL, GitToken: e.config.Git.Token.Reveal(), Log: e.log,
 	})
 }
-
-// noCursor keeps nothing: nothing is received.
-type noCursor struct{}
-
-func (noCursor) Load(context.Context, string) (string, error) { return "", nil }
-func (noCursor) Save(context.Context, string, string) error   { return nil }
 
 // examineAccess says who may get in.
 func (e *examination) examineAccess(ctx context.Context) []doctor.Finding {

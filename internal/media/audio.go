@@ -28,18 +28,10 @@ func CheckAudio(r io.ReaderAt, size int64) (Kind, time.Duration, error) {
 		return kind, 0, refused("the recording has %d MB, and %d MB is the limit", (size+1<<20-1)>>20, MaxAudioSize>>20)
 	}
 	length := audioLength(kind, r, size)
-	if err := CheckAudioLength(length); err != nil {
-		return kind, length, err
-	}
-	return kind, length, nil
-}
-
-// CheckAudioLength refuses a recording that is too long.
-func CheckAudioLength(length time.Duration) error {
 	if length <= MaxAudioLength {
-		return nil
+		return kind, length, nil
 	}
-	return refused("the recording is %d minutes long, and %d minutes is the limit; send it in parts", int(length.Minutes()), int(MaxAudioLength.Minutes()))
+	return kind, length, refused("the recording is %d minutes long, and %d minutes is the limit; send it in parts", int(length.Minutes()), int(MaxAudioLength.Minutes()))
 }
 
 // audioLength returns what the file says of its length, without decoding it.
@@ -86,24 +78,18 @@ func samples(n, rate int64) time.Duration {
 
 // wavLength divides the size of the samples by their rate.
 func wavLength(r io.ReaderAt, size int64) time.Duration {
-	at, rate := int64(12), int64(0)
-	for range maxSegments {
-		var head [8]byte
-		if !readAt(r, head[:], at) {
-			return 0
-		}
-		length := int64(binary.LittleEndian.Uint32(head[4:]))
-		switch string(head[:4]) {
+	rate := int64(0)
+	for c := range riffChunks(r, size) {
+		switch c.name {
 		case "fmt ":
 			var format [12]byte
-			if !readAt(r, format[:], at+8) {
+			if !readAt(r, format[:], c.at) {
 				return 0
 			}
 			rate = int64(binary.LittleEndian.Uint32(format[8:]))
 		case "data":
-			return samples(min(length, size-at-8), rate)
+			return samples(min(c.length, size-c.at), rate)
 		}
-		at += 8 + length + length&1
 	}
 	return 0
 }

@@ -1,7 +1,6 @@
 package media
 
 import (
-	"encoding/binary"
 	"errors"
 	"image"
 	"image/color"
@@ -54,16 +53,13 @@ func pngBytes(r io.ReaderAt, size int64, config image.Config, pixels int64) int6
 // clearable reports whether a PNG may have a color that is see-through, for which the
 // decoder adds a channel.
 func clearable(r io.ReaderAt, size int64) bool {
-	at := int64(8)
-	for range maxSegments {
-		var head [8]byte
-		if at+8 > size || !readAt(r, head[:], at) || string(head[4:]) == "tRNS" {
+	for c := range pngChunks(r, size) {
+		switch c.name {
+		case "tRNS":
 			return true
-		}
-		if string(head[4:]) == "IDAT" {
+		case "IDAT":
 			return false
 		}
-		at += int64(binary.BigEndian.Uint32(head[:])) + 12
 	}
 	return true
 }
@@ -72,25 +68,18 @@ func clearable(r io.ReaderAt, size int64) bool {
 // decoder makes room for what a chunk says it has.
 func webpBytes(r io.ReaderAt, size, pixels int64) (int64, error) {
 	bytes := int64(0)
-	at := int64(12)
-	for range maxSegments {
-		var head [8]byte
-		if !readAt(r, head[:], at) {
-			break
-		}
-		length := int64(binary.LittleEndian.Uint32(head[4:]))
-		if length > size-at-8 {
+	for c := range riffChunks(r, size) {
+		if c.length > size-c.at {
 			return 0, damaged(errors.New("webp: a chunk is longer than the file"))
 		}
-		switch string(head[:4]) {
+		switch c.name {
 		case "VP8L":
 			return bytes + 7*pixels, nil
 		case "VP8 ":
-			return bytes + 2*pixels + length, nil
+			return bytes + 2*pixels + c.length, nil
 		case "ALPH":
 			bytes += 8 * pixels
 		}
-		at += 8 + length + length&1
 	}
 	return 0, damaged(errors.New("webp: no picture"))
 }

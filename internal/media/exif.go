@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"iter"
 )
 
 // upright is the orientation of a picture that is stored as it is to be seen.
@@ -16,16 +17,56 @@ func orientation(kind Kind, r io.ReaderAt, size int64) int {
 	case JPEG:
 		return jpegOrientation(r, size)
 	case PNG:
-		return chunkOrientation(r, size, 8, "eXIf", binary.BigEndian, func(length int64) int64 { return length + 12 }, true)
+		return chunkOrientation(r, size, pngChunks(r, size), "eXIf")
 	case WebP:
-		return chunkOrientation(r, size, 12, "EXIF", binary.LittleEndian, func(length int64) int64 { return length + length&1 + 8 }, false)
+		return chunkOrientation(r, size, riffChunks(r, size), "EXIF")
 	default:
 		return upright
 	}
 }
 
-// maxSegments bounds how many parts of a file are looked at for its orientation.
+// maxSegments bounds how many parts of a file are looked at.
 const maxSegments = 200
+
+// chunk is a part of a file that says what it is, and how long.
+type chunk struct {
+	name       string
+	at, length int64 // of its data
+}
+
+// pngChunks yields the chunks of a PNG.
+func pngChunks(r io.ReaderAt, size int64) iter.Seq[chunk] {
+	return chunks(r, size, 8, func(head [8]byte) (string, int64, int64) {
+		length := int64(binary.BigEndian.Uint32(head[:]))
+		return string(head[4:]), length, length + 4 // a sum follows
+	})
+}
+
+// riffChunks yields the chunks of a WebP or WAV.
+func riffChunks(r io.ReaderAt, size int64) iter.Seq[chunk] {
+	return chunks(r, size, 12, func(head [8]byte) (string, int64, int64) {
+		length := int64(binary.LittleEndian.Uint32(head[4:]))
+		return string(head[:4]), length, length + length&1
+	})
+}
+
+// chunks yields those of a file from a place on. read returns the name and the length
+// that a head of eight bytes tells, and how far behind that the next one is.
+func chunks(r io.ReaderAt, size, at int64, read func(head [8]byte) (name string, length, step int64)) iter.Seq[chunk] {
+	return func(yield func(chunk) bool) {
+		for range maxSegments {
+			var head [8]byte
+			if at+8 > size || !readAt(r, head[:], at) {
+				return
+			}
+			name, length, step := read(head)
+			if !yield(chunk{name, at + 8, length}) {
+				return
+			}
+			at += 8 + step
+		}
+	}
+}
 
 func jpegOrientation(r io.ReaderAt, size int64) int {
 	at := int64(2)
@@ -55,26 +96,17 @@ func jpegOrientation(r io.ReaderAt, size int64) int {
 	return upright
 }
 
-// chunkOrientation looks for a chunk of a name. In PNG the length comes first.
-func chunkOrientation(r io.ReaderAt, size, at int64, name string, order binary.ByteOrder, next func(int64) int64, lengthFirst bool) int {
-	for range maxSegments {
-		var head [8]byte
-		if at+8 > size || !readAt(r, head[:], at) {
+// chunkOrientation looks for a chunk of a name.
+func chunkOrientation(r io.ReaderAt, size int64, all iter.Seq[chunk], name string) int {
+	for c := range all {
+		if c.name != name {
+			continue
+		}
+		tiff := make([]byte, min(c.length, 64<<10, size-c.at))
+		if !readAt(r, tiff, c.at) {
 			return upright
 		}
-		label, number := head[:4], head[4:]
-		if lengthFirst {
-			label, number = number, label
-		}
-		length := int64(order.Uint32(number))
-		if string(label) == name {
-			tiff := make([]byte, min(length, 64<<10, size-at-8))
-			if !readAt(r, tiff, at+8) {
-				return upright
-			}
-			return tiffOrientation(bytes.TrimPrefix(tiff, []byte("Exif\x00\x00")))
-		}
-		at += next(length)
+		return tiffOrientation(bytes.TrimPrefix(tiff, []byte("Exif\x00\x00")))
 	}
 	return upright
 }

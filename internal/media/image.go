@@ -121,19 +121,18 @@ func megapixels(pixels int64) string {
 	return fmt.Sprintf("%.1f", float64(pixels)/1_000_000)
 }
 
+// decoders are those of the kinds of pictures. That of GIF decodes the first frame only.
+var decoders = map[Kind]struct {
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+}{
+	JPEG: {jpeg.DecodeConfig, jpeg.Decode}, PNG: {png.DecodeConfig, png.Decode},
+	WebP: {webp.DecodeConfig, webp.Decode}, GIF: {gif.DecodeConfig, gif.Decode},
+}
+
 func (k Kind) config(r io.Reader) (config image.Config, err error) {
-	r = bufio.NewReader(r)
 	defer rescue(&err)
-	switch k {
-	case JPEG:
-		return jpeg.DecodeConfig(r)
-	case PNG:
-		return png.DecodeConfig(r)
-	case WebP:
-		return webp.DecodeConfig(r)
-	default:
-		return gif.DecodeConfig(r)
-	}
+	return decoders[k].config(bufio.NewReader(r))
 }
 
 // rescue makes an error of a panic in a decoder, which reads what strangers send.
@@ -182,16 +181,7 @@ func (h header) shrink(ctx context.Context, r io.ReaderAt, size int64) (Picture,
 
 func (h header) decode(r io.Reader) (m image.Image, err error) {
 	defer rescue(&err)
-	switch h.kind {
-	case JPEG:
-		return jpeg.Decode(r)
-	case PNG:
-		return png.Decode(r)
-	case WebP:
-		return webp.Decode(r)
-	default:
-		return gif.Decode(r) // the first frame only
-	}
+	return decoders[h.kind].decode(r)
 }
 
 // fit returns the size of a picture within MaxEdge and MaxPixels.

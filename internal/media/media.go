@@ -75,50 +75,28 @@ func (k Kind) IsAudio() bool { return k == OggAudio || k == MP4Audio || k == MP3
 // Sniff. It is Unknown for what no model can be given.
 func Claims(mediaType, name string) Kind {
 	base, _, _ := strings.Cut(strings.ToLower(mediaType), ";")
-	switch strings.TrimSpace(base) {
-	case "image/jpeg", "image/jpg", "image/pjpeg":
-		return JPEG
-	case "image/png", "image/x-png", "image/apng":
-		return PNG
-	case "image/webp":
-		return WebP
-	case "image/gif":
-		return GIF
-	case "application/pdf", "application/x-pdf":
-		return PDF
-	case "audio/ogg", "audio/opus", "application/ogg":
-		return OggAudio
-	case "audio/mp4", "audio/m4a", "audio/x-m4a", "audio/aac":
-		return MP4Audio
-	case "audio/mpeg", "audio/mp3":
-		return MP3
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
-		return WAV
+	switch base = strings.TrimSpace(base); base {
 	case "", "application/octet-stream", "binary/octet-stream":
-	default:
-		return Unknown
+		return byExtension[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])]
 	}
-	switch ext := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]); ext {
-	case "jpg", "jpeg", "jpe":
-		return JPEG
-	case "png":
-		return PNG
-	case "webp":
-		return WebP
-	case "gif":
-		return GIF
-	case "pdf":
-		return PDF
-	case "ogg", "oga", "opus":
-		return OggAudio
-	case "m4a":
-		return MP4Audio
-	case "mp3":
-		return MP3
-	case "wav":
-		return WAV
-	}
-	return Unknown
+	return byMediaType[base]
+}
+
+var byMediaType = map[string]Kind{
+	"image/jpeg": JPEG, "image/jpg": JPEG, "image/pjpeg": JPEG,
+	"image/png": PNG, "image/x-png": PNG, "image/apng": PNG,
+	"image/webp":      WebP,
+	"image/gif":       GIF,
+	"application/pdf": PDF, "application/x-pdf": PDF,
+	"audio/ogg": OggAudio, "audio/opus": OggAudio, "application/ogg": OggAudio,
+	"audio/mp4": MP4Audio, "audio/m4a": MP4Audio, "audio/x-m4a": MP4Audio, "audio/aac": MP4Audio,
+	"audio/mpeg": MP3, "audio/mp3": MP3,
+	"audio/wav": WAV, "audio/x-wav": WAV, "audio/wave": WAV, "audio/vnd.wave": WAV,
+}
+
+var byExtension = map[string]Kind{
+	"jpg": JPEG, "jpeg": JPEG, "jpe": JPEG, "png": PNG, "webp": WebP, "gif": GIF, "pdf": PDF,
+	"ogg": OggAudio, "oga": OggAudio, "opus": OggAudio, "m4a": MP4Audio, "mp3": MP3, "wav": WAV,
 }
 
 // Reason returns why a file that is not of a kind that can be read cannot be, in

@@ -49,24 +49,37 @@ const (
 // Surroundings are what adapters get from the program.
 type Surroundings struct {
 	PublicURL string
-	GitToken  string // a personal token for github.com; empty if there is none
-	Log       *slog.Logger
+	GitToken  string             // a personal token for github.com; empty if there is none
+	Log       *slog.Logger       // may be nil
 	Observe   func(event string) // counts one of a few fixed names; may be nil
 
-	// MaxConns is how many connections to the platform may be open at once.
+	// MaxConns is how many connections to the platform may be open at once; calls beyond
+	// that wait. Zero is the adapter's own limit, if it has one.
 	MaxConns int
 
-	// Commands returns the names of all commands.
+	// Commands returns the names of all commands. Nil: they are not known.
 	Commands func() []string
 
-	// Engaged reports whether the bot takes part in a conversation already.
+	// Engaged reports whether the bot takes part in a conversation already, so that people
+	// need not mention it there. An error leaves the event unacknowledged. Nil: only
+	// mentions count.
 	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
 
-	// Cursor keeps up to where something was read.
+	// Cursor keeps up to where something was read. Nil: memory.
 	Cursor Cursor
 
 	// Limits counts the calls of all processes together. Nil: there is no other.
 	Limits SharedLimits
+}
+
+// Complete puts what does nothing in the place of a Log and an Observe that are nil.
+func (s *Surroundings) Complete() {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	if s.Observe == nil {
+		s.Observe = func(string) {}
+	}
 }
 
 // Cursor keeps named positions over restarts. Keys have at most 200 bytes and values

@@ -28,7 +28,9 @@ func (b *Backoff) Sleep(ctx context.Context, atLeast time.Duration) error {
 func (b *Backoff) Reset() { b.next = b.first }
 
 // Sleep waits for d or until ctx is done, and then returns its error.
-func Sleep(ctx context.Context, d time.Duration) error {
+func Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, d, &leavable{}) }
+
+func sleep(ctx context.Context, d time.Duration, l *leavable) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -39,6 +41,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-t.C:
 		return nil
+	case <-l.stopping:
+		l.leave(l.why)
+		return context.Canceled
 	}
 }
 
@@ -70,15 +75,5 @@ func AwaitTurn(ctx context.Context, d time.Duration) error {
 	if !ok || d <= shortTurn {
 		return Sleep(ctx, d)
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	case <-l.stopping:
-		l.leave(l.why)
-		return context.Canceled
-	}
+	return sleep(ctx, d, l)
 }

@@ -237,37 +237,33 @@ func headingMark(t string) bool {
 
 // indentOf returns the columns of white space that t starts with.
 func indentOf(t string) int {
-	col := 0
-	for i := range len(t) {
-		switch t[i] {
-		case ' ':
-			col++
-		case '\t':
-			col += 4 - col%4
-		default:
-			return col
-		}
-	}
-	return col
+	_, columns := indentation(t, len(t)*tab)
+	return columns
 }
 
 // stripIndent takes up to n columns of white space from the start of t.
 func stripIndent(t string, n int) string {
-	col := 0
-	for i := range len(t) {
-		if col >= n {
-			return t[i:]
-		}
-		switch t[i] {
+	width, _ := indentation(t, n)
+	return t[width:]
+}
+
+// tab is how many columns a tab takes at most.
+const tab = 4
+
+// indentation returns the white space that t starts with, up to so many columns: how many
+// bytes and columns it has.
+func indentation(t string, limit int) (width, columns int) {
+	for ; width < len(t) && columns < limit; width++ {
+		switch t[width] {
 		case ' ':
-			col++
+			columns++
 		case '\t':
-			col += 4 - col%4
+			columns += tab - columns%tab
 		default:
-			return t[i:]
+			return width, columns
 		}
 	}
-	return t
+	return width, columns
 }
 
 // lastBreak returns the best end for a part within text[from:to]: after the

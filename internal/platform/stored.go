@@ -50,14 +50,3 @@ func Store(ctx context.Context, sink Sink, of messages.Platform, account string,
 	}
 	return true, sink.Keep(ctx, messages.RawEvent{Platform: of, Account: account, Event: m.Event, Raw: m.Raw, Reason: m.Reason})
 }
-
-// Cut returns the beginning of a text, at most n bytes of whole characters.
-func Cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
-}

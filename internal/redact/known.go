@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"html"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,14 +32,9 @@ func knownForms(secrets []string) []rule {
 		add(false, written(s)...)
 		add(true, encoded(s)...)
 	}
-	sorted := make([]string, 0, len(forms))
-	for f := range forms {
-		sorted = append(sorted, f)
-	}
-	slices.Sort(sorted)
-	rules := make([]rule, len(sorted))
-	for i, f := range sorted {
-		rules[i] = known(f, forms[f])
+	var rules []rule
+	for _, f := range slices.Sorted(maps.Keys(forms)) {
+		rules = append(rules, known(f, forms[f]))
 	}
 	return rules
 }
@@ -51,12 +47,11 @@ func parts(secrets []string) []string {
 		if len(s) < MinLength {
 			continue
 		}
+		all = append(all, s)
 		lines := strings.Split(strings.ReplaceAll(s, `\n`, "\n"), "\n")
 		if len(lines) == 1 {
-			all = append(all, s)
 			continue
 		}
-		all = append(all, s)
 		for _, l := range lines {
 			if l = strings.TrimSpace(l); len(l) >= minLine && !strings.HasPrefix(l, "-----") {
 				all = append(all, l)

@@ -200,15 +200,8 @@ const (
 func unfinishedWord(s string) int {
 	n := runBack(s, wordByte, longestHidden)
 	letters := runBack(s, alnumByte, longestHidden)
-	if word := s[len(s)-letters:]; n < shortestHeld || n == letters && letters <= longestPlain && plain(word) {
+	if word := s[len(s)-letters:]; n < shortestHeld || n == letters && letters <= longestPlain && isWord(word) {
 		return 0
 	}
 	return n
-}
-
-// plain reports whether s is a word: small letters, perhaps after a capital one, or
-// capitals.
-func plain(s string) bool {
-	rest := s[min(1, run(s, upperByte)):]
-	return run(rest, lowerByte) == len(rest) || run(s, upperByte) == len(s)
 }

@@ -56,11 +56,7 @@ func (t *Terminal) list(candidates []string, columns int) []row {
 			cells = append(cells, one)
 		}
 	}
-	var rows []row
-	for _, line := range wrap(cells, max(columns, minColumns)) {
-		rows = append(rows, paint(line, t.markdown.styled))
-	}
-	return rows
+	return wrapped(cells, max(columns, minColumns), t.markdown.styled)
 }
 
 func commonPrefix(all []string) string {

@@ -48,9 +48,7 @@ func (m *markdown) rows(source string, columns int) []row {
 	}
 	rows := make([]row, 0, len(lines))
 	for _, line := range lines {
-		for _, part := range wrap(line, columns) { // what did not fit between the prefixes
-			rows = append(rows, paint(part, m.styled))
-		}
+		rows = append(rows, wrapped(line, columns, m.styled)...) // what did not fit between the prefixes
 	}
 	return rows
 }

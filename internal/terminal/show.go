@@ -30,10 +30,10 @@ func (m *shown) rest() []row {
 // Show brings a message on the screen, in Markdown. As long as it is not final it
 // stays above the typed line and may change; the same id again gives it a new text.
 // A final text that changes is shown anew, below. Nothing that comes late changes a
-// final text that is there.
+// final text that is there. A Plain terminal shows final texts only.
 func (t *Terminal) Show(id, text string, final bool) error {
-	if t.config.Plain {
-		return t.showPlain(id, text, final)
+	if t.config.Plain && !final {
+		return nil
 	}
 	columns, _ := t.size()
 	if !final {
@@ -59,23 +59,6 @@ func (t *Terminal) Show(id, text string, final bool) error {
 	return t.repaint(above)
 }
 
-// showPlain writes final texts only, each once.
-func (t *Terminal) showPlain(id, text string, final bool) error {
-	if !final {
-		return nil
-	}
-	columns, _ := t.size()
-	rows := t.markdown.rows(text, columns-1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m := t.message(id)
-	if m.final && m.text == text {
-		return nil
-	}
-	m.text, m.final = text, true
-	return t.repaint(append(rows, row{}))
-}
-
 // message returns what is known of a message, after a new one is made of it.
 func (t *Terminal) message(id string) *shown {
 	for _, m := range t.shown {
@@ -93,10 +76,7 @@ func (t *Terminal) message(id string) *shown {
 // Note shows a line of the program's own above the typed line.
 func (t *Terminal) Note(text string) {
 	columns, _ := t.size()
-	var rows []row
-	for _, line := range wrap(cellsOf(Clean(text), dim), max(columns-1, minColumns)) {
-		rows = append(rows, paint(line, t.markdown.styled))
-	}
+	rows := wrapped(cellsOf(Clean(text), dim), max(columns-1, minColumns), t.markdown.styled)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_ = t.repaint(rows) // a terminal that is closed shows at the next answer

@@ -113,6 +113,14 @@ func wrap(cells []cell, columns int) [][]cell {
 	}
 }
 
+// wrapped paints what wrap returns.
+func wrapped(cells []cell, columns int, styled bool) (rows []row) {
+	for _, line := range wrap(cells, columns) {
+		rows = append(rows, paint(line, styled))
+	}
+	return rows
+}
+
 // wrapLine wraps cells without line breaks.
 func wrapLine(cells []cell, columns int) [][]cell {
 	var lines [][]cell

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,40 +64,24 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	answers := make(chan result, 1)
-	go func() { answers <- q.collect(watching, w, open) }()
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		q.report(watching)
-	}()
-	type settledResult struct {
-		questions []string
-		err       error
-	}
-	over := make(chan settledResult, 1)
-	go func() {
-		questions, err := settled(watching, b, q.Conversation, open)
-		over <- settledResult{questions, err}
-	}()
-	var r result
-	var s settledResult
-	select {
-	case s = <-over:
-		stop()
-		r = <-answers
-	case r = <-answers: // the other side is gone, or ctx has ended
-		stop()
-		s = <-over
-	}
-	<-reported
+	var texts []string
+	var lost error
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer stop() // the other side is gone, or ctx has ended
+		texts, lost = q.collect(watching, w, open)
+	})
+	work.Go(func() { q.report(watching) })
+	questions, err := settled(watching, b, q.Conversation, open)
+	stop()
+	work.Wait()
 	if ctx.Err() != nil {
 		return q.stop(context.WithoutCancel(ctx), b)
 	}
-	if r.err != nil {
-		return r.err
+	if lost != nil {
+		return lost
 	}
-	return q.finish(r, s.questions, s.err, open.anyFailed())
+	return q.finish(texts, questions, err, open.anyFailed())
 }
 
 // report tells how long it takes until ctx ends.
@@ -117,23 +102,16 @@ func (q Question) report(ctx context.Context) {
 	}
 }
 
-// result is what was said.
-type result struct {
-	texts []string
-	err   error
-}
-
 // collect takes final texts until ctx ends.
-func (q Question) collect(ctx context.Context, w Watcher, open *pending) result {
-	var r result
+func (q Question) collect(ctx context.Context, w Watcher, open *pending) (texts []string, err error) {
 	at := make(map[string]int)
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				r.err = errStopped
+				return texts, errStopped
 			}
-			return r
+			return texts, nil //nolint:nilerr // nobody waits for more
 		}
 		open.seen(e)
 		if !e.Final {
@@ -141,17 +119,17 @@ func (q Question) collect(ctx context.Context, w Watcher, open *pending) result 
 		}
 		i, known := at[e.Message]
 		if !known {
-			i = len(r.texts)
+			i = len(texts)
 			at[e.Message] = i
-			r.texts = append(r.texts, "")
+			texts = append(texts, "")
 		}
-		r.texts[i] = e.Text
+		texts[i] = e.Text
 	}
 }
 
 // finish writes the answer, or says why there is none.
-func (q Question) finish(r result, questions []string, err error, failed bool) error {
-	text := terminal.Clean(strings.Join(r.texts, "\n\n"))
+func (q Question) finish(texts, questions []string, err error, failed bool) error {
+	text := terminal.Clean(strings.Join(texts, "\n\n"))
 	switch {
 	case err != nil:
 		return err

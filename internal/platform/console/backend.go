@@ -81,9 +81,7 @@ func (a *Adapter) Watch(_ context.Context, conversation string) (Watcher, error)
 
 // publish queues an event for who watches the conversation.
 func (a *Adapter) publish(conversation string, e Event) {
-	before, _ := a.shown.get(conversation)
-	e.Number = before + 1
-	a.shown.put(conversation, e.Number)
+	e.Number = a.shown.Change(conversation, func(before int64) int64 { return before + 1 })
 	for w := range a.watchers {
 		if w.conversation != conversation {
 			continue

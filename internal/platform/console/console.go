@@ -39,7 +39,13 @@ const Local = "local"
 // Conversation is the key of the conversation at a terminal.
 var Conversation = messages.ConversationKey{Platform: Name, ID: Local}
 
-const maxText = 1 << 20 // there is no real limit; in code points
+const (
+	maxText = 1 << 20 // there is no real limit; in code points
+
+	// maxRecent is how many messages are remembered: enough for any that can still
+	// be edited, and a bound for a console that stays open for months.
+	maxRecent = 512
+)
 
 // Config configures an Adapter.
 type Config struct {
@@ -64,9 +70,9 @@ type Adapter struct {
 	mu       sync.Mutex // guards what follows
 	sink     platform.Sink
 	ready    chan struct{} // closed when there is a sink
-	sent     recent[messages.DeliveryID, messages.MessageID]
-	placed   recent[messages.MessageID, string] // the text that a message had from the start
-	shown    recent[string, int64]              // the number of the newest event of a conversation
+	sent     *platform.Recent[messages.DeliveryID, messages.MessageID]
+	placed   *platform.Recent[messages.MessageID, string] // the text that a message had from the start
+	shown    *platform.Recent[string, int64]              // the number of the newest event of a conversation
 	watchers map[*watcher]struct{}
 }
 
@@ -83,6 +89,9 @@ func New(config Config) *Adapter {
 		config:   config,
 		ended:    make(chan struct{}),
 		ready:    make(chan struct{}),
+		sent:     platform.NewRecent[messages.DeliveryID, messages.MessageID](maxRecent),
+		placed:   platform.NewRecent[messages.MessageID, string](maxRecent),
+		shown:    platform.NewRecent[string, int64](maxRecent),
 		watchers: make(map[*watcher]struct{}),
 	}
 }
@@ -163,7 +172,7 @@ func (a *Adapter) State(ctx context.Context, conversation string) (State, error)
 	idle, questions, err := a.config.State(ctx, messages.ConversationKey{Platform: Name, ID: conversation})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	shown, _ := a.shown.get(conversation) // after the question what is under way, see State.Shown
+	shown, _ := a.shown.Get(conversation) // after the question what is under way, see State.Shown
 	return State{Busy: !idle, Questions: questions, Shown: shown}, err
 }
 
@@ -181,7 +190,7 @@ func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ref := messages.Ref{Conversation: out.Conversation}
-	if id, ok := a.sent.get(out.Delivery); ok && out.Delivery != "" {
+	if id, ok := a.sent.Get(out.Delivery); ok && out.Delivery != "" {
 		ref.Message = id
 		return ref, nil
 	}
@@ -191,10 +200,10 @@ func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, 
 	}
 	ref.Message = messages.MessageID(id.String())
 	if out.Text != platform.Placeholder {
-		a.placed.put(ref.Message, out.Text)
+		a.placed.Put(ref.Message, out.Text)
 		a.publish(out.Conversation.ID, Event{Message: string(ref.Message), Text: out.Text, Final: true})
 	}
-	a.sent.put(out.Delivery, ref.Message)
+	a.sent.Put(out.Delivery, ref.Message)
 	return ref, nil
 }
 
@@ -204,7 +213,7 @@ func (a *Adapter) Edit(_ context.Context, edit platform.Edit) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := Event{Message: string(edit.Ref.Message), Text: edit.Text, Final: !edit.Progress}
-	if before, ok := a.placed.get(edit.Ref.Message); ok && before != edit.Text {
+	if before, ok := a.placed.Get(edit.Ref.Message); ok && before != edit.Text {
 		e.Message += "+"
 	}
 	a.publish(edit.Ref.Conversation.ID, e)

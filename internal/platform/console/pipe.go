@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/terminal"
 )
 
@@ -86,7 +87,7 @@ func (p Pipe) read(ctx context.Context, b Backend, open *pending) (heard bool, e
 
 // write writes final texts until ctx ends.
 func (p Pipe) write(ctx context.Context, w Watcher, open *pending) error {
-	var written recent[string, string]
+	written := platform.NewRecent[string, string](maxRecent)
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
@@ -96,10 +97,10 @@ func (p Pipe) write(ctx context.Context, w Watcher, open *pending) error {
 			return errStopped
 		}
 		open.seen(e)
-		if before, ok := written.get(e.Message); !e.Final || ok && before == e.Text {
+		if before, ok := written.Get(e.Message); !e.Final || ok && before == e.Text {
 			continue
 		}
-		written.put(e.Message, e.Text)
+		written.Put(e.Message, e.Text)
 		if _, err := io.WriteString(p.Out, terminal.Clean(e.Text)+"\n"); err != nil {
 			return fault.Wrap(err, fault.Gone, "write to the console")
 		}

@@ -34,7 +34,7 @@ type Share struct {
 	Every  time.Duration // one more becomes possible so often; zero is no limit
 	Burst  int           // how many are possible at once
 	Take   int           // of them; zero is one
-	Keep   int           // how many Try leaves to Wait, besides the budget's Reserve
+	Keep   float64       // how many Try leaves to Wait
 	Common bool          // the platform counts it for the account: see Budget.Shared
 }
 
@@ -51,9 +51,6 @@ type Budget struct {
 	// MaxQueue is the longest time that Wait waits for a turn; zero is no limit but
 	// the context's.
 	MaxQueue time.Duration
-
-	// Reserve is the part of a burst that Try leaves to Wait.
-	Reserve float64
 
 	// Shared, if not nil, counts what is Common together with the other processes that
 	// use Account, while there are any, and tells them of silences.
@@ -127,7 +124,7 @@ func (b *Budget) waitShared(ctx context.Context, who string, shares []Share) (ti
 		longest = min(longest, time.Until(deadline))
 	}
 	for patience := ShortWait; ; {
-		wait, err := b.take(ctx, who, longest, 0, shares)
+		wait, err := b.take(ctx, who, longest, shares)
 		silent := RetryAfter(err)
 		if err == nil || !fault.Is(err, fault.RateLimited) || silent <= 0 || silent > min(patience, longest) {
 			return wait, err
@@ -154,7 +151,7 @@ func (b *Budget) usage() (all []platform.Usage) {
 
 // take takes the common shares among all processes, except where this one counts by itself: then
 // what was taken here is what counts, and it has to tell of it when another one comes.
-func (b *Budget) take(ctx context.Context, who string, longest time.Duration, leaves float64, shares []Share) (wait time.Duration, err error) {
+func (b *Budget) take(ctx context.Context, who string, longest time.Duration, shares []Share) (wait time.Duration, err error) {
 	if b.Shared == nil {
 		return 0, nil
 	}
@@ -167,7 +164,7 @@ func (b *Budget) take(ctx context.Context, who string, longest time.Duration, le
 		}
 		c := platform.Claim{Account: b.Account, Bucket: s.Bucket, Who: who, Every: s.Every, Burst: s.Burst, Take: s.take(), Longest: longest}
 		if longest == 0 {
-			c.Keep = float64(s.Keep) + leaves*float64(s.Burst)
+			c.Keep = s.Keep
 		}
 		more, err := b.Shared.Take(ctx, c)
 		if err != nil {
@@ -213,7 +210,7 @@ func (b *Budget) Try(ctx context.Context, who string, shares ...Share) error {
 	if err := b.tryHere(who, shares); err != nil {
 		return err
 	}
-	_, err := b.take(ctx, who, 0, b.Reserve, shares)
+	_, err := b.take(ctx, who, 0, shares)
 	return err
 }
 
@@ -225,7 +222,7 @@ func (b *Budget) tryHere(who string, shares []Share) error {
 		return Limited(left)
 	}
 	for _, s := range shares {
-		if s.Every > 0 && b.bucket(s, now).TokensAt(now) < float64(s.take()+s.Keep)+b.Reserve*float64(s.Burst) {
+		if s.Every > 0 && b.bucket(s, now).TokensAt(now) < float64(s.take())+s.Keep {
 			return Limited(time.Second)
 		}
 	}
@@ -336,6 +333,21 @@ func shrink[V any](table map[string]V, idle func(V) bool) {
 			return
 		}
 		delete(table, k)
+	}
+}
+
+// Paced makes a call once wait lets it, and again after a refusal because of a limit as
+// long as that ends within ShortWait from the beginning.
+func Paced(wait, call func() error) error {
+	deadline := time.Now().Add(ShortWait)
+	for {
+		if err := wait(); err != nil {
+			return err
+		}
+		err := call()
+		if !fault.Is(err, fault.RateLimited) || time.Now().Add(RetryAfter(err)).After(deadline) {
+			return err
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,7 +222,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), orElse(c.Timeout, defaultTimeout))
+	ctx, cancel := context.WithTimeout(req.Context(), cmp.Or(c.Timeout, defaultTimeout))
 	defer cancel()
 	req = req.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
@@ -246,7 +247,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.Clock != nil && home {
 		c.Clock.observe(resp)
 	}
-	resp.Body = whole(resp.Body, orElse(c.MaxAnswer, defaultMaxAnswer))
+	resp.Body = whole(resp.Body, cmp.Or(c.MaxAnswer, defaultMaxAnswer))
 	return resp, nil
 }
 
@@ -334,13 +335,6 @@ func discard(body io.ReadCloser) {
 	if body != nil {
 		_ = body.Close()
 	}
-}
-
-func orElse[T int64 | time.Duration](value, otherwise T) T {
-	if value > 0 {
-		return value
-	}
-	return otherwise
 }
 
 // CloseIdleConnections lets http.Client reach the transport below.

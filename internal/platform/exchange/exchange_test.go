@@ -322,14 +322,14 @@ func TestRequestsWithoutACallPassUnchanged(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &exchange.Budget{Platform: "X", MaxQueue: 20 * time.Second, Reserve: 0.4}
-		chat := exchange.Share{Bucket: "chat", Every: time.Second, Burst: 10}
-		all := exchange.Share{Bucket: "all", Every: time.Second / 10, Burst: 100, Take: 5}
+		b := &exchange.Budget{Platform: "X", MaxQueue: 20 * time.Second}
+		chat := exchange.Share{Bucket: "chat", Every: time.Second, Burst: 10, Keep: 4}
+		all := exchange.Share{Bucket: "all", Every: time.Second / 10, Burst: 100, Take: 5, Keep: 40}
 		dropped := 0
 		for b.Try(t.Context(), "a", chat, all) == nil {
 			dropped++
 		}
-		if b.Try(t.Context(), "a", exchange.Share{Bucket: "kept", Every: time.Second, Burst: 10, Keep: 6}) == nil {
+		if b.Try(t.Context(), "a", exchange.Share{Bucket: "kept", Every: time.Second, Burst: 10, Keep: 10}) == nil {
 			t.Error("took what was to be kept")
 		}
 		if dropped != 6 {

@@ -223,8 +223,8 @@ func TestSharedWithBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := newTable()
-		b := &exchange.Budget{Platform: "X", Shared: shared, Account: "a", MaxQueue: 5 * time.Second, Reserve: 0.4}
-		common := exchange.Share{Bucket: "all", Every: time.Second, Burst: 10, Common: true}
+		b := &exchange.Budget{Platform: "X", Shared: shared, Account: "a", MaxQueue: 5 * time.Second}
+		common := exchange.Share{Bucket: "all", Every: time.Second, Burst: 10, Keep: 4, Common: true}
 		n := 0
 		for b.Try(t.Context(), "w", common) == nil {
 			n++

@@ -221,7 +221,7 @@ func (c caller) key() string { return strconv.FormatInt(int64(c), 10) }
 // newBudget returns the rates of GitHub, which hold for each installation and each
 // token.
 func newBudget(shared platform.SharedLimits, account string) *exchange.Budget {
-	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Reserve: 0.4, Shared: shared, Account: account}
+	return &exchange.Budget{Platform: "GitHub", MaxQueue: 20 * time.Second, Shared: shared, Account: account}
 }
 
 // Headroom implements platform.Measured.
@@ -231,7 +231,7 @@ func (a *Adapter) Headroom() platform.Headroom { return a.client.limits.Headroom
 // that only silences are heard of.
 func (c *client) costs(who caller, req *http.Request) []exchange.Share {
 	if c.free.Load() {
-		return []exchange.Share{{Bucket: who.key() + " all", Every: time.Microsecond, Burst: 1000, Common: true}}
+		return []exchange.Share{share(who, "all", time.Microsecond, 1000)}
 	}
 	return costOf(who, req)
 }
@@ -243,7 +243,7 @@ func (c *client) costs(who caller, req *http.Request) []exchange.Share {
 // stay below that: 300 + 540, 20 + 60, and 170 + 320, so that some eighty messages of a
 // busy hour are answered at once.
 func costOf(who caller, req *http.Request) []exchange.Share {
-	points := exchange.Share{Bucket: who.key() + " points", Every: time.Second / 9, Burst: 300, Common: true}
+	points := share(who, "points", time.Second/9, 300)
 	if req.Method == http.MethodGet {
 		return []exchange.Share{points}
 	}
@@ -253,9 +253,15 @@ func costOf(who caller, req *http.Request) []exchange.Share {
 	}
 	return []exchange.Share{
 		points,
-		{Bucket: who.key() + " content", Every: time.Second, Burst: 20, Common: true},
-		{Bucket: who.key() + " content an hour", Every: time.Hour / 320, Burst: 170, Common: true},
+		share(who, "content", time.Second, 20),
+		share(who, "content an hour", time.Hour/320, 170),
 	}
+}
+
+// share is what a call takes of a caller's bucket. Calls that may be dropped leave some of
+// a burst to those which may not.
+func share(who caller, bucket string, every time.Duration, burst int) exchange.Share {
+	return exchange.Share{Bucket: who.key() + " " + bucket, Every: every, Burst: burst, Keep: 0.4 * float64(burst), Common: true}
 }
 
 // hearLimits notes whether the server has limits. GitHub Enterprise Server has none unless

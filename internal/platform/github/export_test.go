@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -18,7 +19,7 @@ var (
 	QuietTitle    = quietTitle
 	Invisible     = invisible
 	IsBranch      = isBranch
-	Units         = units
+	Units         = platform.UTF16Len
 )
 
 // Hears has an adapter hear what time it is at GitHub, as each answer tells it.

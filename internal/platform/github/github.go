@@ -47,6 +47,8 @@ const (
 // Config configures an Adapter. It needs a GitHub App or a token, not both, and
 // a webhook secret unless it polls.
 type Config struct {
+	platform.Surroundings // texts may link to the pages below its PublicURL; Commands are those after "/agent"
+
 	AppID      string // the App's number or its client id
 	PrivateKey string // of the App, PEM
 	Token      string // a personal access token, instead of an App
@@ -74,13 +76,6 @@ type Config struct {
 	// links to GitHub itself. Other addresses are shown as text.
 	LinkHosts []string
 
-	// PublicURL is the address of the bot's own pages, if it has one: its texts may
-	// link there.
-	PublicURL string
-
-	// Commands returns the names that are commands after "/agent". Nil: none is.
-	Commands func() []string
-
 	Streaming bool // show answers while they are written
 
 	// PermissionTTL is how long a yes to "may this person write here" holds.
@@ -93,21 +88,6 @@ type Config struct {
 
 	// ContextBytes bounds what Context returns; zero is 64 KiB.
 	ContextBytes int
-
-	// Limits counts the calls of all processes together. Nil: there is no other.
-	Limits platform.SharedLimits
-
-	// Cursor remembers what was seen over restarts. Nil: memory.
-	Cursor platform.Cursor
-
-	// MaxConns is how many connections to the platform are open at once; calls beyond
-	// that wait. Zero is 50.
-	MaxConns int
-
-	Log *slog.Logger
-
-	// Observe counts events of a small, fixed set of names. May be nil.
-	Observe func(event string)
 }
 
 // Adapter is one account on GitHub. It implements platform.Adapter and the
@@ -218,7 +198,7 @@ func (c Config) check() error {
 			return fault.New(fault.Invalid, "GITHUB_APP_ID is neither the App's number nor its client id")
 		}
 		if _, err := parseKeyPEM(c.PrivateKey); err != nil {
-			return err
+			return fault.New(fault.Invalid, "GITHUB_APP_PRIVATE_KEY is not the RSA key, in PEM, that GitHub made for the App")
 		}
 	} else if !tokenForm.MatchString(c.Token) {
 		return fault.New(fault.Invalid, "GITHUB_TOKEN is not a token: it has letters, digits and underscores only, and no spaces")
@@ -256,12 +236,7 @@ func (c *Config) defaults() {
 	if c.Cursor == nil {
 		c.Cursor = &memoryCursor{values: make(map[string]string)}
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Observe == nil {
-		c.Observe = func(string) {}
-	}
+	c.Complete()
 }
 
 // webOf returns where the pages of an API's GitHub are.

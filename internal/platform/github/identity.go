@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -366,29 +367,29 @@ func (a *account) isOurApp(via *app) bool {
 	return via != nil && a.client.appID != "" && (strconv.FormatInt(via.ID, 10) == a.client.appID || via.ClientID == a.client.appID)
 }
 
-// parseKeyPEM reads the private key of an App.
+var (
+	errNoPEM = errors.New("is not a private key in PEM: it begins with -----BEGIN, and its line breaks must be there")
+	errNoRSA = errors.New("is not a usable RSA key: download a new one from the app's page")
+)
+
+// parseKeyPEM reads the private key of an App. Its errors say what is wrong with the option.
 func parseKeyPEM(text string) (*rsa.PrivateKey, error) {
-	bad := fault.New(fault.Invalid, "GITHUB_APP_PRIVATE_KEY is not the RSA key, in PEM, that GitHub made for the App")
 	// Keys in environment files often have their line ends written out.
 	if !strings.Contains(text, "\n") {
 		text = strings.ReplaceAll(text, `\n`, "\n")
 	}
 	block, _ := pem.Decode([]byte(strings.TrimSpace(text) + "\n"))
 	if block == nil {
-		return nil, bad
+		return nil, errNoPEM
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil
 	}
-	any8, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, bad //nolint:nilerr // it could hold parts of the key
+	other, _ := x509.ParsePKCS8PrivateKey(block.Bytes) // its error could hold parts of the key
+	if key, ok := other.(*rsa.PrivateKey); ok {
+		return key, nil
 	}
-	key, ok := any8.(*rsa.PrivateKey)
-	if !ok {
-		return nil, bad
-	}
-	return key, nil
+	return nil, errNoRSA
 }
 
 var errNoToken = fmt.Errorf("the answer lacks what was asked for")

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -79,10 +80,7 @@ func (p post) message() messages.MessageID {
 
 // thread returns the comment that begins the thread of a review comment.
 func (p post) thread() int64 {
-	if p.root != 0 {
-		return p.root
-	}
-	return p.id
+	return cmp.Or(p.root, p.id)
 }
 
 func parsePost(id messages.MessageID) (post, bool) {
@@ -117,6 +115,15 @@ func parseRef(ref messages.Ref) (place, post, error) {
 		return at, p, fault.Newf(fault.NotFound, "%q is not a comment on GitHub.", platform.Cut(string(ref.Message), 60))
 	}
 	return at, p, nil
+}
+
+// parseOwn is parseRef for what the bot may have posted.
+func parseOwn(ref messages.Ref) (place, post, error) {
+	at, p, err := parseRef(ref)
+	if err == nil && p.kind != postComment && p.kind != postLine {
+		err = fault.Newf(fault.NotFound, "%q is not a comment of the bot.", ref.Message)
+	}
+	return at, p, err
 }
 
 // isBranch reports whether a name from an event can be the name of a branch

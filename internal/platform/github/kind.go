@@ -2,9 +2,6 @@ package github
 
 import (
 	"context"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -136,15 +133,8 @@ func (k *kind) parseWebhookSecret(text string) error {
 // be written as \n.
 func (k *kind) parseKey(text string) error {
 	text = strings.ReplaceAll(text, `\n`, "\n")
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		return errors.New("is not a private key in PEM: it begins with -----BEGIN, and its line breaks must be there")
-	}
-	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
-		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-		if _, isRSA := key.(*rsa.PrivateKey); err != nil || !isRSA {
-			return errors.New("is not a usable RSA key: download a new one from the app's page")
-		}
+	if _, err := parseKeyPEM(text); err != nil {
+		return err
 	}
 	k.privateKey = option.NewSecret(text)
 	return nil
@@ -274,6 +264,7 @@ func (k *kind) Intake() platform.Intake {
 // New implements platform.Kind.
 func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 	return New(Config{
+		Surroundings:  s,
 		AppID:         k.appID,
 		PrivateKey:    k.privateKey.Reveal(),
 		Token:         s.GitToken,
@@ -281,19 +272,12 @@ func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 		Poll:          k.effectiveMode() == modePoll,
 		APIURL:        k.apiURL,
 		WebURL:        k.webURL,
-		PublicURL:     s.PublicURL,
 		Mention:       k.mention,
 		Repositories:  k.repositories,
 		Allowed:       k.allowed,
 		Streaming:     k.streaming,
 		PollEvery:     k.pollEvery,
 		SweepEvery:    k.sweepEvery,
-		Commands:      s.Commands,
-		Cursor:        s.Cursor,
-		Log:           s.Log,
-		Observe:       s.Observe,
-		MaxConns:      s.MaxConns,
-		Limits:        s.Limits,
 	})
 }
 

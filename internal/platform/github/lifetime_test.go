@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -37,7 +38,7 @@ func TestTokensAreReplacedBeforeTheirEnd(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"token":"ghs_0123456789abcdef","expires_at":%q}`, theirs.Add(tt.life).Format(time.RFC3339))
 			}))
 			t.Cleanup(server.Close)
-			c := newClient(Config{AppID: "4711", APIURL: server.URL, Observe: func(string) {}})
+			c := newClient(Config{AppID: "4711", APIURL: server.URL, Surroundings: platform.Surroundings{Observe: func(string) {}}})
 			t.Cleanup(c.http.CloseIdleConnections)
 			c.assertion.value, c.assertion.until = "x.y.z", time.Now().Add(time.Hour)
 			_, until, err := c.mint(t.Context(), 5, nil)
@@ -100,7 +101,7 @@ func TestHowLongALimitHolds(t *testing.T) {
 				_, _ = fmt.Fprint(w, "{}")
 			}))
 			t.Cleanup(server.Close)
-			c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: server.URL, Observe: func(string) {}})
+			c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: server.URL, Surroundings: platform.Surroundings{Observe: func(string) {}}})
 			t.Cleanup(c.http.CloseIdleConnections)
 			if _, err := c.askRepository(t.Context(), "acme/web"); err != nil {
 				t.Fatal(err)
@@ -120,7 +121,7 @@ func TestWhereTheAppIsNoLongerInstalled(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
-	c := newClient(Config{AppID: "4711", APIURL: server.URL, Observe: func(string) {}})
+	c := newClient(Config{AppID: "4711", APIURL: server.URL, Surroundings: platform.Surroundings{Observe: func(string) {}}})
 	t.Cleanup(c.http.CloseIdleConnections)
 	c.assertion.value, c.assertion.until = "x.y.z", time.Now().Add(time.Hour)
 	home := func() int64 {
@@ -175,7 +176,7 @@ func TestNoLimitHoldsForLonger(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				asked, limited := 0, true
-				c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: "http://127.0.0.1:9", Observe: func(string) {}})
+				c := newClient(Config{Token: "ghp_0123456789abcdef", APIURL: "http://127.0.0.1:9", Surroundings: platform.Surroundings{Observe: func(string) {}}})
 				c.http = exchange.Client(answering(func(req *http.Request) *http.Response {
 					asked++
 					r := httptest.NewRecorder()

@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net"
@@ -71,10 +72,7 @@ func Manifest(publicURL, name string) ([]byte, error) { return manifestFor(publi
 // manifestFor has GitHub send the browser to back, if it is not empty, when the App is
 // made.
 func manifestFor(publicURL, name, back string) ([]byte, error) {
-	name = strings.Join(strings.Fields(name), " ")
-	if name == "" {
-		name = defaultMention
-	}
+	name = cmp.Or(strings.Join(strings.Fields(name), " "), defaultMention)
 	if len([]rune(name)) > 34 {
 		return nil, fault.New(fault.Invalid, "The name of a GitHub App has at most 34 characters.")
 	}

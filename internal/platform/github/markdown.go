@@ -223,11 +223,7 @@ func decoded(ref, also string) (string, bool) {
 	if s == ref {
 		return "", false
 	}
-	hidden := true
-	for _, r := range s {
-		hidden = hidden && invisible(r)
-	}
-	if hidden {
+	if strings.TrimFunc(s, invisible) == "" {
 		return "", true
 	}
 	r := []rune(s)

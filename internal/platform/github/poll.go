@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -138,12 +139,7 @@ func (p *poller) sweep(ctx context.Context, sink platform.Sink) error {
 // repositories returns those that the bot works in.
 func (p *poller) repositories(ctx context.Context) ([]string, error) {
 	if len(p.site.only) > 0 {
-		var all []string
-		for r := range p.site.only {
-			all = append(all, r)
-		}
-		slices.Sort(all)
-		return all, nil
+		return slices.Sorted(maps.Keys(p.site.only)), nil
 	}
 	var found []*github.Repository
 	if p.client.appID == "" {

@@ -12,6 +12,7 @@ import (
 
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/waittest"
 )
@@ -109,7 +110,7 @@ func TestWhatWasSaidWhileAwayIsFound(t *testing.T) {
 	w.await(t, "one", func(all []messages.Inbound) bool { return len(all) == 1 })
 	stop()
 	ann.Comment(n, "@remote-agent two")
-	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), Poll: true, PollEvery: 20 * time.Millisecond, Cursor: store, Log: testLog(t)})
+	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), Poll: true, PollEvery: 20 * time.Millisecond, Surroundings: platform.Surroundings{Cursor: store, Log: testLog(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 	// The next look finds nothing to do.
 	await(t, func() bool { return w.server.Delivery(sent.Deliveries[0]).Acked })
 	before := w.server.Count(emulator.RedeliverDelivery)
-	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), WebhookSecret: secret, Cursor: store})
+	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), WebhookSecret: secret, Surroundings: platform.Surroundings{Cursor: store}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -35,12 +36,9 @@ func (ps *pulls) OpenPullRequest(ctx context.Context, key messages.ConversationK
 	if !isBranch(pr.Head) || pr.Base != "" && !isBranch(pr.Base) {
 		return "", fault.Newf(fault.Invalid, "%q is not the name of a branch.", platform.Cut(pr.Head+" "+pr.Base, 100))
 	}
-	title, body := quietTitle(pr.Title), ps.render.pullBody(pr.Body, at.number)
-	if units(body) > maxComment {
+	title, body := cmp.Or(quietTitle(pr.Title), pr.Head), ps.render.pullBody(pr.Body, at.number)
+	if platform.UTF16Len(body) > maxComment {
 		return "", fault.Newf(fault.Invalid, "The description is longer than the %d characters that GitHub allows.", maxComment)
-	}
-	if title == "" {
-		title = pr.Head
 	}
 	if pr.Base == "" {
 		repo, err := ps.client.askRepository(ctx, at.repo)

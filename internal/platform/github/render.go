@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode/utf16"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/markup"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
+	"remote-agent/internal/platform"
 )
 
 const (
@@ -57,7 +57,7 @@ func (r *renderer) compose(text string, buttons []messages.Button, delivery stri
 	if delivery != "" {
 		b.WriteString("\n\n" + markPrefix + "delivery=" + delivery + " -->")
 	}
-	if n := units(b.String()); n > maxComment {
+	if n := platform.UTF16Len(b.String()); n > maxComment {
 		return "", fault.Newf(fault.Invalid, "The message is longer than the %d characters that GitHub allows.", maxComment)
 	}
 	return b.String(), nil
@@ -80,21 +80,11 @@ func plainLabel(label string) string {
 	return b.String()
 }
 
-// units returns the length of a text in UTF-16, which is at least the number of
-// its characters.
-func units(s string) int {
-	n := 0
-	for _, r := range s {
-		n += max(utf16.RuneLen(r), 1)
-	}
-	return n
-}
-
 // measure returns at least the length that a text has once it is defused.
 func measure(markdown string) int {
 	lower := strings.ToLower(markdown)
 	wrap := 2*fenceLength(markdown, nil) + 3
-	n := units(markdown)
+	n := platform.UTF16Len(markdown)
 	n += max(len("<code></code>"), wrap) * (strings.Count(lower, "@") + strings.Count(lower, "&") + len(closing.FindAllStringIndex(markdown, -1)))
 	n += 3*strings.Count(lower, "<") + strings.Count(lower, "[") + strings.Count(lower, "]:") + strings.Count(lower, "\n") + strings.Count(lower, `\`)
 	n += wrap * (strings.Count(lower, "://") + strings.Count(lower, "www."))

@@ -121,12 +121,9 @@ func (s *sender) post(ctx context.Context, at place, to post, body string, optio
 
 // Edit implements platform.Editor. The mark of the delivery stays.
 func (s *sender) Edit(ctx context.Context, e platform.Edit) error {
-	at, p, err := parseRef(e.Ref)
+	at, p, err := parseOwn(e.Ref)
 	if err != nil {
 		return err
-	}
-	if p.kind != postComment && p.kind != postLine {
-		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", e.Ref.Message)
 	}
 	delivery, err := s.deliveryOf(ctx, at, p, e)
 	if err != nil {
@@ -152,12 +149,9 @@ func (s *sender) Edit(ctx context.Context, e platform.Edit) error {
 
 // Delete implements platform.Deleter.
 func (s *sender) Delete(ctx context.Context, ref messages.Ref) error {
-	at, p, err := parseRef(ref)
+	at, p, err := parseOwn(ref)
 	if err != nil {
 		return err
-	}
-	if p.kind != postComment && p.kind != postLine {
-		return fault.Newf(fault.NotFound, "%q is not a comment of the bot.", ref.Message)
 	}
 	_, err = s.client.inRepo(ctx, at.repo, op{name: "deleting a comment"}, func(g api) (*github.Response, error) {
 		if p.kind == postLine {

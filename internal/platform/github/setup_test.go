@@ -14,6 +14,7 @@ import (
 
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/waittest"
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, settings ...setting) *world {
 	t.Helper()
 	w := &world{sink: &platformtest.Sink{}}
 	opts := emulator.Options{App: emulator.App{Key: testKey()}}
-	cfg := github.Config{WebhookSecret: secret, Log: testLog(t), SweepEvery: time.Hour, PermissionTTL: -1}
+	cfg := github.Config{WebhookSecret: secret, Surroundings: platform.Surroundings{Log: testLog(t)}, SweepEvery: time.Hour, PermissionTTL: -1}
 	pat := false
 	for _, s := range settings {
 		if s.server != nil {

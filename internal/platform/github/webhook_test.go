@@ -37,8 +37,8 @@ func newHook(tb testing.TB, change ...func(*github.Config)) *hook {
 	tb.Cleanup(silent.Close)
 	cfg := github.Config{
 		AppID: "4711", PrivateKey: testPEM(), WebhookSecret: secret, APIURL: silent.URL, WebURL: "https://github.com",
-		Commands: func() []string { return []string{"status", "plan", "command_set", "agent", "schedule"} },
 	}
+	cfg.Commands = func() []string { return []string{"status", "plan", "command_set", "agent", "schedule"} }
 	for _, c := range change {
 		c(&cfg)
 	}

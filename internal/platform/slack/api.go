@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -131,22 +130,10 @@ var errNoAnswer = errors.New("the answer is not one of the Web API")
 // limited makes a call when the rate limits allow it and waits out a short 429.
 // Scope is what the method's limit counts by: a channel, or nothing.
 func (a *api) limited(ctx context.Context, scope string, r request, do sdkCall) error {
-	deadline := time.Now().Add(exchange.ShortWait)
-	for {
-		if err := a.limits.wait(ctx, r.method, scope); err != nil {
-			return err
-		}
-		_, err := a.call(ctx, r, do)
-		if !fault.Is(err, fault.RateLimited) {
-			return err
-		}
-		a.observe("rate_limited")
-		after := exchange.RetryAfter(err)
-		a.limits.block(r.method, scope, after) //nolint:contextcheck // it is told to the others whoever gives up
-		if time.Now().Add(after).After(deadline) {
-			return err
-		}
-	}
+	return exchange.Paced(
+		func() error { return a.limits.wait(ctx, r.method, scope) },
+		func() error { return a.admitted(ctx, scope, r, do) },
+	)
 }
 
 // shed makes a call that is worth nothing later: at once or not at all. Among
@@ -155,7 +142,7 @@ func (a *api) shed(ctx context.Context, who string, r request, do sdkCall) error
 	if err := a.turn(ctx, r.method, who); err != nil {
 		return err
 	}
-	return a.admitted(ctx, r, do)
+	return a.admitted(ctx, "", r, do)
 }
 
 // turn asks for a turn with a method that is shed.
@@ -168,11 +155,11 @@ func (a *api) turn(ctx context.Context, method, who string) error {
 }
 
 // admitted makes a call whose turn it is.
-func (a *api) admitted(ctx context.Context, r request, do sdkCall) error {
+func (a *api) admitted(ctx context.Context, scope string, r request, do sdkCall) error {
 	_, err := a.call(ctx, r, do)
 	if fault.Is(err, fault.RateLimited) {
 		a.observe("rate_limited")
-		a.limits.block(r.method, "", exchange.RetryAfter(err)) //nolint:contextcheck // as above
+		a.limits.block(r.method, scope, exchange.RetryAfter(err)) //nolint:contextcheck // it is told to the others whoever gives up
 	}
 	return err
 }

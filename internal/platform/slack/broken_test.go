@@ -126,7 +126,7 @@ func TestEveryAmbiguousStreamIsFound(t *testing.T) {
 // another returns a second adapter of the same app, as another process has it.
 func (w answering) another(t *testing.T) *slack.Adapter {
 	t.Helper()
-	a, err := slack.New(slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: w.server.APIURL(), Streaming: true, Log: testLog(t)})
+	a, err := slack.New(slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: w.server.APIURL(), Streaming: true, Surroundings: platform.Surroundings{Log: testLog(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

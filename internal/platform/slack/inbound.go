@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -167,9 +168,7 @@ func (t *translator) receiver(ctx context.Context, env envelope) (identity, erro
 			team = first.TeamID
 		}
 	}
-	if team == "" {
-		team = env.TeamID
-	}
+	team = cmp.Or(team, env.TeamID)
 	to.team = team
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -375,10 +374,7 @@ func attachments(files []file) []messages.Attachment {
 		if len(out) == maxReceived {
 			break
 		}
-		att := messages.Attachment{Name: f.Name, MediaType: f.Type, Size: max(f.Size, 0)}
-		if att.Name == "" {
-			att.Name = f.Title
-		}
+		att := messages.Attachment{Name: cmp.Or(f.Name, f.Title), MediaType: f.Type, Size: max(f.Size, 0)}
 		switch {
 		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
 			att.Note = "the file was deleted or is hidden by the workspace's plan"

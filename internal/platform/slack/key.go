@@ -72,15 +72,7 @@ func openingOf(trigger string) string {
 
 // isID reports whether s can be an id of Slack: a team, channel or user.
 func isID(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
 // isTS reports whether s can be the timestamp that identifies a message.
@@ -90,15 +82,7 @@ func isTS(s string) bool {
 }
 
 func isDigits(s string, atMost int) bool {
-	if s == "" || len(s) > atMost {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= atMost && strings.Trim(s, "0123456789") == ""
 }
 
 // timeOf returns the time of a message. It is zero for what is not a ts.

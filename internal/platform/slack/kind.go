@@ -149,16 +149,11 @@ func (k *kind) Intake() platform.Intake {
 // New implements platform.Kind.
 func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 	return New(Config{
+		Surroundings:  s,
 		BotToken:      k.botToken.Reveal(),
 		AppToken:      k.appToken.Reveal(),
 		SigningSecret: k.signingSecret.Reveal(),
 		APIURL:        k.apiURL,
 		Streaming:     k.streaming,
-		Engaged:       s.Engaged,
-		Commands:      s.Commands,
-		Log:           s.Log,
-		Observe:       s.Observe,
-		MaxConns:      s.MaxConns,
-		Limits:        s.Limits,
 	})
 }

@@ -75,8 +75,7 @@ const (
 // limiter keeps the app within Slack's rates, which hold for each method, and
 // shares out those of the methods that are shed.
 type limiter struct {
-	budget exchange.Budget // of methods for which somebody waits
-	rest   exchange.Budget // of those for which nobody does: nothing has to be left over
+	exchange.Budget
 
 	mu     sync.Mutex        // guards queues
 	queues map[string]*queue // by method
@@ -92,25 +91,15 @@ type queue struct {
 }
 
 func newLimiter(shared platform.SharedLimits, account string) *limiter {
-	l := &limiter{queues: make(map[string]*queue)}
-	l.budget.Platform, l.budget.Reserve, l.rest.Platform = "Slack", reserve, "Slack"
-	l.budget.Shared, l.budget.Account, l.rest.Shared, l.rest.Account = shared, account, shared, account
-	return l
+	return &limiter{Budget: exchange.Budget{Platform: "Slack", Shared: shared, Account: account}, queues: make(map[string]*queue)}
 }
 
 // Headroom implements platform.Measured.
-func (l *limiter) Headroom() platform.Headroom {
-	waited, shed := l.budget.Headroom(), l.rest.Headroom()
-	waited.Left, waited.Silent = min(waited.Left, shed.Left), waited.Silent+shed.Silent
-	if shed.Until.After(waited.Until) {
-		waited.Until = shed.Until
-	}
-	return waited
-}
+func (a *Adapter) Headroom() platform.Headroom { return a.api.limits.Headroom() }
 
-// bucket returns the budget of a method with its bucket, in a channel if its limit
+// shareOf returns what a call of a method takes of its bucket, in a channel if its limit
 // holds for each.
-func (l *limiter) bucket(method, channel string) (*exchange.Budget, exchange.Share) {
+func shareOf(method, channel string) exchange.Share {
 	p, limited := paces[method]
 	if !p.scoped {
 		channel = ""
@@ -119,24 +108,23 @@ func (l *limiter) bucket(method, channel string) (*exchange.Budget, exchange.Sha
 	if limited {
 		s.Every = time.Duration(float64(time.Minute) / p.refill())
 	}
-	if p.shedOnly {
-		return &l.rest, s
+	if !p.shedOnly {
+		s.Keep = reserve * float64(p.burst)
 	}
-	return &l.budget, s
+	return s
 }
 
 // block keeps a method silent for d, as a 429 demanded.
 func (l *limiter) block(method, channel string, d time.Duration) {
-	budget, share := l.bucket(method, channel)
-	budget.Refused(share.Bucket, d)
+	l.Refused(shareOf(method, channel).Bucket, d)
 }
 
 // wait takes a token and waits for its turn, in the order of the calls. A silence
 // that Slack demanded and that is longer than exchange.ShortWait is returned to
 // the caller instead.
 func (l *limiter) wait(ctx context.Context, method, channel string) error {
-	budget, share := l.bucket(method, channel)
-	return budget.Wait(ctx, share.Bucket, share)
+	share := shareOf(method, channel)
+	return l.Wait(ctx, share.Bucket, share)
 }
 
 // try takes a token for who without waiting, if it is their turn and enough are
@@ -145,8 +133,8 @@ func (l *limiter) try(ctx context.Context, method, who string) error {
 	if wait := l.turnOf(method, who); wait > 0 {
 		return exchange.Limited(wait)
 	}
-	budget, share := l.bucket(method, who)
-	if err := budget.Try(ctx, share.Bucket, share); err != nil {
+	share := shareOf(method, who)
+	if err := l.Try(ctx, share.Bucket, share); err != nil {
 		return err
 	}
 	l.mu.Lock()

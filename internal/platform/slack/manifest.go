@@ -44,11 +44,9 @@ func Scopes() []string {
 // Events returns the events that the app subscribes to, sorted.
 func Events() []string { return slices.Sorted(maps.Keys(eventScopes)) }
 
-// AppManifest describes the app to Slack, so that nobody has to click it
+// AppManifest describes the app to Slack, in JSON, so that nobody has to click it
 // together.
-type AppManifest struct {
-	json []byte
-}
+type AppManifest []byte
 
 // manifest is the library's, which leaves out what is false: Slack makes the
 // messages tab read-only if nothing is said.
@@ -92,28 +90,28 @@ func Manifest(baseURL string, socket bool) AppManifest {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(m) // it has only types that JSON has
-	return AppManifest{json: bytes.TrimSpace(b.Bytes())}
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // JSON returns the manifest as JSON.
-func (m AppManifest) JSON() string { return string(m.json) }
+func (m AppManifest) JSON() string { return string(m) }
 
 // URL returns the address that opens Slack's page for a new app with the
 // manifest filled in.
 func (m AppManifest) URL() string {
-	return "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(string(m.json))
+	return "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(string(m))
 }
 
 // YAML returns the manifest as YAML.
 func (m AppManifest) YAML() string {
 	var doc yaml.Node
-	if yaml.Unmarshal(m.json, &doc) != nil { // YAML includes JSON
-		return string(m.json)
+	if yaml.Unmarshal(m, &doc) != nil { // YAML includes JSON
+		return string(m)
 	}
 	inBlocks(&doc)
 	out, err := yaml.Marshal(&doc)
 	if err != nil {
-		return string(m.json)
+		return string(m)
 	}
 	return string(out)
 }

@@ -47,7 +47,7 @@ func newTimeless(t *testing.T) (timeless, func()) {
 	})
 	server.AddUser(emulator.User{ID: "U1"})
 	a, err := slack.New(slack.Config{
-		BotToken: botToken, SigningSecret: secret, Streaming: true, Log: testLog(t),
+		BotToken: botToken, SigningSecret: secret, Streaming: true, Surroundings: platform.Surroundings{Log: testLog(t)},
 		Transport: inProcess{server.Handler()},
 	})
 	if err != nil {

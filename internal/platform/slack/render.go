@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
+	"remote-agent/internal/platform"
 )
 
 const (
@@ -51,14 +52,7 @@ func defused(markdown string) string {
 // measure returns the length of a text as Slack counts it, in UTF-16 units,
 // which is at least the number of characters.
 func measure(markdown string) int {
-	n := 0
-	for _, r := range defused(markdown) {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-	}
-	return n
+	return platform.UTF16Len(defused(markdown))
 }
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -236,7 +237,7 @@ func (s *sender) change(ctx context.Context, to place, ts string, edit platform.
 		return err
 	}
 	if edit.Progress {
-		return s.api.admitted(ctx, r, update) // its turn was asked for
+		return s.api.admitted(ctx, "", r, update) // its turn was asked for
 	}
 	return s.api.limited(ctx, "", r, update)
 }
@@ -363,10 +364,7 @@ const noDelivery = messages.DeliveryID("-")
 // metadata returns the metadata for a message.
 func (c claims) metadata(id string) slack.MsgOption {
 	known, _ := c.Get(id)
-	if known.delivery == "" {
-		known.delivery = noDelivery
-	}
-	return metadata(known.delivery)
+	return metadata(cmp.Or(known.delivery, noDelivery))
 }
 
 // attached notes that a message has its metadata.

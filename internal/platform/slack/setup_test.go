@@ -17,6 +17,7 @@ import (
 
 	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/platformtest"
 	"remote-agent/internal/platform/slack"
 	"remote-agent/internal/waittest"
@@ -129,7 +130,7 @@ type bundle struct {
 func setup(t *testing.T, change ...func(*slack.Config)) bundle {
 	t.Helper()
 	b := bundle{api: newAPI(t), sink: &platformtest.Sink{}}
-	cfg := slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: b.api.URL + "/api", Log: testLog(t)}
+	cfg := slack.Config{BotToken: botToken, SigningSecret: secret, APIURL: b.api.URL + "/api", Surroundings: platform.Surroundings{Log: testLog(t)}}
 	for _, c := range change {
 		c(&cfg)
 	}

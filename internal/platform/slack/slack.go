@@ -12,7 +12,6 @@ package slack
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -48,6 +47,8 @@ const (
 
 // Config configures an Adapter.
 type Config struct {
+	platform.Surroundings // Commands are those after /agent and after a mention that begins a message
+
 	BotToken      string // xoxb-…
 	AppToken      string // xapp-…; set: Socket Mode
 	SigningSecret string // of the app; required without AppToken
@@ -55,29 +56,8 @@ type Config struct {
 
 	Streaming bool // show answers while they are written
 
-	// Engaged reports whether the bot takes part in a conversation, so that
-	// people need not mention it there. An error leaves the event
-	// unacknowledged. Nil: only mentions count.
-	Engaged func(ctx context.Context, key messages.ConversationKey) (bool, error)
-
-	// Commands returns the names that are commands after /agent and after a
-	// mention that begins a message. Nil: only a few words are, such as stop.
-	Commands func() []string
-
 	// Transport carries the calls. Nil: one of the adapter's own.
 	Transport http.RoundTripper
-
-	// MaxConns is how many connections to the platform are open at once; calls beyond
-	// that wait. Zero is no limit.
-	MaxConns int
-
-	// Limits counts the calls of all processes together. Nil: there is no other.
-	Limits platform.SharedLimits
-
-	Log *slog.Logger
-
-	// Observe counts events of a small, fixed set of names. May be nil.
-	Observe func(event string)
 }
 
 // Adapter is a Slack app installed in one workspace or organization. It
@@ -91,7 +71,6 @@ type Adapter struct {
 	translator *translator
 
 	installation
-	*limiter
 	webhook
 	socket
 	sender
@@ -144,7 +123,7 @@ func New(cfg Config) (*Adapter, error) {
 	api, set, replyTo := newAPI(cfg), newStreamSet(), recent[string]()
 	askers, claims := askers{users: recent[string](), homes: recent[string]()}, claims{recent[claimed]()}
 	people := &people{api: api, log: log, names: recent[string](), unnamed: make(chan string, 256)}
-	a := &Adapter{streaming: cfg.Streaming, api: api, people: people, limiter: api.limits}
+	a := &Adapter{streaming: cfg.Streaming, api: api, people: people}
 	a.installation = installation{api: api, socketMode: socketMode, log: log, self: platform.NewSelf[identity]()}
 	a.translator = &translator{
 		me: &a.installation, people: people, askers: askers, commands: cfg.Commands, engaged: cfg.Engaged, log: log, observe: observe,
@@ -172,12 +151,7 @@ func New(cfg Config) (*Adapter, error) {
 func recent[V any]() *platform.Recent[string, V] { return platform.NewRecent[string, V](4096) }
 
 func (c *Config) defaults() {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Observe == nil {
-		c.Observe = func(string) {}
-	}
+	c.Complete()
 	c.APIURL = cmp.Or(c.APIURL, defaultAPIURL)
 	if c.Transport == nil {
 		c.Transport = exchange.Transport(c.MaxConns)

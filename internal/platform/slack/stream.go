@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,22 +129,13 @@ func (s *streamSet) drop(id string) {
 func (s *streamSet) all() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*stream, 0, len(s.open))
-	for _, st := range s.open {
-		out = append(out, st)
-	}
-	return out
+	return slices.Collect(maps.Values(s.open))
 }
 
 // in reports whether a stream is open in a conversation: Slack then shows by
 // itself that the bot works.
 func (s *streamSet) in(key messages.ConversationKey) bool {
-	for _, st := range s.all() {
-		if st.key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.all(), func(st *stream) bool { return st.key == key })
 }
 
 // messageID names a message within this adapter's account.

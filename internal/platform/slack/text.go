@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,20 +33,11 @@ func readable(inner string, names func(id string) string) string {
 		if label == "" && names != nil {
 			label = names(target[1:])
 		}
-		if label == "" {
-			label = target[1:]
-		}
-		return "@" + strings.TrimPrefix(label, "@")
+		return "@" + strings.TrimPrefix(cmp.Or(label, target[1:]), "@")
 	case strings.HasPrefix(target, "#"):
-		if label == "" {
-			label = target[1:]
-		}
-		return "#" + strings.TrimPrefix(label, "#")
+		return "#" + strings.TrimPrefix(cmp.Or(label, target[1:]), "#")
 	case strings.HasPrefix(target, "!subteam^"), strings.HasPrefix(target, "!date^"):
-		if label == "" {
-			label = target[1:]
-		}
-		return label
+		return cmp.Or(label, target[1:])
 	case strings.HasPrefix(target, "!"):
 		return "@" + target[1:]
 	}

@@ -47,17 +47,21 @@ func (a *account) introduce(ctx context.Context) error {
 func (a *account) whoami(ctx context.Context) (identity, error) { return a.self.Get(ctx, a.askSelf) }
 
 func (a *account) askSelf(ctx context.Context) (identity, error) {
-	var user *models.User
-	err := a.client.call(ctx, "getMe", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		user, err = api.GetMe(ctx)
-		return err
-	})
+	user, err := a.getMe(ctx)
 	if err != nil {
 		return identity{}, err
 	}
 	me := identity{id: a.botID, username: user.Username}
 	a.self.Store(&me)
 	return me, nil
+}
+
+func (a *account) getMe(ctx context.Context) (user *models.User, err error) {
+	err = a.client.call(ctx, "getMe", true, func(ctx context.Context, api *bot.Bot) (err error) {
+		user, err = api.GetMe(ctx)
+		return err
+	})
+	return user, err
 }
 
 // Check implements platform.Checker.
@@ -81,11 +85,7 @@ func (a *account) Examine(ctx context.Context) []doctor.Finding {
 
 // examineCommands looks for the menu of commands that private chats have.
 func (a *account) examineCommands(ctx context.Context) doctor.Finding {
-	var list []models.BotCommand
-	err := a.client.call(ctx, "getMyCommands", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		list, err = api.GetMyCommands(ctx, &bot.GetMyCommandsParams{Scope: &models.BotCommandScopeAllPrivateChats{}})
-		return err
-	})
+	list, err := ask(ctx, a.client, "getMyCommands", (*bot.Bot).GetMyCommands, &bot.GetMyCommandsParams{Scope: &models.BotCommandScopeAllPrivateChats{}})
 	switch {
 	case err != nil:
 		return doctor.Unanswered("commands", err, tokenFix)
@@ -96,11 +96,7 @@ func (a *account) examineCommands(ctx context.Context) doctor.Finding {
 }
 
 func (a *account) examinePrivacy(ctx context.Context) doctor.Finding {
-	var user *models.User
-	err := a.client.call(ctx, "getMe", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		user, err = api.GetMe(ctx)
-		return err
-	})
+	user, err := a.getMe(ctx)
 	switch {
 	case err != nil:
 		return doctor.Unanswered("privacy", err, tokenFix)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-telegram/bot"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
 
@@ -30,7 +31,7 @@ func TestAnAbsurdWaitIsNotBelieved(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":%d}}`, seconds)
 		}))
 		t.Cleanup(server.Close)
-		a, err := New(Config{Token: "1000:" + strings.Repeat("x", 35), APIURL: server.URL, Observe: func(string) {}})
+		a, err := New(Config{Token: "1000:" + strings.Repeat("x", 35), APIURL: server.URL, Surroundings: platform.Surroundings{Observe: func(string) {}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func setup(t *testing.T, change ...func(*telegram.Config)) bundle {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	cfg := telegram.Config{Token: token, APIURL: server.URL(), Log: testLog(t)}
+	cfg := telegram.Config{Token: token, APIURL: server.URL(), Surroundings: platform.Surroundings{Log: testLog(t)}}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -50,6 +50,15 @@ func (c *client) callWithin(ctx context.Context, timeout time.Duration, method s
 	return classify(ctx, method, err, seen)
 }
 
+// ask makes a call of the library that does no harm twice, and returns its answer.
+func ask[P, T any](ctx context.Context, c *client, method string, do func(*bot.Bot, context.Context, P) (T, error), params P) (out T, err error) {
+	err = c.call(ctx, method, true, func(ctx context.Context, api *bot.Bot) (err error) {
+		out, err = do(api, ctx, params)
+		return err
+	})
+	return out, err
+}
+
 // classify turns an error of the library into a fault, following the table
 // "Error -> action" of the platform contracts. It is the only place where
 // foreign errors of calls enter the program.

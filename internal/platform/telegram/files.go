@@ -50,12 +50,9 @@ func (s *poster) SendFile(ctx context.Context, f platform.File) (messages.Ref, e
 		MessageThreadID: to.thread,
 		Caption:         caption.text,
 		CaptionEntities: caption.entities,
+		ReplyParameters: replyTo(f.ReplyTo),
 
 		DisableNotification: true, // the text that it belongs to comes before it
-	}
-	if id, convErr := strconv.Atoi(string(f.ReplyTo)); convErr == nil && id > 0 {
-		// Without this flag a deleted question would make the file fail.
-		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
 	}
 	sent, err := s.postFile(ctx, to, params, f)
 	if isThreadGone(err) && params.MessageThreadID != 0 {
@@ -114,20 +111,8 @@ func (r rendered) cut(limit int) rendered {
 	if r.length <= limit {
 		return r
 	}
-	units, end := 0, len(r.text)
-	for i, c := range r.text {
-		size := 1
-		if c > 0xFFFF {
-			size = 2
-		}
-		if units+size > limit-1 {
-			end = i
-			break
-		}
-		units += size
-	}
-	text := strings.TrimRightFunc(r.text[:end], unicode.IsSpace)
-	kept := newCounter(text).at(len(text))
+	text := strings.TrimRightFunc(platform.CutUTF16(r.text, limit-1), unicode.IsSpace)
+	kept := platform.UTF16Len(text)
 	out := rendered{text: text + "…", length: kept + 1}
 	for _, e := range r.entities {
 		if e.Offset >= kept {
@@ -154,11 +139,7 @@ func (f *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClos
 	if att.Size > maxDownload {
 		return nil, fault.New(fault.Invalid, "Telegram lets bots download files of at most 20 MB.")
 	}
-	var file *models.File
-	err := f.client.call(ctx, "getFile", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		file, err = api.GetFile(ctx, &bot.GetFileParams{FileID: att.Source})
-		return err
-	})
+	file, err := ask(ctx, f.client, "getFile", (*bot.Bot).GetFile, &bot.GetFileParams{FileID: att.Source})
 	if err != nil {
 		return nil, err
 	}

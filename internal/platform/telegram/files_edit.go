@@ -71,10 +71,7 @@ func (s *poster) Delete(ctx context.Context, ref messages.Ref) error {
 	if err := s.client.limits.pass(ctx, to.id); err != nil {
 		return err
 	}
-	err = s.client.call(ctx, "deleteMessage", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.DeleteMessage(ctx, &bot.DeleteMessageParams{ChatID: to.id, MessageID: id})
-		return err
-	})
+	_, err = ask(ctx, s.client, "deleteMessage", (*bot.Bot).DeleteMessage, &bot.DeleteMessageParams{ChatID: to.id, MessageID: id})
 	if isInvalid(err, "message to delete not found") {
 		return nil
 	}

@@ -126,7 +126,7 @@ func cited(text string, entities []entity) (parts []string) {
 		if units == nil {
 			units = utf16.Encode([]rune(text))
 		}
-		if e.Offset < 0 || e.Length <= 0 || e.Offset > len(units) || e.Length > len(units)-e.Offset {
+		if !e.within(units) {
 			continue
 		}
 		if part := strings.TrimSpace(string(utf16.Decode(units[e.Offset : e.Offset+e.Length]))); part != "" {
@@ -134,6 +134,11 @@ func cited(text string, entities []entity) (parts []string) {
 		}
 	}
 	return parts
+}
+
+// within reports whether an entity is a part of a text, in UTF-16 units.
+func (e entity) within(units []uint16) bool {
+	return e.Offset >= 0 && e.Length > 0 && e.Offset <= len(units) && e.Length <= len(units)-e.Offset
 }
 
 // topic returns the forum topic that m is in, or 0. Threads of replies have an
@@ -171,10 +176,7 @@ func (u *user) name() string {
 }
 
 func (c *chatInfo) name() string {
-	if name := cleanName(c.Title); name != "" {
-		return name
-	}
-	return cleanName(c.Username)
+	return cmp.Or(cleanName(c.Title), cleanName(c.Username))
 }
 
 func (o *origin) name() string {
@@ -323,7 +325,7 @@ func isNameByte(c byte) bool {
 // UTF-16 units and are whatever the update says: one that is out of range is
 // passed over. A message without any entities is searched for the name.
 func (me identity) takeMentions(text string, entities []entity) (string, bool) {
-	if !strings.Contains(text, "@") && !hasTextMention(entities) {
+	if !strings.Contains(text, "@") && !slices.ContainsFunc(entities, func(e entity) bool { return e.Type == "text_mention" }) {
 		return text, false
 	}
 	if len(entities) == 0 {
@@ -332,7 +334,7 @@ func (me identity) takeMentions(text string, entities []entity) (string, bool) {
 	units := utf16.Encode([]rune(text))
 	found := false
 	for _, e := range slices.Backward(entities) {
-		if e.Offset < 0 || e.Length <= 0 || e.Offset > len(units) || e.Length > len(units)-e.Offset {
+		if !e.within(units) {
 			continue
 		}
 		said := string(utf16.Decode(units[e.Offset : e.Offset+e.Length]))
@@ -353,15 +355,6 @@ func (me identity) takeMentions(text string, entities []entity) (string, bool) {
 		return text, false
 	}
 	return closeGap(string(utf16.Decode(units))), true
-}
-
-func hasTextMention(entities []entity) bool {
-	for _, e := range entities {
-		if e.Type == "text_mention" {
-			return true
-		}
-	}
-	return false
 }
 
 // takeName is takeMentions for a text that came without entities.
@@ -406,10 +399,7 @@ func attachments(m *message) []messages.Attachment {
 		if f == nil || f.ID == "" {
 			return
 		}
-		att := messages.Attachment{Name: fileName(f.Name, name), MediaType: f.MIMEType, Size: max(f.Size, 0), Source: f.ID}
-		if att.MediaType == "" {
-			att.MediaType = mime
-		}
+		att := messages.Attachment{Name: fileName(f.Name, name), MediaType: cmp.Or(f.MIMEType, mime), Size: max(f.Size, 0), Source: f.ID}
 		if att.Size > maxDownload {
 			att.Note = "larger than the 20 MB that Telegram lets bots download"
 		}

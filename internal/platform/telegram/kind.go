@@ -215,17 +215,13 @@ func (k *kind) Intake() platform.Intake {
 // New implements platform.Kind.
 func (k *kind) New(s platform.Surroundings) (platform.Adapter, error) {
 	return New(Config{
+		Surroundings:  s,
 		Token:         k.token.Reveal(),
 		APIURL:        k.apiURL,
 		Webhook:       k.mode == modeWebhook,
 		WebhookSecret: k.webhookSecret.Reveal(),
-		PublicURL:     s.PublicURL,
 		Streaming:     k.streaming,
 		SendRate:      k.rate,
 		ChatSendRate:  k.perChat,
-		Log:           s.Log,
-		Observe:       s.Observe,
-		MaxConns:      s.MaxConns,
-		Limits:        s.Limits,
 	})
 }

@@ -104,22 +104,19 @@ func (c *client) limited(ctx context.Context, chatID int64, method string, idemp
 }
 
 func (c *client) paced(ctx context.Context, chatID int64, call func() error) error {
-	deadline := time.Now().Add(exchange.ShortWait)
-	for {
-		if err := c.limits.wait(ctx, chatID); err != nil {
-			return err
-		}
-		err := call()
-		if !fault.Is(err, fault.RateLimited) {
-			return err
-		}
+	return exchange.Paced(
+		func() error { return c.limits.wait(ctx, chatID) },
+		func() error { return c.heard(chatID, call()) }, //nolint:contextcheck // it is told to the others whoever gives up
+	)
+}
+
+// heard notes that Telegram refused a call because of a limit, if err says so, and returns err.
+func (c *client) heard(chatID int64, err error) error {
+	if fault.Is(err, fault.RateLimited) {
 		c.observe("rate_limited")
-		after := exchange.RetryAfter(err)
-		c.limits.block(chatID, after) //nolint:contextcheck // it is told to the others whoever gives up
-		if time.Now().Add(after).After(deadline) {
-			return err
-		}
+		c.limits.block(chatID, exchange.RetryAfter(err))
 	}
+	return err
 }
 
 // shed runs a call that is worth nothing later: at once or not at all.
@@ -128,10 +125,5 @@ func (c *client) shed(ctx context.Context, chatID int64, method string, fn apiCa
 		c.observe("edit_shed")
 		return err
 	}
-	err := c.call(ctx, method, true, fn)
-	if fault.Is(err, fault.RateLimited) {
-		c.observe("rate_limited")
-		c.limits.block(chatID, exchange.RetryAfter(err)) //nolint:contextcheck // as above
-	}
-	return err
+	return c.heard(chatID, c.call(ctx, method, true, fn)) //nolint:contextcheck // as above
 }

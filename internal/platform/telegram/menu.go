@@ -61,10 +61,8 @@ func (m *menus) SetChatMenu(ctx context.Context, key messages.ConversationKey, c
 	if len(list) > len(common) {
 		return m.setCommands(ctx, list, scope)
 	}
-	return m.client.call(ctx, "deleteMyCommands", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.DeleteMyCommands(ctx, &bot.DeleteMyCommandsParams{Scope: scope})
-		return err
-	})
+	_, err = ask(ctx, m.client, "deleteMyCommands", (*bot.Bot).DeleteMyCommands, &bot.DeleteMyCommandsParams{Scope: scope})
+	return err
 }
 
 // appendCommands adds to a menu what Telegram can show and what is not there.
@@ -84,8 +82,6 @@ func appendCommands(list []models.BotCommand, commands []platform.CommandInfo) [
 }
 
 func (m *menus) setCommands(ctx context.Context, list []models.BotCommand, scope models.BotCommandScope) error {
-	return m.client.call(ctx, "setMyCommands", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
-		return err
-	})
+	_, err := ask(ctx, m.client, "setMyCommands", (*bot.Bot).SetMyCommands, &bot.SetMyCommandsParams{Commands: list, Scope: scope})
+	return err
 }

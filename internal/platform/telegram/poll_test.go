@@ -15,6 +15,7 @@ import (
 	emulator "remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/telegram"
 	"remote-agent/internal/waittest"
 )
@@ -107,7 +108,8 @@ func TestPollTakesDownAWebhook(t *testing.T) {
 func setupHook(t *testing.T, b bundle) func(context.Context) error {
 	t.Helper()
 	other, err := telegram.New(telegram.Config{
-		Token: token, APIURL: b.server.URL(), Webhook: true, WebhookSecret: secret, PublicURL: "http://127.0.0.1:1", Log: testLog(t),
+		Token: token, APIURL: b.server.URL(), Webhook: true, WebhookSecret: secret,
+		Surroundings: platform.Surroundings{PublicURL: "http://127.0.0.1:1", Log: testLog(t)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-telegram/bot"
@@ -153,15 +152,8 @@ func (w *answers) note(text string) string {
 		return ""
 	}
 	text = w.render.render(cutRunes(text, 4*maxNote)).text
-	units, cut := 0, 0 // cut is where the text with noteCut still fits
-	for i, r := range text {
-		if units <= maxNote-1 {
-			cut = i
-		}
-		units += utf16.RuneLen(r)
-	}
-	if units > maxNote {
-		return text[:cut] + noteCut
+	if platform.UTF16Len(text) > maxNote {
+		return platform.CutUTF16(text, maxNote-1) + noteCut
 	}
 	return text
 }
@@ -169,11 +161,8 @@ func (w *answers) note(text string) string {
 // answerPress ends the client's waiting. A query that is too old, or was
 // answered before, needs nothing any more.
 func (w *answers) answerPress(ctx context.Context, id, note string) error {
-	err := w.client.call(ctx, "answerCallbackQuery", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{
-			CallbackQueryID: id, Text: note, ShowAlert: utf8.RuneCountInString(note) > maxToast,
-		})
-		return err
+	_, err := ask(ctx, w.client, "answerCallbackQuery", (*bot.Bot).AnswerCallbackQuery, &bot.AnswerCallbackQueryParams{
+		CallbackQueryID: id, Text: note, ShowAlert: utf8.RuneCountInString(note) > maxToast,
 	})
 	if isInvalid(err, "query is too old", "query id is invalid", "query_id_invalid") {
 		w.observe("press_too_late")

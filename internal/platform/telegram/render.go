@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-telegram/bot/models"
@@ -16,6 +17,7 @@ import (
 
 	"remote-agent/internal/markup"
 	"remote-agent/internal/order"
+	"remote-agent/internal/platform"
 )
 
 // Limits of what is sent (Bot API, "Formatting options").
@@ -47,7 +49,7 @@ func newRenderer() *renderer {
 // texts the parser's cost grows with the square of the length.
 func (r *renderer) measure(markdown string) int {
 	if len(markdown) > maxSource {
-		return newCounter(markdown).at(len(markdown))
+		return platform.UTF16Len(markdown)
 	}
 	return r.render(markdown).length
 }
@@ -384,7 +386,12 @@ func (p *painter) finish() rendered {
 		return rendered{text: emptyText, length: len(emptyText)}
 	}
 	r := rendered{text: s[start:end]}
-	units := newCounter(r.text)
+	units := make([]int, len(r.text)+1) // that are before each character, and before the end
+	for i, c := range r.text {
+		units[i] = r.length
+		r.length += utf16.RuneLen(c)
+	}
+	units[len(r.text)] = r.length
 	slices.Reverse(p.spans) // of two with the same range the outer was finished later
 	order.By(p.spans, func(a, b span) int {
 		if a.start != b.start {
@@ -404,12 +411,11 @@ func (p *painter) finish() rendered {
 		if from >= to || len(r.entities) == maxEntities {
 			continue
 		}
-		offset := units.at(from)
+		offset := units[from]
 		r.entities = append(r.entities, models.MessageEntity{
-			Type: sp.kind, Offset: offset, Length: units.at(to) - offset, URL: sp.url, Language: sp.lang,
+			Type: sp.kind, Offset: offset, Length: units[to] - offset, URL: sp.url, Language: sp.lang,
 		})
 	}
-	r.length = units.at(len(r.text))
 	return r
 }
 

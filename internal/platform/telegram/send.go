@@ -12,7 +12,6 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/platform/exchange"
 )
 
 // chat is what a conversation id stands for.
@@ -77,10 +76,7 @@ func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 		LinkPreviewOptions:  noPreview(),
 		DisableNotification: out.Silent,
 		ReplyMarkup:         markup,
-	}
-	if id, convErr := strconv.Atoi(string(out.ReplyTo)); convErr == nil && id > 0 {
-		// Without this flag a deleted question would make the answer fail.
-		params.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
+		ReplyParameters:     replyTo(out.ReplyTo),
 	}
 	var sent *models.Message
 	post := func() error {
@@ -109,6 +105,16 @@ func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 	}
 	s.observe("sent")
 	return messages.Ref{Conversation: out.Conversation, Message: messages.MessageID(strconv.Itoa(sent.ID))}, nil
+}
+
+// replyTo returns how to answer a message; nil if none is.
+func replyTo(message messages.MessageID) *models.ReplyParameters {
+	id, err := strconv.Atoi(string(message))
+	if err != nil || id <= 0 {
+		return nil
+	}
+	// Without this flag a deleted question would make the answer fail.
+	return &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
 }
 
 // Edit implements platform.Editor.
@@ -165,12 +171,10 @@ func (s *poster) Typing(ctx context.Context, key messages.ConversationKey) error
 	if err := s.client.limits.silence(ctx, to.id); err != nil {
 		return err
 	}
-	return s.client.call(ctx, "sendChatAction", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SendChatAction(ctx, &bot.SendChatActionParams{
-			ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
-		})
-		return err
+	_, err = ask(ctx, s.client, "sendChatAction", (*bot.Bot).SendChatAction, &bot.SendChatActionParams{
+		ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
 	})
+	return err
 }
 
 // The reactions are of the list that bots may use (Bot API, ReactionTypeEmoji).
@@ -200,17 +204,10 @@ func (s *poster) Mark(ctx context.Context, ref messages.Ref, mark platform.Mark)
 	if err := s.client.limits.pass(ctx, to.id); err != nil {
 		return err
 	}
-	err = s.client.call(ctx, "setMessageReaction", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
-			ChatID: to.id, MessageID: id, Reaction: reaction(mark),
-		})
-		return err
+	_, err = ask(ctx, s.client, "setMessageReaction", (*bot.Bot).SetMessageReaction, &bot.SetMessageReactionParams{
+		ChatID: to.id, MessageID: id, Reaction: reaction(mark),
 	})
-	if fault.Is(err, fault.RateLimited) {
-		s.observe("rate_limited")
-		s.client.limits.block(to.id, exchange.RetryAfter(err)) //nolint:contextcheck // it is told to the others whoever gives up
-	}
-	return err
+	return s.client.heard(to.id, err) //nolint:contextcheck // it is told to the others whoever gives up
 }
 
 // parseRef returns where a message is and which it is.

@@ -409,7 +409,7 @@ func TestFilesAreBelowTheirRoot(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	ok := telegram.Config{Token: "1:x"}
-	hook := telegram.Config{Token: "1:x", Webhook: true, WebhookSecret: secret, PublicURL: "https://example.com"}
+	hook := telegram.Config{Token: "1:x", Webhook: true, WebhookSecret: secret, Surroundings: platform.Surroundings{PublicURL: "https://example.com"}}
 	for name, tt := range map[string]struct {
 		cfg    telegram.Config
 		change func(*telegram.Config)

@@ -6,7 +6,6 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	"strconv"
 	"strings"
 
 	"github.com/go-telegram/bot"
@@ -64,50 +63,24 @@ func (a *account) Introduce(ctx context.Context) (string, error) {
 }
 
 func (a *account) describe(ctx context.Context) (bool, error) {
-	var now models.BotDescription
-	err := a.client.call(ctx, "getMyDescription", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		now, err = api.GetMyDescription(ctx, &bot.GetMyDescriptionParams{})
-		return err
-	})
+	now, err := ask(ctx, a.client, "getMyDescription", (*bot.Bot).GetMyDescription, &bot.GetMyDescriptionParams{})
 	if err != nil || now.Description != "" {
 		return false, err
 	}
-	return true, a.client.call(ctx, "setMyDescription", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMyDescription(ctx, &bot.SetMyDescriptionParams{Description: description})
-		return err
-	})
+	return ask(ctx, a.client, "setMyDescription", (*bot.Bot).SetMyDescription, &bot.SetMyDescriptionParams{Description: description})
 }
 
 func (a *account) describeShortly(ctx context.Context) (bool, error) {
-	var now models.BotShortDescription
-	err := a.client.call(ctx, "getMyShortDescription", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		now, err = api.GetMyShortDescription(ctx, &bot.GetMyShortDescriptionParams{})
-		return err
-	})
+	now, err := ask(ctx, a.client, "getMyShortDescription", (*bot.Bot).GetMyShortDescription, &bot.GetMyShortDescriptionParams{})
 	if err != nil || now.ShortDescription != "" {
 		return false, err
 	}
-	return true, a.client.call(ctx, "setMyShortDescription", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMyShortDescription(ctx, &bot.SetMyShortDescriptionParams{ShortDescription: shortDescription})
-		return err
-	})
+	return ask(ctx, a.client, "setMyShortDescription", (*bot.Bot).SetMyShortDescription, &bot.SetMyShortDescriptionParams{ShortDescription: shortDescription})
 }
 
 // givePicture leaves a picture that somebody has chosen.
 func (a *account) givePicture(ctx context.Context) (bool, error) {
-	account, err := a.Check(ctx)
-	if err != nil {
-		return false, err
-	}
-	id, err := strconv.ParseInt(account.ID, 10, 64)
-	if err != nil {
-		return false, err
-	}
-	var now *models.UserProfilePhotos
-	err = a.client.call(ctx, "getUserProfilePhotos", true, func(ctx context.Context, api *bot.Bot) (err error) {
-		now, err = api.GetUserProfilePhotos(ctx, &bot.GetUserProfilePhotosParams{UserID: id, Limit: 1})
-		return err
-	})
+	now, err := ask(ctx, a.client, "getUserProfilePhotos", (*bot.Bot).GetUserProfilePhotos, &bot.GetUserProfilePhotosParams{UserID: a.botID, Limit: 1})
 	if err != nil || now.TotalCount > 0 {
 		return false, err
 	}
@@ -115,12 +88,9 @@ func (a *account) givePicture(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, a.client.call(ctx, "setMyProfilePhoto", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetMyProfilePhoto(ctx, &bot.SetMyProfilePhotoParams{Photo: &models.InputProfilePhotoStatic{
-			Photo: "attach://picture.jpg", MediaAttachment: bytes.NewReader(data),
-		}})
-		return err
-	})
+	return ask(ctx, a.client, "setMyProfilePhoto", (*bot.Bot).SetMyProfilePhoto, &bot.SetMyProfilePhotoParams{Photo: &models.InputProfilePhotoStatic{
+		Photo: "attach://picture.jpg", MediaAttachment: bytes.NewReader(data),
+	}})
 }
 
 // pictureSize is its width and height; Telegram shows it in a circle.

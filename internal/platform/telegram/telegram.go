@@ -10,7 +10,6 @@ package telegram
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,8 +28,6 @@ import (
 const Name = messages.Platform("telegram")
 
 const (
-	defaultAPIURL = "https://api.telegram.org"
-
 	// maxText is the limit of sendMessage in code points; counting UTF-16 units
 	// keeps it in every way of counting (Bot API, sendMessage).
 	maxText = 4096
@@ -41,29 +38,18 @@ const (
 
 // Config configures an Adapter.
 type Config struct {
+	platform.Surroundings // with Webhook it has to have the PublicURL
+
 	Token  string // from @BotFather: "<bot id>:<secret>"
 	APIURL string // of a self-hosted Bot API server; empty is Telegram's own
 
 	Webhook       bool   // receive over HTTP and not by polling
 	WebhookSecret string // 16 to 256 of [A-Za-z0-9_-]; required with Webhook
-	PublicURL     string // where Telegram reaches this program; required with Webhook
 
 	Streaming bool // show answers while they are written
 
 	SendRate     float64 // messages and edits per second over all chats; 0 is no limit
 	ChatSendRate float64 // the same for one chat; groups get at most 20 a minute; 0 is no limit
-
-	// MaxConns is how many connections to the platform are open at once; calls beyond
-	// that wait. Zero is no limit.
-	MaxConns int
-
-	// Limits counts the calls of all processes together. Nil: there is no other.
-	Limits platform.SharedLimits
-
-	Log *slog.Logger
-
-	// Observe counts events of a small, fixed set of names. May be nil.
-	Observe func(event string)
 }
 
 // Adapter is a Telegram bot account. It implements platform.Adapter and all
@@ -103,10 +89,7 @@ var (
 	_ platform.Measured        = (*Adapter)(nil)
 )
 
-var (
-	tokenForm  = pattern.Lazy(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
-	secretForm = pattern.Lazy(`^[A-Za-z0-9_-]{16,256}$`)
-)
+var tokenForm = pattern.Lazy(`^[0-9]{1,18}:[A-Za-z0-9_-]+$`)
 
 // New returns an adapter for the account of cfg.Token. It does no I/O. What is
 // wrong with cfg is a fault.Invalid that names the option.
@@ -114,14 +97,9 @@ func New(cfg Config) (*Adapter, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Observe == nil {
-		cfg.Observe = func(string) {}
-	}
+	cfg.Complete()
 	c := &client{
-		base:    cmp.Or(strings.TrimRight(cfg.APIURL, "/"), defaultAPIURL),
+		base:    cmp.Or(strings.TrimRight(cfg.APIURL, "/"), officialAPI),
 		token:   cfg.Token,
 		http:    exchange.Client(exchange.Transport(cfg.MaxConns)),
 		scrub:   cfg.scrubber(),
@@ -168,7 +146,7 @@ func (c Config) check() error {
 	if !c.Webhook {
 		return nil
 	}
-	if !secretForm.MatchString(c.WebhookSecret) {
+	if !secretPattern.MatchString(c.WebhookSecret) {
 		return fault.New(fault.Invalid, "TELEGRAM_WEBHOOK_SECRET must have 16 to 256 characters of A-Z, a-z, 0-9, _ and -; without it anyone could pose as Telegram")
 	}
 	if !isWebURL(c.PublicURL) {

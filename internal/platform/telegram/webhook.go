@@ -43,22 +43,14 @@ func (r *receiver) runWebhook(ctx context.Context) error {
 
 // setWebhook leaves undelivered updates in place.
 func (r *receiver) setWebhook(ctx context.Context) error {
-	return r.client.call(ctx, "setWebhook", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.SetWebhook(ctx, &bot.SetWebhookParams{
-			URL:            r.hook,
-			SecretToken:    r.secret,
-			AllowedUpdates: allowedUpdates(),
-		})
-		return err
-	})
+	_, err := ask(ctx, r.client, "setWebhook", (*bot.Bot).SetWebhook, &bot.SetWebhookParams{URL: r.hook, SecretToken: r.secret, AllowedUpdates: allowedUpdates()})
+	return err
 }
 
 // deleteWebhook leaves undelivered updates in place.
 func (r *receiver) deleteWebhook(ctx context.Context) error {
-	return r.client.call(ctx, "deleteWebhook", true, func(ctx context.Context, api *bot.Bot) error {
-		_, err := api.DeleteWebhook(ctx, &bot.DeleteWebhookParams{})
-		return err
-	})
+	_, err := ask(ctx, r.client, "deleteWebhook", (*bot.Bot).DeleteWebhook, &bot.DeleteWebhookParams{})
+	return err
 }
 
 // Webhook implements platform.WebhookReceiver. Every answer has an empty body:
