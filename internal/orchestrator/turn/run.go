@@ -138,6 +138,8 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 			Tree:         r.d.begun.work.Tree,
 			GitData:      r.d.begun.work.GitData,
 			Host:         h,
+
+			ResumeCostUSD: r.d.begun.session.Metadata.AgentCost(),
 		}, p)
 		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
@@ -190,9 +192,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			}
 			p.write(e.Text)
 		case assistant.Resumable:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
-				return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, sessions.SessionUpdate{AssistantSessionID: &e.Session})
-			})
+			err = r.resumable(e)
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)
 		case assistant.PlanUpdated:
@@ -223,6 +223,15 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		out.err = assistant.ErrEmpty
 	}
 	return out
+}
+
+// resumable stores how the agent's session goes on, and what it has cost.
+func (r *run) resumable(e assistant.Resumable) error {
+	u := sessions.SessionUpdate{AssistantSessionID: &e.Session}
+	if e.CostUSD > 0 || r.d.begun.session.Metadata.AgentCost() > 0 {
+		u.Metadata = sessions.Metadata{sessions.MetaAgentCost: e.CostUSD}
+	}
+	return r.w.hold(r.w.ctx, func(tx port.Tx) error { return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, u) })
 }
 
 // answer returns the text of the turn's last assistant message.
