@@ -73,9 +73,28 @@ func (r *run) runTurn(ctx context.Context) error {
 
 // markEnd marks the message of the turn, and those that it took in, as answered or not.
 func (r *run) markEnd(ok bool) {
-	for _, e := range append(slices.Clip(r.taken), r.d.entry) {
+	taken := r.taken
+	if e := r.d.entry; r.d.begun.again || e.Attempts > 1 { // an earlier run may have taken some in
+		err := r.w.o.config.Storage.InRead(r.w.ctx, func(tx port.Tx) (err error) {
+			taken, err = r.w.takenIn(r.w.ctx, tx, e, r.d.begun.session.ID)
+			return err
+		})
+		if err != nil {
+			taken = r.taken
+		}
+	}
+	for _, e := range append(slices.Clip(taken), r.d.entry) {
 		r.w.o.outbox.MarkEnd(e, ok)
 	}
+}
+
+// takenIn returns what the runs of a turn in a session took in and has marks.
+func (w *worker) takenIn(ctx context.Context, tx port.Tx, e sessions.Entry, session string) ([]sessions.Entry, error) {
+	if session == "" || !w.o.outbox.MarksOutcomes(w.conv.Key.Platform) {
+		return nil, nil
+	}
+	e.SessionID = session
+	return tx.Inbox().TakenEntries(ctx, e)
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
