@@ -117,6 +117,7 @@ const (
 	MetaLastCommand = "lastCommand" // the last prompt command run (seed 002)
 	MetaEndReason   = "endReason"   // why the session ended: reset, plan-execute, ...
 	MetaForked      = "forked"      // how many messages of its parent a fork began with
+	MetaUnreadable  = "unreadable"  // what stood there and was no object
 	MetaAgentCost   = "agentCost"   // US dollars that the agent's session has cost, if no message says it
 )
 
