@@ -62,6 +62,9 @@ type Turn struct {
 	// empty for a fresh start.
 	Resume string
 
+	// ResumeCostUSD is what the last Resumable said that the session had cost.
+	ResumeCostUSD float64
+
 	Model string // overrides Assistant.Model if not empty
 
 	// Mode is how much the turn may do without asking: ask, edit, auto, or plan
@@ -123,7 +126,13 @@ type (
 	// Resumable says how to continue this conversation. It is stored as soon as
 	// it arrives, so that a crash later in the turn loses nothing. An empty one
 	// forgets a session that the agent does not know any more.
-	Resumable struct{ Session string }
+	Resumable struct {
+		Session string
+
+		// CostUSD is what the agent says that the session has cost so far, if no
+		// message of the turn will say it; zero if it does not.
+		CostUSD float64
+	}
 
 	// TextDelta is a piece of the answer.
 	TextDelta struct{ Text string }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -218,5 +219,35 @@ func TestHandoffIsRefused(t *testing.T) {
 			w.Pass(2 * time.Second)
 			w.Chat.Find("Something is still running or queued here.")
 		})
+	})
+}
+
+// TestCostOfTheAgentsSession has a turn fail: the next one is told what the agent's session
+// has cost, until that begins anew.
+func TestCostOfTheAgentsSession(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		var told []float64
+		w.Agent.On("work", func(r *ot.Errands) (string, error) {
+			told = append(told, r.ResumeCostUSD)
+			switch len(told) {
+			case 1:
+				r.Tell(assistant.Resumable{Session: "s-1"})
+				r.Tell(assistant.Resumable{Session: "s-1", CostUSD: 1.25})
+				return "", fault.New(fault.Exhausted, "No more.")
+			case 2:
+				r.Tell(assistant.Resumable{Session: "s-2"})
+			}
+			return "Done.", nil
+		})
+		w.Start()
+		for range 3 {
+			w.Chat.Say("work")
+			w.Pass(10 * time.Second)
+		}
+		if !slices.Equal(told, []float64{0, 1.25, 0}) {
+			t.Errorf("told %v", told)
+		}
 	})
 }

@@ -254,3 +254,41 @@ func TestNoticeOfATurnComesWithItsAnswer(t *testing.T) {
 		w.Chat.Find("⚠ A plugin is missing.")
 	})
 }
+
+// TestMarksOfWhatAnEarlierRunTookIn: what was said while a turn ran is marked as answered with
+// it, or as stopped, also if the turn was put aside for a decision or its process died.
+func TestMarksOfWhatAnEarlierRunTookIn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		second ot.Step
+		then   func(w *ot.World)
+		end    platform.Mark
+	}{
+		"Answered": {ot.Say("It is done."), func(w *ot.World) { w.Model.Release() }, platform.MarkDone},
+		"Killed":   {ot.Say("It is done."), func(w *ot.World) { w.Process().Kill(); w.Start() }, platform.MarkDone},
+		"Stopped":  {ot.Hold("", ot.Say("Never.")), func(w *ot.World) { w.Process().Kill(); w.Start(); w.Pass(10 * time.Second); w.Chat.Say("/stop") }, platform.MarkFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Caps.OutcomeMarks = true
+				w.Model.On("do it", ot.Call(ot.WriteTool, "it"))
+				w.Model.On("quickly", ot.Hold("", ot.Say("It is done.")), tt.second)
+				goOn := make(chan struct{})
+				w.Tools.Hold(goOn)
+				w.Start()
+				w.Chat.Say("do it")
+				w.Pass(time.Second)
+				besides := w.Chat.Say("and quickly")
+				w.Pass(time.Second)
+				close(goOn)
+				w.Settle()
+				tt.then(w)
+				w.Pass(20 * time.Second)
+				if got := w.Chat.Marks(besides); len(got) == 0 || got[len(got)-1] != tt.end {
+					t.Errorf("the marks were %q, want %q at last", got, tt.end)
+				}
+			})
+		})
+	}
+}

@@ -66,6 +66,10 @@ type InboxStore interface {
 	// number, oldest first.
 	WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]Entry, error)
 
+	// TakenEntries returns the entries that the turn of an entry, which has begun in
+	// its session, took in, oldest first, 100 at most.
+	TakenEntries(ctx context.Context, e Entry) ([]Entry, error)
+
 	// ControlWork returns entries of lane control that are still waiting and
 	// were accepted before the given time: left over by a crash.
 	ControlWork(ctx context.Context, before time.Time, limit int) ([]Entry, error)

@@ -117,6 +117,8 @@ const (
 	MetaLastCommand = "lastCommand" // the last prompt command run (seed 002)
 	MetaEndReason   = "endReason"   // why the session ended: reset, plan-execute, ...
 	MetaForked      = "forked"      // how many messages of its parent a fork began with
+	MetaUnreadable  = "unreadable"  // what stood there and was no object
+	MetaAgentCost   = "agentCost"   // US dollars that the agent's session has cost, if no message says it
 )
 
 // Forked returns how many messages of its parent a session began with; 0 if it is
@@ -129,6 +131,12 @@ func (m Metadata) Forked() int {
 		return int(n)
 	}
 	return 0
+}
+
+// AgentCost returns what the agent's session has cost; 0 if no turn of it failed.
+func (m Metadata) AgentCost() float64 {
+	usd, _ := m[MetaAgentCost].(float64)
+	return usd
 }
 
 // LastCommand returns the last prompt command that ran in the session.

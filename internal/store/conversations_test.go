@@ -304,7 +304,7 @@ func TestConversationIsReadWhateverAnotherProgramWroteThere(t *testing.T) {
 					return store.Exec(ctx, tx, strings.ReplaceAll(`UPDATE remote_agent_conversations SET created_at = '?', updated_at = '?', settings = $2 WHERE id = $1`, "?", at), c.ID, settings)
 				})
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					return store.Exec(ctx, tx, strings.ReplaceAll(`UPDATE remote_agent_sessions SET started_at = '?', ended_at = '?' WHERE conversation_id = $1`, "?", at), c.ID)
+					return store.Exec(ctx, tx, strings.ReplaceAll(`UPDATE remote_agent_sessions SET started_at = '?', ended_at = '?', metadata = $2 WHERE conversation_id = $1`, "?", at), c.ID, strings.ReplaceAll(settings, "mode", "lastCommand"))
 				})
 				err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
 					got, _, err := tx.Conversations().GetOrCreateConversation(ctx, key("chat"), "demo")
@@ -315,6 +315,9 @@ func TestConversationIsReadWhateverAnotherProgramWroteThere(t *testing.T) {
 						return err
 					}
 					s, active, err := tx.Sessions().ActiveSession(ctx, c.ID)
+					if err == nil {
+						err = tx.Sessions().UpdateSession(ctx, s.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{"k": "v"}})
+					}
 					if err == nil && (!active || !s.StartedAt.IsZero() || !s.EndedAt.IsZero()) {
 						t.Errorf("read %+v", s)
 					}

@@ -41,6 +41,16 @@ func (t *Inbox) WaitingEntries(ctx context.Context, conversationID string, after
 	return t.entries(ctx, waitingEntriesSQL, conversationID, after, limit)
 }
 
+// TakenEntries returns the entries that the turn of an entry, which has begun in its
+// session, took in, oldest first, 100 at most: entries have their turns in order, so
+// nothing else behind one that is open is done.
+func (t *Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.Entry, error) {
+	return t.entries(ctx, `
+		SELECT `+entryColumns+` FROM inbound_events
+		WHERE conversation_id = $1 AND seq > 0 AND seq > $2 AND session_id = $3 AND lane = 'turn' AND state = 'done'
+		ORDER BY seq LIMIT 100`, e.ConversationID, e.Seq, e.SessionID)
+}
+
 // CountWaiting returns how many entries of lane turn wait or run.
 func (t *Inbox) CountWaiting(ctx context.Context, conversationID string) (int, error) {
 	var n int

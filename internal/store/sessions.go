@@ -34,26 +34,24 @@ func (r *sessionRow) dest() []any {
 }
 
 func (r *sessionRow) decode() (sessions.Session, error) {
-	metadata, err := decodeMetadata(r.metadata)
-	if err != nil {
-		return sessions.Session{}, err
-	}
-	r.session.Metadata = metadata
+	r.session.Metadata = decodeMetadata(r.metadata)
 	if r.config != "" {
 		r.session.Config = json.RawMessage(r.config)
 	}
 	return r.session, nil
 }
 
-func decodeMetadata(encoded string) (sessions.Metadata, error) {
+// decodeMetadata reads what is no object as one that holds it: nobody who writes in its
+// conversation can mend it, and what is merged into it loses nothing.
+func decodeMetadata(encoded string) sessions.Metadata {
 	metadata := sessions.Metadata{}
 	if encoded == "" {
-		return metadata, nil
+		return metadata
 	}
-	if err := json.Unmarshal([]byte(encoded), &metadata); err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "decode session metadata")
+	if err := json.Unmarshal([]byte(encoded), &metadata); err != nil || metadata == nil {
+		return sessions.Metadata{sessions.MetaUnreadable: encoded}
 	}
-	return metadata, nil
+	return metadata
 }
 
 const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`
@@ -134,8 +132,7 @@ func (t *Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Meta
 	if _, err := found(active, ok, err, "session"); err != nil {
 		return nil, false, err
 	}
-	m, err = decodeMetadata(encoded)
-	return m, active, err
+	return decodeMetadata(encoded), active, nil
 }
 
 // UpdateSession changes fields of a session.

@@ -580,6 +580,39 @@ func copiesOfNothing(t *testing.T, b bundle) {
 	wantKind(t, err, fault.NotFound)
 }
 
+// TestTakenEntries: what a turn took in is done behind it, in its session.
+func TestTakenEntries(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		first := b.accept(t, "chat", "e0", func(e *sessions.Entry) { e.State = sessions.EntryRunning })
+		s := b.session(t, first.ConversationID)
+		done := sessions.EntryDone
+		for _, event := range []messages.EventID{"e1", "e2", "e3", "e4"} {
+			e := b.accept(t, "chat", string(event), func(e *sessions.Entry) {
+				if event == "e2" {
+					e.Lane = sessions.LaneControl
+				}
+			})
+			u := sessions.EntryUpdate{State: &done, SessionID: &s.ID}
+			switch event {
+			case "e3":
+				u.SessionID = nil
+			case "e4":
+				u.State = nil
+			}
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Inbox().UpdateEntry(ctx, e.ID, u) })
+		}
+		first.SessionID = s.ID
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := tx.Inbox().TakenEntries(ctx, first)
+			if len(got) != 1 || got[0].In.Event != "e1" {
+				t.Errorf("taken in: %+v", got)
+			}
+			return err
+		})
+	})
+}
+
 func TestWaitingEntries(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {

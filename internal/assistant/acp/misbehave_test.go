@@ -263,12 +263,15 @@ func stopAt(t *testing.T, w world, turn assistant.Turn) (took time.Duration, got
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{{Nth: 1, Steps: []acpagent.Step{
-		{Say: "I begin."}, {AwaitCancel: true}, {Say: "too late"}, {Stop: &acpagent.Stop{Reason: acpagent.Canceled}},
+		{Say: "I begin."}, {AwaitCancel: true}, {Say: "too late"}, {Stop: &acpagent.Stop{Reason: acpagent.Canceled, Tokens: map[string]int64{"inputTokens": 7, "outputTokens": 5}}},
 	}}}})
 	turn := question("slow")
 	took, got := stopAt(t, w, turn)
 	if !fault.Is(got.err, fault.Canceled) || !errors.Is(got.err, context.Canceled) || got.text != "I begin." || waittest.TooLong(took, time.Second) {
 		t.Errorf("stopped after %v: %+v", took, got)
+	}
+	if used, ok := got.events[len(got.events)-1].(assistant.UsageUpdated); !ok || used.Usage.InputTokens != 7 || used.Usage.OutputTokens != 5 {
+		t.Errorf("what the turn used until it was stopped is not said last: %+v", got.events)
 	}
 	second := ask(t.Context(), w, next(turn, got, got.session(t), "second"))
 	if second.err != nil || !strings.Contains(second.text, "second") || len(w.starts(t)) != 1 {

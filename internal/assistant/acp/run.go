@@ -49,7 +49,8 @@ type arrival struct {
 // the channels.
 type run struct {
 	agent *agent
-	kept  bool // the process worked on an earlier turn
+	kept  bool  // the process worked on an earlier turn
+	cost  meter // as it was before the turn
 	turn  assistant.Turn
 	t     transcript
 
@@ -154,11 +155,16 @@ func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit assistant
 		switch {
 		case errors.Is(err, assistant.ErrStopped) || ctx.Err() != nil && err != nil:
 			held = false
-			a.stop(ctx, p, r, prompt)
-			if ctx.Err() != nil {
-				return canceled(ctx)
+			used := a.stop(ctx, p, r, prompt)
+			if errors.Is(err, errStopped) {
+				return err // and nothing more is said
 			}
-			return err
+			if used != nil {
+				if err := emit(assistant.UsageUpdated{Usage: r.usage(used), Model: r.t.model}); err != nil {
+					return err
+				}
+			}
+			return canceled(ctx)
 		case errors.Is(err, errForgotten) && again:
 			o.fresh = true
 			events, err = o.agent.afresh(ctx, &sdk.RequestError{Code: codeNotFound, Message: err.Error()})
@@ -194,7 +200,7 @@ func newRun(o opened, turn assistant.Turn, emit assistant.Emit) *run {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	r := &run{
-		agent: g, kept: o.kept, turn: turn, arrivals: make(chan arrival, queued), verdicts: make(chan verdict), closed: make(chan struct{}),
+		agent: g, kept: o.kept, cost: g.cost, turn: turn, arrivals: make(chan arrival, queued), verdicts: make(chan verdict), closed: make(chan struct{}),
 		asks: map[string]*ask{},
 	}
 	r.t = transcript{emit: emit, provider: string(g.a.config.Name), suffix: hex.EncodeToString(random[:]), mode: g.mode, model: g.model}
@@ -223,6 +229,11 @@ func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.Content
 	g.mode = r.t.mode
 	if r.t.cost != nil {
 		g.cost.set(*r.t.cost)
+	}
+	if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, errForgotten) {
+		if unheard := r.settleCost(true); unheard != nil {
+			return unheard
+		}
 	}
 	return err
 }
@@ -356,6 +367,9 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 			return err
 		}
 	}
+	if err := r.settleCost(false); err != nil {
+		return err
+	}
 	last := r.t.complete()
 	last.ProviderMetadata = r.metadata(x.result.StopReason)
 	if err := r.t.emit(assistant.MessageDone{Message: last}); err != nil {
@@ -405,8 +419,10 @@ func (r *run) stopped(reason string) error {
 
 // stop tells the agent that the turn is over and gives it a moment to agree.
 // Then its process is ended. The place is given back behind the back of the
-// caller, who waits for most of the moment only.
-func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan answered) {
+// caller, who waits for most of the moment only. Returned is what the agent says in
+// that time that the turn used.
+func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan answered) *sdk.Usage {
+	var used *sdk.Usage // to be read once done is closed
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan struct{})
 	a.settle(func() {
@@ -418,7 +434,8 @@ func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan an
 		}
 		grace, cancel := context.WithTimeout(ctx, cancelGrace)
 		defer cancel()
-		if err := g.cancelTurn(grace, prompt); err != nil {
+		last, err := g.cancelTurn(grace, prompt)
+		if used = last.result.Usage; err != nil {
 			g.log.InfoContext(ctx, "the agent did not end a turn that was stopped; its process is ended")
 			g.end()
 			<-g.gone
@@ -428,24 +445,26 @@ func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan an
 	defer timer.Stop()
 	select {
 	case <-done:
+		return used
 	case <-timer.C:
+		return nil
 	}
 }
 
 // cancelTurn asks the agent to end its turn, and waits for it.
-func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) error {
+func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) (answered, error) {
 	select {
 	case x := <-prompt: // over already
-		return x.err
+		return x, x.err
 	default:
 	}
 	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: sdk.SessionId(g.session)}); err != nil {
-		return err
+		return answered{}, err
 	}
 	select {
 	case x := <-prompt:
-		return x.err
+		return x, x.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return answered{}, ctx.Err()
 	}
 }

@@ -495,3 +495,37 @@ func TestUsage(t *testing.T) {
 		t.Errorf("unknown cost: %v, want 0", got.finished.Usage.CostUSD)
 	}
 }
+
+// TestCostOfAFailedTurn: what a turn without an answer cost is on record, so the next
+// process on the session does not count it again. Nor does the one after that.
+func TestCostOfAFailedTurn(t *testing.T) {
+	t.Parallel()
+	turnOf := func(match string, c float64, reason string) acpagent.Turn {
+		return acpagent.Turn{Match: match, Steps: []acpagent.Step{
+			{Say: "Well."}, {Usage: &acpagent.Usage{Used: 1000, Size: 200000, Cost: &c}}, {Stop: &acpagent.Stop{Reason: reason}},
+		}}
+	}
+	w := start(t, acpagent.Script{Resume: true, Turns: []acpagent.Turn{
+		turnOf("four", 2.5, "end_turn"), turnOf("three", 1.5, "end_turn"), turnOf("two", 1.25, "max_tokens"), turnOf("one", 0.5, "end_turn"),
+	}})
+	turn, resume := question("one"), assistant.Resumable{}
+	for i, want := range []float64{0.5, 0.75, 0.25, 1} {
+		got := ask(t.Context(), w, turn)
+		var used assistant.Usage
+		for _, e := range got.events {
+			switch e := e.(type) {
+			case assistant.Resumable:
+				resume = e
+			case assistant.UsageUpdated:
+				used = e.Usage
+			default:
+			}
+		}
+		if used.CostUSD != want || (got.err != nil) != (i == 1) {
+			t.Fatalf("turn %d cost %v, want %v: %+v", i+1, used.CostUSD, want, got)
+		}
+		turn = next(turn, got, resume.Session, []string{"two", "three", "four", ""}[i])
+		turn.ResumeCostUSD = resume.CostUSD
+		w.Release(turn.Conversation)
+	}
+}

@@ -50,15 +50,27 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 		}
 	}
 	if r.t.cost != nil {
-		m := r.agent.cost
+		m := r.cost
 		if m.unknown {
-			if total := recorded(r.turn.Array, r.turn.Resume).CostUSD; total != nil {
+			if total := recorded(r.turn.Array, r.turn.Resume).CostUSD; r.turn.ResumeCostUSD > 0 {
+				m.set(r.turn.ResumeCostUSD)
+			} else if total != nil {
 				m.set(*total)
 			}
 		}
 		usage.CostUSD = m.since(*r.t.cost)
 	}
 	return usage
+}
+
+// settleCost says what the session has cost by now, for the process after this one:
+// of a turn that failed no message says so, and what was said once for such a turn
+// has to be said of the turns after it, too.
+func (r *run) settleCost(failed bool) error {
+	if r.t.cost == nil || !failed && r.turn.ResumeCostUSD == 0 {
+		return nil
+	}
+	return r.t.emit(assistant.Resumable{Session: r.agent.session, CostUSD: *r.t.cost})
 }
 
 func value(n *int) int64 {

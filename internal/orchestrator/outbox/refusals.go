@@ -31,13 +31,19 @@ type refusals struct {
 	queue chan refusal
 	told  *platform.Recent[messages.UserID, time.Time]
 
-	again *platform.Recent[answered, time.Time]
+	again *platform.Recent[answered, answer]
 }
 
 // answered is a stranger who was answered: because they asked, or by the way.
 type answered struct {
 	id    messages.UserID
 	asked bool
+}
+
+// answer is when a stranger was answered, and the event that was.
+type answer struct {
+	at    time.Time
+	event messages.EventID
 }
 
 // refusal is a text that tells somebody no.
@@ -51,7 +57,7 @@ func newRefusals() *refusals {
 		limit: rate.NewLimiter(rate.Every(refuseEvery), refuseBurst),
 		queue: make(chan refusal, refusalsWaiting),
 		told:  platform.NewRecent[messages.UserID, time.Time](maxTold),
-		again: platform.NewRecent[answered, time.Time](maxTold),
+		again: platform.NewRecent[answered, answer](maxTold),
 	}
 }
 
@@ -83,17 +89,22 @@ func (o *Outbox) RefusalDue(ctx context.Context, tx port.Tx, in messages.Inbound
 
 // AnswerAgain reports whether a stranger can be told something now who was told
 // something before, which is remembered in this process: once in every, apart for those
-// who asked, and if there is a place among the refusals, which is taken.
+// who asked, and if there is a place among the refusals, which is taken. Of the same
+// event it says the same again: the transaction that asks may be repeated.
 func (o *Outbox) AnswerAgain(in messages.Inbound, asked bool, every time.Duration) bool {
 	r := o.refusals[in.Conversation.Platform]
 	if r == nil {
 		return false
 	}
 	now, key := time.Now(), answered{in.Sender.ID, asked}
-	if at, ok := r.again.Get(key); ok && now.Sub(at) < every || !r.free() {
+	last, ok := r.again.Get(key)
+	if ok && last.event == in.Event {
+		return true
+	}
+	if ok && now.Sub(last.at) < every || !r.free() {
 		return false
 	}
-	r.again.Put(key, now)
+	r.again.Put(key, answer{now, in.Event})
 	return true
 }
 

@@ -423,6 +423,14 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 	if _, err := tx.Leases().Apply(ctx, w.lease, c); err != nil {
 		return err
 	}
-	tx.AfterCommit(func() { w.o.outbox.MarkEnd(entry, false) })
+	taken, err := w.takenIn(ctx, tx, entry, entry.SessionID)
+	if err != nil {
+		return err
+	}
+	tx.AfterCommit(func() {
+		for _, e := range append(taken, entry) {
+			w.o.outbox.MarkEnd(e, false)
+		}
+	})
 	return outbox.AuditFiles(ctx, tx, entry.In, c.Added)
 }

@@ -73,9 +73,28 @@ func (r *run) runTurn(ctx context.Context) error {
 
 // markEnd marks the message of the turn, and those that it took in, as answered or not.
 func (r *run) markEnd(ok bool) {
-	for _, e := range append(slices.Clip(r.taken), r.d.entry) {
+	taken := r.taken
+	if e := r.d.entry; r.d.begun.again || e.Attempts > 1 { // an earlier run may have taken some in
+		err := r.w.o.config.Storage.InRead(r.w.ctx, func(tx port.Tx) (err error) {
+			taken, err = r.w.takenIn(r.w.ctx, tx, e, r.d.begun.session.ID)
+			return err
+		})
+		if err != nil {
+			taken = r.taken
+		}
+	}
+	for _, e := range append(slices.Clip(taken), r.d.entry) {
 		r.w.o.outbox.MarkEnd(e, ok)
 	}
+}
+
+// takenIn returns what the runs of a turn in a session took in and has marks.
+func (w *worker) takenIn(ctx context.Context, tx port.Tx, e sessions.Entry, session string) ([]sessions.Entry, error) {
+	if session == "" || !w.o.outbox.MarksOutcomes(w.conv.Key.Platform) {
+		return nil, nil
+	}
+	e.SessionID = session
+	return tx.Inbox().TakenEntries(ctx, e)
 }
 
 // do runs what the turn is: a job of ours, or the assistant.
@@ -138,6 +157,8 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 			Tree:         r.d.begun.work.Tree,
 			GitData:      r.d.begun.work.GitData,
 			Host:         h,
+
+			ResumeCostUSD: r.d.begun.session.Metadata.AgentCost(),
 		}, p)
 		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
@@ -190,9 +211,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			}
 			p.write(e.Text)
 		case assistant.Resumable:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
-				return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, sessions.SessionUpdate{AssistantSessionID: &e.Session})
-			})
+			err = r.resumable(e)
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)
 		case assistant.PlanUpdated:
@@ -223,6 +242,15 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		out.err = assistant.ErrEmpty
 	}
 	return out
+}
+
+// resumable stores how the agent's session goes on, and what it has cost.
+func (r *run) resumable(e assistant.Resumable) error {
+	u := sessions.SessionUpdate{AssistantSessionID: &e.Session}
+	if e.CostUSD > 0 || r.d.begun.session.Metadata.AgentCost() > 0 {
+		u.Metadata = sessions.Metadata{sessions.MetaAgentCost: e.CostUSD}
+	}
+	return r.w.hold(r.w.ctx, func(tx port.Tx) error { return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, u) })
 }
 
 // answer returns the text of the turn's last assistant message.
