@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	_ recollect.Tx = (*store.Memories)(nil)
-	_ learn.Tx     = (*store.Lessons)(nil)
+	_ recollect.Tx = store.Memories{}
+	_ learn.Tx     = store.Lessons{}
 )
 
 // memoryStorage shows the store through the port of memory.

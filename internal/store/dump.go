@@ -32,10 +32,10 @@ func (s *Store) Dump(ctx context.Context, out io.Writer) error {
 // schemaObject is a row of sqlite_schema.
 type schemaObject struct{ kind, name, sql string }
 
-func (t *Care) dump(ctx context.Context, w *bufio.Writer) error {
+func (t Care) dump(ctx context.Context, w *bufio.Writer) error {
 	var objects []schemaObject
 	var virtual []string
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var o schemaObject
 		if err := scan(&o.kind, &o.name, &o.sql); err != nil {
 			return err
@@ -92,9 +92,9 @@ func isShadow(name string, virtual []string) bool {
 	return false
 }
 
-func (t *Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
+func (t Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
 	var columns []string
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
 		columns = append(columns, "quote("+quoteName(name)+")")
@@ -104,7 +104,7 @@ func (t *Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) erro
 		return wrap(err, "read columns of "+table)
 	}
 	prefix := "INSERT INTO " + quoteName(table) + " VALUES("
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var values string
 		if err := scan(&values); err != nil {
 			return err
