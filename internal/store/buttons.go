@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"remote-agent/internal/command"
@@ -25,13 +24,10 @@ func (t Buttons) SaveButton(ctx context.Context, b command.Button) error {
 		VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (id) DO NOTHING`,
 		b.ID, b.ConversationID, b.Decision, b.Number, b.SHA256, millis(b.ExpiresAt))
-	if err != nil {
-		return fmt.Errorf("store button: %w", err)
-	}
-	if n == 0 {
+	if err == nil && n == 0 {
 		return fault.New(fault.Conflict, "There is a button with this id already.")
 	}
-	return nil
+	return wrap(err, "store button")
 }
 
 // Button returns a stored button; fault.NotFound if there is none or it has

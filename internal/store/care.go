@@ -196,7 +196,7 @@ func (t Care) sessionBusy(ctx context.Context, id string) (bool, error) {
 // the given id and returns up to limit; pass the last id to go on.
 func (t Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
 	if after == "" {
-		after = "00000000-0000-0000-0000-000000000000"
+		after = firstUUID
 	}
 	ids, err := t.tx.ids(ctx, `
 		SELECT s.id FROM remote_agent_sessions s

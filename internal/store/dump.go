@@ -68,7 +68,7 @@ func (t Care) dump(ctx context.Context, w *bufio.Writer) error {
 		for _, o := range objects {
 			switch {
 			case kind == "virtual" && isVirtual(o):
-				put("%s;\nINSERT INTO %s(%s) VALUES ('rebuild');\n", o.sql, quoteName(o.name), quoteName(o.name))
+				put("%s;\nINSERT INTO %s(%s) VALUES ('rebuild');\n", o.sql, quoted(o.name), quoted(o.name))
 			case o.kind == kind:
 				put("%s;\n", o.sql)
 			}
@@ -97,13 +97,13 @@ func (t Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
-		columns = append(columns, "quote("+quoteName(name)+")")
+		columns = append(columns, "quote("+quoted(name)+")")
 		return err
 	}, `SELECT name FROM pragma_table_info($1) ORDER BY cid`, table)
 	if err != nil || len(columns) == 0 {
 		return wrap(err, "read columns of "+table)
 	}
-	prefix := "INSERT INTO " + quoteName(table) + " VALUES("
+	prefix := "INSERT INTO " + quoted(table) + " VALUES("
 	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var values string
 		if err := scan(&values); err != nil {
@@ -111,8 +111,6 @@ func (t Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error
 		}
 		_, err := w.WriteString(prefix + values + ");\n")
 		return err
-	}, `SELECT `+strings.Join(columns, " || ',' || ")+` FROM `+quoteName(table))
+	}, `SELECT `+strings.Join(columns, " || ',' || ")+` FROM `+quoted(table))
 	return wrap(err, "dump "+table)
 }
-
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

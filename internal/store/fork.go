@@ -119,7 +119,7 @@ const forksSQL = `
 // it; an empty session means any fork. ok is false if there is none.
 func (t Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
 	if sessionID == "" {
-		sessionID = "00000000-0000-0000-0000-000000000000"
+		sessionID = firstUUID
 	}
 	ids, err := t.tx.ids(ctx, forksSQL, conversationID, sessionID)
 	if err != nil {

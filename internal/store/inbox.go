@@ -190,10 +190,7 @@ func (t Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, 
 		VALUES ($1, $2, $3, $4, 'raw', $5, $6, {now})
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING`,
 		id, string(raw.Platform), raw.Account, event, orNull(t.tx.said(raw.Reason)), packBody(raw.Raw))
-	if err != nil {
-		return false, fmt.Errorf("keep raw event: %w", err)
-	}
-	return n == 1, nil
+	return n == 1, wrap(err, "keep raw event")
 }
 
 // HasEntry reports whether the event of that platform, account and id is stored
@@ -341,10 +338,7 @@ func (t Inbox) ReplaceWaiting(
 		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw), preparation = NULL
 		WHERE conversation_id = $1 AND message_id = $2 AND state = 'waiting' AND attempts = 0`,
 		conversationID, string(message), string(data), packBody(in.Raw))
-	if err != nil {
-		return false, fmt.Errorf("replace waiting event: %w", err)
-	}
-	return n > 0, nil
+	return n > 0, wrap(err, "replace waiting event")
 }
 
 // StopEntries marks the waiting entries of lane turn with a sequence number up

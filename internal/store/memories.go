@@ -295,10 +295,7 @@ func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory
 			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`, nearness)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		RETURNING id`, args...)
-	if err != nil {
-		return fmt.Errorf("store a memory: %w", err)
-	}
-	return nil
+	return wrap(err, "store a memory")
 }
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have

@@ -156,7 +156,7 @@ const chatOfConversation = `(SELECT platform_conversation_id FROM remote_agent_c
 // one, up to limit.
 func (t Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
 	if after == "" {
-		after = "00000000-0000-0000-0000-000000000000"
+		after = firstUUID
 	}
 	ids, err := t.tx.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
 	return ids, wrap(err, "list conversations")
@@ -207,7 +207,7 @@ func (p portable) query() string {
 	values := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		if values[i] = c.value; c.value == "" {
-			values[i] = "t." + quoteName(c.name)
+			values[i] = "t." + quoted(c.name)
 		}
 	}
 	return `SELECT ` + strings.Join(values, ", ") + ` FROM ` + p.from

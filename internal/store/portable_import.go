@@ -138,7 +138,7 @@ func (t Portable) insertPortable(ctx context.Context, p portable, row map[string
 		if c.name == "parent_session_id" { // it may be of a conversation that was not exported
 			place = `(SELECT p.id FROM remote_agent_sessions p WHERE p.id = ` + place + `)`
 		}
-		names, places = append(names, quoteName(c.name)), append(places, place)
+		names, places = append(names, quoted(c.name)), append(places, place)
 	}
 	for _, c := range extra {
 		args = append(args, c.value)

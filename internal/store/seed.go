@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -67,10 +66,7 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the other database: %w", err)
-	}
-	return rows, nil
+	return rows, wrap(err, "read the other database")
 }
 
 // columnsOf returns the columns of a table or view, none if there is none.

@@ -36,13 +36,10 @@ func (t Calls) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 			n, err = t.insertToolCall(ctx, c, message)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("record tool call: %w", err)
-	}
-	if n == 0 {
+	if err == nil && n == 0 {
 		return fault.New(fault.Conflict, "This tool call is recorded already.")
 	}
-	return nil
+	return wrap(err, "record tool call")
 }
 
 func (t Calls) insertToolCall(ctx context.Context, c sessions.ToolCall, message any) (int64, error) {
