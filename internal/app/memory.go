@@ -130,7 +130,7 @@ func (m *remembering) buildJudge(cheap spend.Tier) {
 	if cheap.Model == "" || model == nil {
 		return
 	}
-	m.judge = learn.NewJudge(learn.JudgeConfig{
+	m.judge = learn.NewJudge(learn.Config{
 		Storage: learnStorage{m.store}, Model: model, Name: cheap.Model, Budget: m.budget,
 		Redact: m.redact.String, Now: m.now, Log: m.log,
 		Paused: m.halted,

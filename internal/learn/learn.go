@@ -51,7 +51,7 @@ type Tx interface {
 	AddUsage(ctx context.Context, r spend.Record) error
 }
 
-// Config configures a Learner.
+// Config configures a Learner or a Judge.
 type Config struct {
 	Storage Storage
 
@@ -100,8 +100,7 @@ type Learner struct {
 	wake   chan struct{}
 }
 
-// New returns a Learner. Run does the work.
-func New(config Config) *Learner {
+func (config Config) withDefaults() Config {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -120,6 +119,12 @@ func New(config Config) *Learner {
 	if config.Embed == nil {
 		config.Embed = func(context.Context, string) memory.Embedding { return memory.Embedding{} }
 	}
+	return config
+}
+
+// New returns a Learner. Run does the work.
+func New(config Config) *Learner {
+	config = config.withDefaults()
 	return &Learner{config: config, rate: rate.NewLimiter(rate.Limit(config.PerSecond), 2*workers), wake: make(chan struct{}, workers)}
 }
 
