@@ -23,7 +23,7 @@ import (
 
 var (
 	_ recollect.Tx = store.Memories{}
-	_ learn.Tx     = store.Lessons{}
+	_ learn.Tx     = store.Learning{}
 )
 
 // memoryStorage shows the store through the port of memory.
@@ -49,12 +49,12 @@ type learnStorage struct{ store *store.Store }
 
 // InTx implements learn.Storage.
 func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
 }
 
 // InRead implements learn.Storage.
 func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
 }
 
 // remembering is what remembers people, and what learns of them by itself.

@@ -38,8 +38,8 @@ func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) mem
 		if old, ask, err = tx.NearFact(ctx, f); err != nil || !ask {
 			return err
 		}
-		spent, err := overBudget(ctx, tx, j.config.Budget(), f.Person, j.config.Now())
-		if err != nil || spent {
+		used, err := j.config.Budget().UsedUp(ctx, tx, f.Person, j.config.Now())
+		if err != nil || used != nil {
 			ask = false
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
-	"remote-agent/internal/memory"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -57,34 +56,15 @@ func (t Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) erro
 	return t.tx.Persons().SweepLinkCodes(ctx, now, since)
 }
 
-func (t Lessons) Entry(ctx context.Context, id string) (sessions.Entry, error) {
-	return t.tx.Inbox().Entry(ctx, id)
+// Learning is the parts that whoever learns of people needs.
+type Learning struct {
+	Lessons
+	Memories
+	Spending
+	Inbox
+	Conversations
 }
 
-func (t Lessons) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
-	return t.tx.Conversations().Conversation(ctx, id)
-}
-
-func (t Lessons) MemoryOn(ctx context.Context, account string) (bool, error) {
-	return t.tx.Memories().MemoryOn(ctx, account)
-}
-
-func (t Lessons) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
-	return t.tx.Memories().NearFact(ctx, f)
-}
-
-func (t Lessons) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
-	return t.tx.Memories().UpsertFact(ctx, f)
-}
-
-func (t Lessons) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
-	return t.tx.Memories().InsertEpisode(ctx, e)
-}
-
-func (t Lessons) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
-	return t.tx.Spending().SumUsage(ctx, f)
-}
-
-func (t Lessons) AddUsage(ctx context.Context, r spend.Record) error {
-	return t.tx.Spending().AddUsage(ctx, r)
+func (t *Tx) Learning() Learning {
+	return Learning{t.Lessons(), t.Memories(), t.Spending(), t.Inbox(), t.Conversations()}
 }
