@@ -66,22 +66,30 @@ func (t Care) MeasureSession(ctx context.Context, id string) (Removed, error) {
 		return Removed{}, err
 	}
 	r := Removed{Sessions: 1}
-	for _, c := range []struct {
-		to    *int64
-		query string
-	}{
+	err := t.count(ctx, "measure session", id, []counted{
 		{&r.Messages, `SELECT count(DISTINCT seq) FROM agent_messages WHERE session_id = $1`},
 		{&r.ToolCalls, `SELECT count(*) FROM agent_tool_calls WHERE session_id = $1`},
 		{&r.Deliveries, `SELECT count(*) FROM deliveries WHERE ` + sessionDeliveries},
 		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE ` + sessionInbox},
 		{&r.Plans, `SELECT count(*) FROM plans WHERE ` + sessionPlans},
 		{&r.Approvals, `SELECT count(*) FROM approvals WHERE ` + sessionApprovals},
-	} {
+	})
+	return r, err
+}
+
+// counted is a query that counts something of $1.
+type counted struct {
+	to    *int64
+	query string
+}
+
+func (t Care) count(ctx context.Context, doing, id string, list []counted) error {
+	for _, c := range list {
 		if _, err := t.tx.one(ctx, []any{c.to}, c.query, id); err != nil {
-			return Removed{}, fmt.Errorf("measure session: %w", err)
+			return wrap(err, doing)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // RemoveSession deletes a session with its messages and tool calls, and besides
@@ -138,10 +146,7 @@ func (t Care) MeasureConversation(ctx context.Context, id string) (Removed, erro
 		return Removed{}, err
 	}
 	var r Removed
-	for _, c := range []struct {
-		to    *int64
-		query string
-	}{
+	err := t.count(ctx, "measure conversation", id, []counted{
 		{&r.Sessions, `SELECT count(*) FROM remote_agent_sessions WHERE conversation_id = $1`},
 		{&r.Messages, `SELECT count(*) FROM (SELECT DISTINCT m.session_id, m.seq FROM agent_messages m
 			JOIN remote_agent_sessions s ON s.id = m.session_id WHERE s.conversation_id = $1) AS said`},
@@ -150,12 +155,8 @@ func (t Care) MeasureConversation(ctx context.Context, id string) (Removed, erro
 		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND (raw IS NOT NULL OR data IS NOT NULL)`},
 		{&r.Plans, `SELECT count(*) FROM plans WHERE conversation_id = $1`},
 		{&r.Approvals, `SELECT count(*) FROM approvals WHERE conversation_id = $1`},
-	} {
-		if _, err := t.tx.one(ctx, []any{c.to}, c.query, id); err != nil {
-			return Removed{}, fmt.Errorf("measure conversation: %w", err)
-		}
-	}
-	return r, nil
+	})
+	return r, err
 }
 
 // RemoveConversation deletes a conversation with all its sessions and everything

@@ -226,20 +226,18 @@ func (t Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions
 
 // Entry returns an entry by id; fault.NotFound if there is none.
 func (t Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
-	var row entryRow
-	ok, err := t.tx.one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE id = $1`, id)
-	if _, err := found(row, ok, err, "event"); err != nil {
-		return sessions.Entry{}, err
-	}
-	return row.decode()
+	return t.entry(ctx, `id = $1`, id)
 }
 
 // EntryNumbered returns the entry of a conversation that has a number of its inbox;
 // fault.NotFound if there is none.
 func (t Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
-	var row entryRow
-	ok, err := t.tx.one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE conversation_id = $1 AND seq = $2`, conversationID, seq)
-	if _, err := found(row, ok, err, "event"); err != nil {
+	return t.entry(ctx, `conversation_id = $1 AND seq = $2`, conversationID, seq)
+}
+
+func (t Inbox) entry(ctx context.Context, where string, args ...any) (sessions.Entry, error) {
+	row, err := rowOf(ctx, t.tx, "event", (*entryRow).dest, `SELECT `+entryColumns+` FROM inbound_events WHERE `+where, args...)
+	if err != nil {
 		return sessions.Entry{}, err
 	}
 	return row.decode()
