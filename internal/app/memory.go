@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	_ recollect.Tx = (*store.Memories)(nil)
-	_ learn.Tx     = (*store.Lessons)(nil)
+	_ recollect.Tx = store.Memories{}
+	_ learn.Tx     = store.Learning{}
 )
 
 // memoryStorage shows the store through the port of memory.
@@ -49,12 +49,12 @@ type learnStorage struct{ store *store.Store }
 
 // InTx implements learn.Storage.
 func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
 }
 
 // InRead implements learn.Storage.
 func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
 }
 
 // remembering is what remembers people, and what learns of them by itself.
@@ -130,7 +130,7 @@ func (m *remembering) buildJudge(cheap spend.Tier) {
 	if cheap.Model == "" || model == nil {
 		return
 	}
-	m.judge = learn.NewJudge(learn.JudgeConfig{
+	m.judge = learn.NewJudge(learn.Config{
 		Storage: learnStorage{m.store}, Model: model, Name: cheap.Model, Budget: m.budget,
 		Redact: m.redact.String, Now: m.now, Log: m.log,
 		Paused: m.halted,

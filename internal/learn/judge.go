@@ -3,7 +3,6 @@ package learn
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -11,44 +10,17 @@ import (
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
-	"remote-agent/internal/spend"
 )
-
-// JudgeConfig configures a Judge. Its members are as in Config.
-type JudgeConfig struct {
-	Storage Storage
-	Model   assistant.Model
-	Name    string
-	Budget  func() spend.Budget // what it is now; nil: none
-	Redact  func(string) string
-	Paused  func() bool
-	Now     func() time.Time
-	Log     *slog.Logger
-}
 
 // judgeFor is how long a model has to compare two texts.
 const judgeFor = 4 * time.Second
 
 // Judge asks a model how a fact relates to the one whose place it would take. It is
 // safe for concurrent use.
-type Judge struct{ config JudgeConfig }
+type Judge struct{ config Config }
 
-// NewJudge returns a Judge.
-func NewJudge(config JudgeConfig) *Judge {
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Budget == nil {
-		config.Budget = func() spend.Budget { return spend.Budget{} }
-	}
-	if config.Paused == nil {
-		config.Paused = func() bool { return false }
-	}
-	if config.Redact == nil {
-		config.Redact = func(s string) string { return s }
-	}
-	return &Judge{config}
-}
+// NewJudge returns a Judge. It has no use for Embed, Judge and PerSecond.
+func NewJudge(config Config) *Judge { return &Judge{config.withDefaults()} }
 
 // Of returns what the model finds of a fact that somebody stated in entry, and of the
 // one that is there. It is the zero Judgment, so that the rules decide, if none is
@@ -66,8 +38,8 @@ func (j *Judge) Of(ctx context.Context, entry sessions.Entry, f memory.Fact) mem
 		if old, ask, err = tx.NearFact(ctx, f); err != nil || !ask {
 			return err
 		}
-		spent, err := overBudget(ctx, tx, j.config.Budget(), f.Person, j.config.Now())
-		if err != nil || spent {
+		used, err := j.config.Budget().UsedUp(ctx, tx, f.Person, j.config.Now())
+		if err != nil || used != nil {
 			ask = false
 			return err
 		}

@@ -38,6 +38,8 @@ type Storage interface {
 // Tx is one transaction of a Storage. Package store implements it and says more
 // about each method.
 type Tx interface {
+	spend.Store
+
 	ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error)
 	FinishLessons(ctx context.Context, claim string) ([]string, error)
 	ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error
@@ -47,11 +49,9 @@ type Tx interface {
 	NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error)
 	UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error)
 	InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error)
-	SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error)
-	AddUsage(ctx context.Context, r spend.Record) error
 }
 
-// Config configures a Learner.
+// Config configures a Learner or a Judge.
 type Config struct {
 	Storage Storage
 
@@ -100,8 +100,7 @@ type Learner struct {
 	wake   chan struct{}
 }
 
-// New returns a Learner. Run does the work.
-func New(config Config) *Learner {
+func (config Config) withDefaults() Config {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -120,6 +119,12 @@ func New(config Config) *Learner {
 	if config.Embed == nil {
 		config.Embed = func(context.Context, string) memory.Embedding { return memory.Embedding{} }
 	}
+	return config
+}
+
+// New returns a Learner. Run does the work.
+func New(config Config) *Learner {
+	config = config.withDefaults()
 	return &Learner{config: config, rate: rate.NewLimiter(rate.Limit(config.PerSecond), 2*workers), wake: make(chan struct{}, workers)}
 }
 
@@ -255,31 +260,10 @@ func (l *Learner) mayNot(ctx context.Context, tx Tx, j job) (string, error) {
 	if on, err := tx.MemoryOn(ctx, j.account); err != nil || !on {
 		return "memory is off", err
 	}
-	if spent, err := overBudget(ctx, tx, l.config.Budget(), j.account, l.config.Now()); err != nil || spent {
+	if used, err := l.config.Budget().UsedUp(ctx, tx, j.account, l.config.Now()); err != nil || used != nil {
 		return "the daily budget is used up", err
 	}
 	return "", nil
-}
-
-// overBudget reports whether the daily budget is used up, of a person or of all.
-func overBudget(ctx context.Context, tx Tx, b spend.Budget, account string, now time.Time) (bool, error) {
-	if b.DayMicros+b.PersonMicros+b.DayTokens+b.PersonTokens == 0 {
-		return false, nil
-	}
-	person, err := tx.SumUsage(ctx, spend.Filter{Actor: account, Since: spend.Today(now)})
-	if err != nil {
-		return false, err
-	}
-	all, err := tx.SumUsage(ctx, spend.Filter{Since: spend.Today(now)})
-	if err != nil {
-		return false, err
-	}
-	if err := b.CheckDay(person, all); fault.Is(err, fault.Exhausted) {
-		return true, nil
-	} else if err != nil {
-		return false, err
-	}
-	return false, nil
 }
 
 // answer is what the model said, and what that cost.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -22,10 +21,10 @@ func scanIdentity(i *sessions.Identity) []any {
 }
 
 // Identity returns a person; ok is false if nothing is known.
-func (t *People) Identity(
+func (t People) Identity(
 	ctx context.Context, p messages.Platform, id messages.UserID,
 ) (i sessions.Identity, ok bool, err error) {
-	ok, err = t.tx().one(ctx, scanIdentity(&i), `
+	ok, err = t.tx.one(ctx, scanIdentity(&i), `
 		SELECT `+identityColumns+`
 		FROM identities i WHERE i.platform_type = $1 AND i.user_id = $2`, string(p), string(id))
 	return i, ok, wrap(err, "read identity")
@@ -39,8 +38,8 @@ func scanState(s *sessions.ServiceState) []any {
 
 // Access returns what is known of a person, and the state of the service, as they
 // are at this moment.
-func (t *People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
-	ok, err := t.tx().one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
+func (t People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
+	ok, err := t.tx.one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
 		SELECT `+stateColumns+`, `+identityColumns+`
 		FROM service_state s LEFT JOIN identities i ON i.platform_type = $1 AND i.user_id = $2
 		WHERE s.id = 1`, string(p), string(id))
@@ -49,23 +48,23 @@ func (t *People) Access(ctx context.Context, p messages.Platform, id messages.Us
 }
 
 // ServiceState returns what holds for the whole service.
-func (t *People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
-	ok, err := t.tx().one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
+func (t People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
+	ok, err := t.tx.one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
 	return found(s, ok, err, "state of the service")
 }
 
 // Halt has nothing start from the next transaction on, until Resume. It reports
 // false, and changes nothing, if the service is halted already.
-func (t *People) Halt(ctx context.Context, by, reason string) (bool, error) {
-	n, err := t.tx().exec(ctx, `
+func (t People) Halt(ctx context.Context, by, reason string) (bool, error) {
+	n, err := t.tx.exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = {now}, halted_by = $1, halt_reason = $2
 		WHERE id = 1 AND halted_ms = 0`, by, reason)
 	return n == 1, wrap(err, "halt")
 }
 
 // Resume ends a halt. It reports false if there is none.
-func (t *People) Resume(ctx context.Context) (bool, error) {
-	n, err := t.tx().exec(ctx, `
+func (t People) Resume(ctx context.Context) (bool, error) {
+	n, err := t.tx.exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = 0, halted_by = '', halt_reason = ''
 		WHERE id = 1 AND halted_ms > 0`)
 	return n == 1, wrap(err, "resume")
@@ -73,7 +72,7 @@ func (t *People) Resume(ctx context.Context) (bool, error) {
 
 // SaveIdentity stores a person; of one who is there it replaces the name and the
 // time of the last refusal. What somebody may do is changed by SetRole only.
-func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
+func (t People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -88,13 +87,12 @@ func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if !i.RefusedAt.IsZero() {
 		refused = millis(i.RefusedAt)
 	}
-	_, err := t.tx().exec(ctx, `
+	return t.tx.run(ctx, "save identity", `
 		INSERT INTO identities (platform_type, user_id, name, role, refused_ms, created_ms, granted_by, reads)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (platform_type, user_id) DO UPDATE
 		SET name = excluded.name, refused_ms = excluded.refused_ms`,
 		string(i.Platform), string(i.UserID), i.Name, role, refused, millis(i.CreatedAt), i.GrantedBy, reads)
-	return wrap(err, "save identity")
 }
 
 // storedRole is how a role is stored: a reader is a stranger who may ask, so that a
@@ -110,7 +108,7 @@ func storedRole(r sessions.Role) (role string, reads bool) {
 // is sessions.Stranger. With removed they are a stranger from now on, whatever the
 // configuration says; any other call ends that. Every process sees the change with
 // the next look at ServiceState. The name is kept if name is empty.
-func (t *People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
+func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -118,63 +116,53 @@ func (t *People) SetRole(ctx context.Context, i sessions.Identity, by string, re
 		i.Role = sessions.Stranger
 	}
 	// First the row that all changes have in common: they are taken one by one.
-	t.tx().touch(live.Access)
-	if _, err := t.tx().exec(ctx, `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
-		return fmt.Errorf("set role: %w", err)
+	t.tx.touch(live.Access)
+	if err := t.tx.run(ctx, "set role", `UPDATE service_state SET access_seq = access_seq + 1 WHERE id = 1`); err != nil {
+		return err
 	}
 	role, reads := storedRole(i.Role)
-	_, err := t.tx().exec(ctx, `
+	if err := t.tx.run(ctx, "set role", `
 		INSERT INTO identities (platform_type, user_id, name, role, created_ms, granted_by, granted_ms, removed_ms, reads)
 		VALUES ($1, $2, $3, $4, {now}, $5, {now}, CASE WHEN $6 THEN {now} ELSE 0 END, $7)
 		ON CONFLICT (platform_type, user_id) DO UPDATE SET
 			name = CASE WHEN excluded.name = '' THEN identities.name ELSE excluded.name END,
 			role = excluded.role, reads = excluded.reads, granted_by = excluded.granted_by, granted_ms = excluded.granted_ms, removed_ms = excluded.removed_ms`,
-		string(i.Platform), string(i.UserID), i.Name, role, by, removed, reads)
-	if err != nil || !removed {
-		return wrap(err, "set role")
+		string(i.Platform), string(i.UserID), i.Name, role, by, removed, reads); err != nil || !removed {
+		return err
 	}
 	// What waits for a decision in their name is refused now, not when it expires.
-	_, err = t.tx().exec(ctx, `
+	return t.tx.run(ctx, "wake what waits for a decision", `
 		UPDATE inbound_events SET next_ms = 0 WHERE state IN ('waiting', 'running') AND id IN (
 			SELECT event_id FROM approvals WHERE state = 'waiting' AND requester = $1)`, string(i.Platform)+"/"+string(i.UserID))
-	return wrap(err, "wake what waits for a decision")
 }
 
 // Roles returns everybody who was given a role or removed, by platform and id.
-func (t *People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var i sessions.Identity
-		err := scan(scanIdentity(&i)...)
-		list = append(list, i)
-		return err
-	}, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.reads OR i.removed_ms > 0
+func (t People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
+	return rowsOf(ctx, t.tx, "list roles", scanIdentity, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.reads OR i.removed_ms > 0
 		ORDER BY i.platform_type, i.user_id`)
-	return list, wrap(err, "list roles")
 }
 
 // HasOwner reports whether a platform has an owner.
-func (t *People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
-	var one int
-	ok, err := t.tx().one(ctx, []any{&one}, `
+func (t People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
+	ok, err := t.tx.exists(ctx, `
 		SELECT 1 FROM identities WHERE platform_type = $1 AND role = 'owner' LIMIT 1`, string(p))
 	return ok, wrap(err, "look for an owner")
 }
 
 // SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
 // sender the owner on a platform, replacing earlier ones of that platform.
-func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
-	_, err := t.tx().exec(ctx, `
+func (t People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
+	return t.tx.run(ctx, "save owner code", `
 		INSERT INTO owner_codes (platform_type, code_hash, expires_ms) VALUES ($1, $2, $3)
 		ON CONFLICT (platform_type) DO UPDATE
 		SET code_hash = excluded.code_hash, expires_ms = excluded.expires_ms`,
 		string(p), hash, millis(expires))
-	return wrap(err, "save owner code")
 }
 
 // UseOwnerCode reports whether hash is a valid code of the platform, and uses it
 // up. Of two callers at once one is told so.
-func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
-	n, err := t.tx().exec(ctx, `
+func (t People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
+	n, err := t.tx.exec(ctx, `
 		DELETE FROM owner_codes WHERE platform_type = $1 AND code_hash = $2 AND expires_ms > {now}`,
 		string(p), hash)
 	return n == 1, wrap(err, "use owner code")
@@ -182,9 +170,9 @@ func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash str
 
 // PrivateConversation returns where a person last wrote to the bot alone, since a
 // time; fault.NotFound if they did not.
-func (t *People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
+func (t People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
 	var conversation string
-	ok, err := t.tx().one(ctx, []any{text{&conversation}}, `
+	ok, err := t.tx.one(ctx, []any{text{&conversation}}, `
 		SELECT conversation_id FROM inbound_events
 		WHERE accepted_ms >= $3 AND data IS NOT NULL AND platform_type = $1 AND sender = $2 AND conversation_id IS NOT NULL
 			AND CAST(data AS TEXT) LIKE '%"private":true%'
@@ -192,5 +180,5 @@ func (t *People) PrivateConversation(ctx context.Context, p messages.Platform, i
 	if _, err := found(conversation, ok, err, "private conversation"); err != nil {
 		return sessions.Conversation{}, err
 	}
-	return t.tx().Conversations().Conversation(ctx, conversation)
+	return t.tx.Conversations().Conversation(ctx, conversation)
 }

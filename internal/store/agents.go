@@ -15,43 +15,38 @@ const agentColumns = `
 	id, name, "group", description, lore, objectives, knowledge, system_prompt, "interval", plugins, memory, rag, mode,
 	max_iterations, mcp_servers, avatar_mime_type, model_tier, model, version, created_at, updated_at`
 
-// agentRow is a profile on its way out of the database.
-type agentRow struct {
-	p                           profile.Profile
-	lore, objectives, knowledge string
-	plugins, memory, rag, mcp   string
-	image                       []byte
-}
-
-func (r *agentRow) dest(more ...any) []any {
-	p := &r.p
-	return append([]any{
-		text{&p.ID}, &p.Name, &p.Group, &p.Description, text{&r.lore}, text{&r.objectives}, text{&r.knowledge}, &p.SystemPrompt, &p.Interval,
-		text{&r.plugins}, text{&r.memory}, text{&r.rag}, &p.Mode, &p.MaxIterations, text{&r.mcp}, &p.AvatarType, &p.ModelTier, &p.Model,
-		&p.Version, stamp{&p.CreatedAt}, stamp{&p.UpdatedAt},
-	}, more...)
-}
-
-func (r *agentRow) decode() (profile.Profile, error) {
-	p := r.p
-	p.AvatarImage = r.image
-	for _, column := range []struct {
-		name, encoded string
-		into          any
-	}{
-		{"lore", r.lore, &p.Lore}, {"objectives", r.objectives, &p.Objectives}, {"knowledge", r.knowledge, &p.Knowledge},
-		{"plugins", r.plugins, &p.Plugins}, {"memory", r.memory, &p.Memory}, {"rag", r.rag, &p.RAG}, {"mcp_servers", r.mcp, &p.MCPServers},
-	} {
-		if err := json.Unmarshal([]byte(column.encoded), column.into); err != nil {
-			return p, &fault.Error{Kind: fault.Internal, Err: fmt.Errorf("read %s of agent %s: %w", column.name, p.ID, err),
-				Public: fmt.Sprintf("The profile %s cannot be read: its %s in the database has another form.", p.Title(), column.name)}
-		}
+func scanAgent(p *profile.Profile) []any {
+	return []any{
+		text{&p.ID}, &p.Name, &p.Group, &p.Description, agentPart{p, "lore", &p.Lore}, agentPart{p, "objectives", &p.Objectives},
+		agentPart{p, "knowledge", &p.Knowledge}, &p.SystemPrompt, &p.Interval, agentPart{p, "plugins", &p.Plugins}, agentPart{p, "memory", &p.Memory},
+		agentPart{p, "rag", &p.RAG}, &p.Mode, &p.MaxIterations, agentPart{p, "mcp_servers", &p.MCPServers}, &p.AvatarType, &p.ModelTier, &p.Model,
+		&p.Version, stamp{&p.CreatedAt}, stamp{&p.UpdatedAt}, (*[]byte)(&p.AvatarImage),
 	}
-	return p, nil
+}
+
+// agentPart scans a column of JSON of a profile whose name was scanned before.
+type agentPart struct {
+	p    *profile.Profile
+	name string
+	into any
+}
+
+// Scan implements sql.Scanner.
+func (a agentPart) Scan(value any) error {
+	var encoded string
+	err := (text{&encoded}).Scan(value)
+	if err == nil {
+		err = json.Unmarshal([]byte(encoded), a.into)
+	}
+	if err != nil {
+		return &fault.Error{Kind: fault.Internal, Err: fmt.Errorf("read %s of agent %s: %w", a.name, a.p.ID, err),
+			Public: fmt.Sprintf("The profile %s cannot be read: its %s in the database has another form.", a.p.Title(), a.name)}
+	}
+	return nil
 }
 
 // encodeAgent returns the JSON columns of a profile, in the order of
-// agentRow.dest without what stands between them.
+// agentColumns without what stands between them.
 func encodeAgent(p profile.Profile) (columns [7]string, err error) {
 	servers := maps.Clone(p.MCPServers)
 	for i, value := range []any{
@@ -78,7 +73,7 @@ func list(texts profile.Texts) []string {
 // Create stores a new profile and returns it with its id, version and times.
 // The caller has checked it. A name that its group has already is a
 // fault.Conflict.
-func (t *Profiles) Create(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+func (t Profiles) Create(ctx context.Context, p profile.Profile) (profile.Profile, error) {
 	p = p.Prepare()
 	id, err := newID()
 	if err != nil {
@@ -88,7 +83,7 @@ func (t *Profiles) Create(ctx context.Context, p profile.Profile) (profile.Profi
 	if err != nil {
 		return p, err
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		INSERT INTO agents (
 			id, name, "group", description, lore, objectives, knowledge, system_prompt, "interval", plugins, memory, rag, mode,
 			max_iterations, mcp_servers, avatar_image, avatar_mime_type, model_tier, model, created_at, updated_at)
@@ -110,32 +105,27 @@ func taken(p profile.Profile) error {
 }
 
 // Agent returns a profile by its id; fault.NotFound if there is none.
-func (t *Profiles) Agent(ctx context.Context, id string) (profile.Profile, error) {
-	var row agentRow
-	ok, err := t.tx().one(ctx, row.dest(&row.image), `SELECT `+agentColumns+`, avatar_image FROM agents WHERE CAST(id AS TEXT) = $1`, id)
-	if _, err := found(row, ok, err, "profile"); err != nil {
-		return profile.Profile{}, err
-	}
-	return row.decode()
+func (t Profiles) Agent(ctx context.Context, id string) (profile.Profile, error) {
+	return rowOf(ctx, t.tx, "profile", scanAgent, `SELECT `+agentColumns+`, avatar_image FROM agents WHERE CAST(id AS TEXT) = $1`, id)
 }
 
 // Named returns the profiles of a name in all groups, by group.
-func (t *Profiles) Named(ctx context.Context, name string) ([]profile.Profile, error) {
-	return t.agents(ctx, true, `WHERE name = $1 ORDER BY "group"`, name)
+func (t Profiles) Named(ctx context.Context, name string) ([]profile.Profile, error) {
+	return t.agents(ctx, `avatar_image`, `WHERE name = $1 ORDER BY "group"`, name)
 }
 
 // List returns the profiles of a group by name, or those of all groups if it
 // is empty, by group and name. Their pictures are left out.
-func (t *Profiles) List(ctx context.Context, group string) ([]profile.Profile, error) {
+func (t Profiles) List(ctx context.Context, group string) ([]profile.Profile, error) {
 	if group == "" {
-		return t.agents(ctx, false, `ORDER BY "group", name`)
+		return t.agents(ctx, `NULL`, `ORDER BY "group", name`)
 	}
-	return t.agents(ctx, false, `WHERE "group" = $1 ORDER BY name`, group)
+	return t.agents(ctx, `NULL`, `WHERE "group" = $1 ORDER BY name`, group)
 }
 
 // Find returns the profile that a person means. Its errors are those of
 // profile.Ref.Choose.
-func (t *Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, error) {
+func (t Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, error) {
 	named, err := t.Named(ctx, r.Name)
 	if err != nil {
 		return profile.Profile{}, err
@@ -155,21 +145,8 @@ func (t *Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, er
 	return r.Choose(named, titles)
 }
 
-func (t *Profiles) agents(ctx context.Context, pictures bool, rest string, args ...any) (all []profile.Profile, err error) {
-	columns := agentColumns + `, NULL`
-	if pictures {
-		columns = agentColumns + `, avatar_image`
-	}
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var row agentRow
-		if err := scan(row.dest(&row.image)...); err != nil {
-			return err
-		}
-		p, err := row.decode()
-		all = append(all, p)
-		return err
-	}, `SELECT `+columns+` FROM agents `+rest, args...)
-	return all, wrap(err, "list agents")
+func (t Profiles) agents(ctx context.Context, picture, rest string, args ...any) ([]profile.Profile, error) {
+	return rowsOf(ctx, t.tx, "list agents", scanAgent, `SELECT `+agentColumns+`, `+picture+` FROM agents `+rest, args...)
 }
 
 // Update replaces what a profile says, if its version is still p.Version, and
@@ -177,7 +154,7 @@ func (t *Profiles) agents(ctx context.Context, pictures bool, rest string, args 
 // changed since is a fault.Conflict, as is a name that its group has already; one
 // that is gone is a fault.NotFound. A standing task keeps its place: its next run
 // is one interval after its last.
-func (t *Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+func (t Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profile, error) {
 	p = p.Prepare()
 	before, err := t.Agent(ctx, p.ID)
 	if err != nil {
@@ -198,7 +175,7 @@ func (t *Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profi
 	if err != nil {
 		return p, err
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		UPDATE agents SET
 			name = $3, "group" = $4, description = $5, lore = $6, objectives = $7, knowledge = $8, system_prompt = $9, "interval" = $10,
 			plugins = $11, memory = $12, rag = $13, mode = $14, max_iterations = $15, mcp_servers = $16, avatar_image = $17,
@@ -213,7 +190,7 @@ func (t *Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profi
 		return p, fault.Newf(fault.Conflict, "Someone else changed the profile %s in the meantime; look at it again and repeat your change.", before.Title())
 	}
 	if p.Interval > 0 && p.Interval != before.Interval {
-		_, err := t.tx().exec(ctx, `
+		_, err := t.tx.exec(ctx, `
 			UPDATE agent_schedules SET next_ms = CASE WHEN last_ms > 0 THEN last_ms ELSE created_ms END + $2
 			WHERE CAST(agent_id AS TEXT) = $1`, p.ID, p.Every().Milliseconds())
 		if err != nil {
@@ -248,18 +225,18 @@ func wroteMemory(which string) string {
 }
 
 // MeasureAgent says what Delete would delete, and changes nothing.
-func (t *Profiles) MeasureAgent(ctx context.Context, id string) (AgentsRemoved, error) {
+func (t Profiles) MeasureAgent(ctx context.Context, id string) (AgentsRemoved, error) {
 	return t.measureAgents(ctx, agentByID, id)
 }
 
 // MeasureAgents says what DeleteAgents would delete, and changes nothing.
-func (t *Profiles) MeasureAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+func (t Profiles) MeasureAgents(ctx context.Context, group string) (AgentsRemoved, error) {
 	return t.measureAgents(ctx, agentsInGroup, group)
 }
 
-func (t *Profiles) measureAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+func (t Profiles) measureAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
 	var r AgentsRemoved
-	_, err := t.tx().one(ctx, []any{&r.Agents, &r.Conversations, &r.Schedules, &r.Memories}, `
+	_, err := t.tx.one(ctx, []any{&r.Agents, &r.Conversations, &r.Schedules, &r.Memories}, `
 		SELECT
 			(SELECT count(*) FROM agents a WHERE `+which+`),
 			(SELECT count(*) FROM remote_agent_conversations c JOIN agents a ON a.id = c.agent_id WHERE `+which+`),
@@ -272,7 +249,7 @@ func (t *Profiles) measureAgents(ctx context.Context, which, value string) (Agen
 // Delete deletes a profile with its standing tasks and the memories that it
 // wrote by itself; conversations that used it go on with the default, and their
 // messages stay. One that is gone is a fault.NotFound.
-func (t *Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error) {
+func (t Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error) {
 	r, err := t.deleteAgents(ctx, agentByID, id)
 	if err == nil && r.Agents == 0 {
 		err = notFound("profile")
@@ -283,11 +260,11 @@ func (t *Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error)
 // DeleteAgents is seed 004's delete_all_agents with a scope: it deletes the
 // profiles of one group as Delete does each of them, in this transaction, and
 // the counts are of what was really deleted. A group without profiles is no error.
-func (t *Profiles) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+func (t Profiles) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, error) {
 	return t.deleteAgents(ctx, agentsInGroup, group)
 }
 
-func (t *Profiles) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+func (t Profiles) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
 	var r AgentsRemoved
 	// Conversations first, as a turn locks them, so that the two do not wait for each
 	// other; then the profiles, so that nobody begins to use one in between.
@@ -295,7 +272,7 @@ func (t *Profiles) deleteAgents(ctx context.Context, which, value string) (Agent
 		`SELECT c.id FROM remote_agent_conversations c WHERE c.agent_id IN (SELECT a.id FROM agents a WHERE ` + which + `) ORDER BY c.id {lock}`,
 		`SELECT a.id FROM agents a WHERE ` + which + ` ORDER BY a.id {lock}`,
 	} {
-		err := t.tx().each(ctx, func(scan func(...any) error) error { return scan(text{new(string)}) }, query, value)
+		err := t.tx.each(ctx, func(scan func(...any) error) error { return scan(text{new(string)}) }, query, value)
 		if err != nil {
 			return r, fmt.Errorf("lock agents: %w", err)
 		}
@@ -310,7 +287,7 @@ func (t *Profiles) deleteAgents(ctx context.Context, which, value string) (Agent
 		{&r.Conversations, `UPDATE remote_agent_conversations SET agent_id = NULL, updated_at = {stamp} WHERE agent_id IN (SELECT a.id FROM agents a WHERE ` + which + `)`},
 		{&r.Agents, `DELETE FROM agents WHERE id IN (SELECT a.id FROM agents a WHERE ` + which + `)`},
 	} {
-		n, err := t.tx().exec(ctx, step.query, value)
+		n, err := t.tx.exec(ctx, step.query, value)
 		if err != nil {
 			return r, fmt.Errorf("delete agents: %w", err)
 		}

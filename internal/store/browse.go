@@ -28,12 +28,12 @@ type SessionPlace struct {
 }
 
 // check refuses a place that the database would not understand.
-func (t *Pages) checkPlace(p SessionPlace) error {
+func (t Pages) checkPlace(p SessionPlace) error {
 	if err := checkID(p.ID, "session"); err != nil {
 		return err
 	}
 	layouts := []string{time.RFC3339Nano, time.DateTime}
-	if t.tx().pg != nil {
+	if t.tx.pg != nil {
 		layouts = layouts[:1]
 	}
 	for _, layout := range layouts {
@@ -46,8 +46,8 @@ func (t *Pages) checkPlace(p SessionPlace) error {
 
 // startedText is a start as it is compared. On SQLite that is the text itself,
 // which a person may have written in another form than this program.
-func (t *Pages) startedText(at time.Time, raw string) string {
-	if t.tx().pg != nil {
+func (t Pages) startedText(at time.Time, raw string) string {
+	if t.tx.pg != nil {
 		return at.Format(time.RFC3339Nano)
 	}
 	return raw
@@ -67,6 +67,13 @@ func (c *conditions) add(format string, values ...any) {
 		places[i] = len(c.args)
 	}
 	c.list = append(c.list, fmt.Sprintf(format, places...))
+}
+
+// when adds a condition that is wanted.
+func (c *conditions) when(wanted bool, format string, values ...any) {
+	if wanted {
+		c.add(format, values...)
+	}
 }
 
 // runningSessions are those with an open turn: there are few, found by an index.
@@ -114,7 +121,7 @@ type BrowsedSession struct {
 	Place SessionPlace
 }
 
-func (t *Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
+func (t Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
 	var c conditions
 	if q.ConversationID != "" {
 		if err := checkID(q.ConversationID, "conversation"); err != nil {
@@ -122,19 +129,13 @@ func (t *Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []a
 		}
 		c.add("s.conversation_id = $%d", q.ConversationID)
 	}
-	if q.Agent != "" {
-		c.add("s.agent_name = $%d", q.Agent)
-	}
+	c.when(q.Agent != "", "s.agent_name = $%d", q.Agent)
 	c.status(q.Status)
 	if q.Active != nil {
 		c.add("s.active = $%d", *q.Active)
 	}
-	if !q.Since.IsZero() {
-		c.add("s.started_at >= $%d", rfc3339(q.Since))
-	}
-	if !q.Until.IsZero() {
-		c.add("s.started_at < $%d", rfc3339(q.Until))
-	}
+	c.when(!q.Since.IsZero(), "s.started_at >= $%d", rfc3339(q.Since))
+	c.when(!q.Until.IsZero(), "s.started_at < $%d", rfc3339(q.Until))
 	if q.After != (SessionPlace{}) {
 		if err := t.checkPlace(q.After); err != nil {
 			return "", nil, err
@@ -150,31 +151,24 @@ func (t *Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []a
 
 // BrowseSessions returns a page of sessions, the newest first. A conversation or
 // a place that cannot be one is fault.Invalid.
-func (t *Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
+func (t Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
 	query, args, err := t.browseSessionsSQL(q)
 	if err != nil {
 		return nil, err
 	}
-	var list []BrowsedSession
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var row sessionRow
-		var s BrowsedSession
-		var raw string
-		if err := scan(append(row.dest(), &s.Key.Platform, &s.Key.ID, text{&raw})...); err != nil {
-			return err
-		}
-		var err error
-		s.Session, err = row.decode()
-		s.Place = SessionPlace{Started: t.startedText(s.StartedAt, raw), ID: s.ID}
-		list = append(list, s)
-		return err
+	list, err := rowsOf(ctx, t.tx, "browse sessions", func(s *BrowsedSession) []any {
+		return append(scanSession(&s.Session), &s.Key.Platform, &s.Key.ID, text{&s.Place.Started})
 	}, query, args...)
-	return list, wrap(err, "browse sessions")
+	for i := range list {
+		s := &list[i]
+		s.Place = SessionPlace{Started: t.startedText(s.StartedAt, s.Place.Started), ID: s.ID}
+	}
+	return list, err
 }
 
 // CountSession counts the messages and tool calls of a session.
-func (t *Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
-	_, err = t.tx().one(ctx, []any{&msgs, &calls}, `
+func (t Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
+	_, err = t.tx.one(ctx, []any{&msgs, &calls}, `
 		SELECT (SELECT count(*) FROM agent_messages WHERE session_id = $1 AND part = 0 AND role <> 'system'),
 			(SELECT count(*) FROM agent_tool_calls WHERE session_id = $1)`, id)
 	return msgs, calls, wrap(err, "count session")
@@ -185,11 +179,9 @@ const browseConversationsSQL = `SELECT ` + conversationColumns + ` FROM remote_a
 // BrowseConversations returns a page of conversations of a platform (empty: of
 // all) by id, descending: conversations that this program made come newest
 // first. After is the id of the last one of the page before.
-func (t *Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
+func (t Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
 	var c conditions
-	if p != "" {
-		c.add("platform_type = $%d", string(p))
-	}
+	c.when(p != "", "platform_type = $%d", string(p))
 	if after != "" {
 		if err := checkID(after, "conversation"); err != nil {
 			return nil, err
@@ -197,13 +189,7 @@ func (t *Pages) BrowseConversations(ctx context.Context, p messages.Platform, af
 		c.add("id < $%d", after)
 	}
 	c.args = append(c.args, limit)
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var c sessions.Conversation
-		err := scan(scanConversation(&c)...)
-		list = append(list, c)
-		return err
-	}, browseConversationsSQL+c.where()+fmt.Sprintf(" ORDER BY id DESC LIMIT $%d", len(c.args)), c.args...)
-	return list, wrap(err, "browse conversations")
+	return rowsOf(ctx, t.tx, "browse conversations", scanConversation, browseConversationsSQL+c.where()+fmt.Sprintf(" ORDER BY id DESC LIMIT $%d", len(c.args)), c.args...)
 }
 
 const browseCallsSQL = toolCallsSQL + ` WHERE c.session_id = $1 AND c.id > $2 ORDER BY c.id LIMIT $3`
@@ -211,7 +197,7 @@ const browseCallsSQL = toolCallsSQL + ` WHERE c.session_id = $1 AND c.id > $2 OR
 // BrowseToolCalls returns a page of the tool calls of a session with a status
 // (empty: any) in the order of their recording, behind the one with the number
 // after. more says that others follow; a page of much text ends early.
-func (t *Pages) BrowseToolCalls(
+func (t Pages) BrowseToolCalls(
 	ctx context.Context, sessionID string, status sessions.ToolStatus, after int64, limit int,
 ) (list []sessions.ToolCall, more bool, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
@@ -223,11 +209,12 @@ func (t *Pages) BrowseToolCalls(
 		args = append(args, string(status))
 	}
 	size := 0
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		if len(list) == limit || size > browseBytes {
 			return errPageFull
 		}
-		c, err := scanToolCall(scan)
+		var c sessions.ToolCall
+		err := scan(scanToolCall(&c)...)
 		list = append(list, c)
 		size += len(c.Request) + len(c.Response) + len(c.Error)
 		return err
@@ -239,23 +226,16 @@ func (t *Pages) BrowseToolCalls(
 }
 
 // ToolCall returns a tool call by its number; fault.NotFound if there is none.
-func (t *Pages) ToolCall(ctx context.Context, id int64) (c sessions.ToolCall, err error) {
-	ok := false
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		ok = true
-		c, err = scanToolCall(scan)
-		return err
-	}, toolCallsSQL+` WHERE c.id = $1`, id)
-	return found(c, ok, err, "tool call")
+func (t Pages) ToolCall(ctx context.Context, id int64) (sessions.ToolCall, error) {
+	return rowOf(ctx, t.tx, "tool call", scanToolCall, toolCallsSQL+` WHERE c.id = $1`, id)
 }
 
 // AgentAtWork reports whether a conversation that uses a profile works now.
-func (t *Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
+func (t Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
 	if err := checkID(agentID, "profile"); err != nil {
 		return false, err
 	}
-	var one int
-	busy, err := t.tx().one(ctx, []any{&one}, agentAtWorkSQL, agentID)
+	busy, err := t.tx.exists(ctx, agentAtWorkSQL, agentID)
 	return busy, wrap(err, "look whether a profile works")
 }
 

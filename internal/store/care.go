@@ -58,37 +58,45 @@ const (
 )
 
 // MeasureSession counts what RemoveSession would remove.
-func (t *Care) MeasureSession(ctx context.Context, id string) (Removed, error) {
+func (t Care) MeasureSession(ctx context.Context, id string) (Removed, error) {
 	if err := checkID(id, "session"); err != nil {
 		return Removed{}, err
 	}
-	if _, err := t.tx().Sessions().Session(ctx, id); err != nil {
+	if _, err := t.tx.Sessions().Session(ctx, id); err != nil {
 		return Removed{}, err
 	}
 	r := Removed{Sessions: 1}
-	for _, c := range []struct {
-		to    *int64
-		query string
-	}{
+	err := t.count(ctx, "measure session", id, []counted{
 		{&r.Messages, `SELECT count(DISTINCT seq) FROM agent_messages WHERE session_id = $1`},
 		{&r.ToolCalls, `SELECT count(*) FROM agent_tool_calls WHERE session_id = $1`},
 		{&r.Deliveries, `SELECT count(*) FROM deliveries WHERE ` + sessionDeliveries},
 		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE ` + sessionInbox},
 		{&r.Plans, `SELECT count(*) FROM plans WHERE ` + sessionPlans},
 		{&r.Approvals, `SELECT count(*) FROM approvals WHERE ` + sessionApprovals},
-	} {
-		if _, err := t.tx().one(ctx, []any{c.to}, c.query, id); err != nil {
-			return Removed{}, fmt.Errorf("measure session: %w", err)
+	})
+	return r, err
+}
+
+// counted is a query that counts something of $1.
+type counted struct {
+	to    *int64
+	query string
+}
+
+func (t Care) count(ctx context.Context, doing, id string, list []counted) error {
+	for _, c := range list {
+		if _, err := t.tx.one(ctx, []any{c.to}, c.query, id); err != nil {
+			return wrap(err, doing)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // RemoveSession deletes a session with its messages and tool calls, and besides
 // what else holds its text: settled deliveries, plans and approvals of its
 // turns, and the content of the messages that they answered. It is a
 // fault.Conflict while a turn of the session waits or runs.
-func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
+func (t Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	r, err := t.MeasureSession(ctx, id)
 	if err != nil {
 		return Removed{}, err
@@ -96,12 +104,12 @@ func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	// Whoever accepts a message or begins a turn holds the conversation's row, so
 	// that none of them falls between looking and deleting.
 	var conversation string
-	if _, err := t.tx().one(ctx, []any{text{&conversation}}, `
+	if _, err := t.tx.one(ctx, []any{text{&conversation}}, `
 		SELECT id FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM remote_agent_sessions WHERE id = $1) {lock}`, id); err != nil {
 		return Removed{}, fmt.Errorf("lock conversation: %w", err)
 	}
-	t.tx().touches(conversation)
+	t.tx.touches(conversation)
 	busy, err := t.sessionBusy(ctx, id)
 	if err != nil {
 		return Removed{}, err
@@ -109,18 +117,18 @@ func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	if busy {
 		return Removed{}, fault.New(fault.Conflict, "The session is running; stop it first, or wait for its answer.")
 	}
-	t.tx().erases()
+	t.tx.erases()
 	for _, query := range []string{
 		`DELETE FROM approvals WHERE ` + sessionApprovals,
 		`DELETE FROM plans WHERE ` + sessionPlans,
 		`DELETE FROM deliveries WHERE ` + sessionDeliveries,
 		`UPDATE inbound_events SET raw = NULL, data = NULL, error = NULL, preparation = NULL WHERE ` + sessionInbox,
 	} {
-		if _, err := t.tx().exec(ctx, query, id); err != nil {
+		if _, err := t.tx.exec(ctx, query, id); err != nil {
 			return Removed{}, fmt.Errorf("remove session: %w", err)
 		}
 	}
-	return r, t.tx().Sessions().DeleteSession(ctx, id)
+	return r, t.tx.Sessions().DeleteSession(ctx, id)
 }
 
 // conversationBusy is the condition that the conversation $1 has work.
@@ -130,18 +138,15 @@ const conversationBusy = `
 		OR EXISTS (SELECT 1 FROM approvals WHERE conversation_id = $1 AND state = 'waiting')`
 
 // MeasureConversation counts what RemoveConversation would remove.
-func (t *Care) MeasureConversation(ctx context.Context, id string) (Removed, error) {
+func (t Care) MeasureConversation(ctx context.Context, id string) (Removed, error) {
 	if err := checkID(id, "conversation"); err != nil {
 		return Removed{}, err
 	}
-	if _, err := t.tx().Conversations().Conversation(ctx, id); err != nil {
+	if _, err := t.tx.Conversations().Conversation(ctx, id); err != nil {
 		return Removed{}, err
 	}
 	var r Removed
-	for _, c := range []struct {
-		to    *int64
-		query string
-	}{
+	err := t.count(ctx, "measure conversation", id, []counted{
 		{&r.Sessions, `SELECT count(*) FROM remote_agent_sessions WHERE conversation_id = $1`},
 		{&r.Messages, `SELECT count(*) FROM (SELECT DISTINCT m.session_id, m.seq FROM agent_messages m
 			JOIN remote_agent_sessions s ON s.id = m.session_id WHERE s.conversation_id = $1) AS said`},
@@ -150,40 +155,35 @@ func (t *Care) MeasureConversation(ctx context.Context, id string) (Removed, err
 		{&r.Inbox, `SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND (raw IS NOT NULL OR data IS NOT NULL)`},
 		{&r.Plans, `SELECT count(*) FROM plans WHERE conversation_id = $1`},
 		{&r.Approvals, `SELECT count(*) FROM approvals WHERE conversation_id = $1`},
-	} {
-		if _, err := t.tx().one(ctx, []any{c.to}, c.query, id); err != nil {
-			return Removed{}, fmt.Errorf("measure conversation: %w", err)
-		}
-	}
-	return r, nil
+	})
+	return r, err
 }
 
 // RemoveConversation deletes a conversation with all its sessions and everything
 // else that holds its text. Sums of usage, the audit log and memories stay. It is a
 // fault.Conflict while something in it waits or runs.
-func (t *Care) RemoveConversation(ctx context.Context, id string) (Removed, error) {
+func (t Care) RemoveConversation(ctx context.Context, id string) (Removed, error) {
 	r, err := t.MeasureConversation(ctx, id)
 	if err != nil {
 		return Removed{}, err
 	}
 	var one int
-	if _, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations WHERE id = $1 {lock}`, id); err != nil {
+	if _, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations WHERE id = $1 {lock}`, id); err != nil {
 		return Removed{}, fmt.Errorf("lock conversation: %w", err)
 	}
-	busy, err := t.tx().one(ctx, []any{&one}, conversationBusy, id)
+	busy, err := t.tx.one(ctx, []any{&one}, conversationBusy, id)
 	if err != nil {
 		return Removed{}, fmt.Errorf("look whether the conversation works: %w", err)
 	}
 	if busy {
 		return Removed{}, fault.New(fault.Conflict, "The conversation is running; stop it first, or wait for its answer.")
 	}
-	return r, t.tx().Conversations().DeleteConversation(ctx, id)
+	return r, t.tx.Conversations().DeleteConversation(ctx, id)
 }
 
 // sessionBusy reports whether the conversation of an active session has work.
-func (t *Care) sessionBusy(ctx context.Context, id string) (bool, error) {
-	var one int
-	busy, err := t.tx().one(ctx, []any{&one}, `
+func (t Care) sessionBusy(ctx context.Context, id string) (bool, error) {
+	busy, err := t.tx.exists(ctx, `
 		SELECT 1 FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
 		WHERE s.id = $1 AND s.active AND (
 			EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = c.id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
@@ -195,11 +195,11 @@ func (t *Care) sessionBusy(ctx context.Context, id string) (bool, error) {
 // OldSessions returns ids of sessions in which nothing happened since the given
 // time and that are not at work, the oldest first. It looks at sessions after
 // the given id and returns up to limit; pass the last id to go on.
-func (t *Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
+func (t Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
 	if after == "" {
-		after = "00000000-0000-0000-0000-000000000000"
+		after = firstUUID
 	}
-	ids, err := t.tx().ids(ctx, `
+	ids, err := t.tx.ids(ctx, `
 		SELECT s.id FROM remote_agent_sessions s
 		WHERE s.id > $2
 			AND COALESCE((SELECT max(m.created_at) FROM agent_messages m WHERE m.session_id = s.id),
@@ -234,9 +234,9 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // is queued. Positions up to where platforms were read are forgotten: reading
 // starts at now. What was said in the browser and not taken is taken no more. Leases end. Keys of the API and sessions of browsers are revoked: one
 // that was revoked after the copy was made, because it had leaked, must not work again.
-func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, error) {
+func (t Care) SettleRestored(ctx context.Context, notice string) (Settled, error) {
 	var s Settled
-	open, err := t.tx().ids(ctx, `
+	open, err := t.tx.ids(ctx, `
 		SELECT conversation_id FROM inbound_events
 		WHERE conversation_id IS NOT NULL AND lane = 'turn' AND state IN ('waiting', 'running')
 		UNION
@@ -270,7 +270,7 @@ func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, erro
 		{nil, `UPDATE web_messages SET event = NULL, mark = '' WHERE event IS NOT NULL`, nil},
 		{nil, `UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0, lease_epoch = lease_epoch + 1, stop_seq = inbox_seq`, nil},
 	} {
-		n, err := t.tx().exec(ctx, c.query, c.args...)
+		n, err := t.tx.exec(ctx, c.query, c.args...)
 		if err != nil {
 			return s, fmt.Errorf("settle a restored copy: %w", err)
 		}
@@ -280,7 +280,7 @@ func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, erro
 	}
 	for _, id := range open {
 		d := messages.Delivery{ConversationID: id, Text: notice, Final: true, Control: true}
-		if err := t.tx().Deliveries().AddDelivery(ctx, &d); err != nil {
+		if err := t.tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return s, err
 		}
 		s.Conversations++

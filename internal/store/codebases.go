@@ -32,7 +32,7 @@ func scanCodebase(c *sessions.Codebase) []any {
 // DefaultCwd are required; an empty Assistant means the default. Its name and,
 // where there is one, its repository URL in canonical form are each unique: a
 // second one is a fault.Conflict, which leaves the transaction usable.
-func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
+func (t Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
 	if c.Name == "" || c.DefaultCwd == "" {
 		return sessions.Codebase{}, fault.New(fault.Invalid, "A codebase needs a name and a directory.")
 	}
@@ -52,7 +52,7 @@ func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Co
 	if c.Assistant == "" {
 		c.Assistant = defaultAssistant
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT DO NOTHING`,
@@ -68,16 +68,15 @@ func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Co
 
 // lockRepository lets nobody else register a repository until the transaction
 // ends. SQLite has one writer anyway.
-func (t *Registry) lockRepository(ctx context.Context, repositoryURL string) error {
-	if t.tx().pg == nil || repositoryURL == "" {
+func (t Registry) lockRepository(ctx context.Context, repositoryURL string) error {
+	if t.tx.pg == nil || repositoryURL == "" {
 		return nil
 	}
-	_, err := t.tx().exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('codebase'), hashtext($1))`, repositoryURL)
-	return wrap(err, "lock a repository")
+	return t.tx.run(ctx, "lock a repository", `SELECT pg_advisory_xact_lock(hashtext('codebase'), hashtext($1))`, repositoryURL)
 }
 
 // codebaseTaken says which of the two unique values another codebase has.
-func (t *Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
+func (t Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 	other, ok, err := t.FindCodebase(ctx, c.RepositoryURL)
 	if err != nil {
 		return err
@@ -91,44 +90,35 @@ func (t *Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error
 // Move notes that a codebase is in another folder; fault.NotFound if there
 // is none. Conversations that work in a folder of it by its absolute path, which
 // only an import of an earlier version has left, work in it by the relative one.
-func (t *Registry) Move(ctx context.Context, id, dir string) error {
+func (t Registry) Move(ctx context.Context, id, dir string) error {
 	c, err := t.Codebase(ctx, id)
 	if err != nil {
 		return err
 	}
-	if _, err := t.tx().exec(ctx, `
+	if _, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations SET cwd = NULLIF(substr(cwd, $3), '')
 		WHERE codebase_id = $1 AND substr(cwd || '/', 1, $3 - 1) = $2`,
 		id, c.DefaultCwd+"/", utf8.RuneCountInString(c.DefaultCwd)+2); err != nil {
 		return fmt.Errorf("move conversations of a codebase: %w", err)
 	}
-	_, err = t.tx().exec(ctx, `
+	return t.tx.run(ctx, "move codebase", `
 		UPDATE remote_agent_codebases SET default_cwd = $2, updated_at = {stamp} WHERE id = $1`, id, dir)
-	return wrap(err, "move codebase")
 }
 
 // Codebase returns a codebase by id; fault.NotFound if there is none.
-func (t *Registry) Codebase(ctx context.Context, id string) (sessions.Codebase, error) {
-	var c sessions.Codebase
-	ok, err := t.tx().one(ctx, scanCodebase(&c), `
+func (t Registry) Codebase(ctx context.Context, id string) (sessions.Codebase, error) {
+	return rowOf(ctx, t.tx, "codebase", scanCodebase, `
 		SELECT `+codebaseColumns+` FROM remote_agent_codebases WHERE id = $1`, id)
-	return found(c, ok, err, "codebase")
 }
 
 // List returns all codebases by name, in the order of its bytes: the same
 // on every database.
-func (t *Registry) List(ctx context.Context) ([]sessions.Codebase, error) {
-	var list []sessions.Codebase
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
-		var c sessions.Codebase
-		err := scan(scanCodebase(&c)...)
-		list = append(list, c)
-		return err
-	}, `SELECT `+codebaseColumns+` FROM remote_agent_codebases`)
+func (t Registry) List(ctx context.Context) ([]sessions.Codebase, error) {
+	list, err := rowsOf(ctx, t.tx, "read codebases", scanCodebase, `SELECT `+codebaseColumns+` FROM remote_agent_codebases`)
 	order.By(list, func(a, b sessions.Codebase) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
-	return list, wrap(err, "read codebases")
+	return list, err
 }
 
 // findCodebaseSQL repeats the condition of the partial index
@@ -140,13 +130,13 @@ const findCodebaseSQL = `
 // FindCodebase returns the codebase of a repository URL, which is compared as it
 // is: the caller has brought it into its canonical form. Of several, which only an
 // import makes, it is the oldest. ok is false if there is none.
-func (t *Registry) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
-	ok, err = t.tx().one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
+func (t Registry) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
+	ok, err = t.tx.one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
 	return c, ok, wrap(err, "find codebase")
 }
 
 // RegisterCommand adds a command to a codebase's registry or replaces it.
-func (t *Registry) RegisterCommand(ctx context.Context, codebaseID, name string, def sessions.CommandDef) error {
+func (t Registry) RegisterCommand(ctx context.Context, codebaseID, name string, def sessions.CommandDef) error {
 	commands, err := t.commands(ctx, codebaseID, true)
 	if err != nil {
 		return err
@@ -159,7 +149,7 @@ func (t *Registry) RegisterCommand(ctx context.Context, codebaseID, name string,
 }
 
 // UpdateCodebaseCommands replaces a codebase's registry.
-func (t *Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string, commands map[string]sessions.CommandDef) error {
+func (t Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string, commands map[string]sessions.CommandDef) error {
 	if commands == nil {
 		commands = map[string]sessions.CommandDef{}
 	}
@@ -167,31 +157,24 @@ func (t *Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string
 	if err != nil {
 		return err
 	}
-	n, err := t.tx().exec(ctx, `
+	return t.tx.change(ctx, "update commands", "codebase", `
 		UPDATE remote_agent_codebases SET commands = $2, updated_at = {stamp} WHERE id = $1`,
 		codebaseID, encoded)
-	if err != nil {
-		return fmt.Errorf("update commands: %w", err)
-	}
-	if n == 0 {
-		return notFound("codebase")
-	}
-	return nil
 }
 
 // CodebaseCommands returns a codebase's registry by canonical command name, whatever
 // form of a name was stored.
-func (t *Registry) CodebaseCommands(ctx context.Context, codebaseID string) (map[string]sessions.CommandDef, error) {
+func (t Registry) CodebaseCommands(ctx context.Context, codebaseID string) (map[string]sessions.CommandDef, error) {
 	return t.commands(ctx, codebaseID, false)
 }
 
-func (t *Registry) commands(ctx context.Context, codebaseID string, lock bool) (map[string]sessions.CommandDef, error) {
+func (t Registry) commands(ctx context.Context, codebaseID string, lock bool) (map[string]sessions.CommandDef, error) {
 	query := `SELECT commands FROM remote_agent_codebases WHERE id = $1`
 	if lock {
 		query += ` {lock}`
 	}
 	var encoded string
-	ok, err := t.tx().one(ctx, []any{text{&encoded}}, query, codebaseID)
+	ok, err := t.tx.one(ctx, []any{text{&encoded}}, query, codebaseID)
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}
@@ -225,7 +208,7 @@ func canonical(commands map[string]sessions.CommandDef) map[string]sessions.Comm
 
 // Delete deletes a codebase. It is a fault.Conflict while conversations
 // use it. Past sessions that ran in it stay and no longer name it.
-func (t *Registry) Delete(ctx context.Context, id string) error {
+func (t Registry) Delete(ctx context.Context, id string) error {
 	used, err := t.CodebaseUse(ctx, id)
 	if err != nil {
 		return fmt.Errorf("delete codebase: %w", err)
@@ -233,11 +216,11 @@ func (t *Registry) Delete(ctx context.Context, id string) error {
 	if used > 0 {
 		return codebaseInUse(nil)
 	}
-	if _, err := t.tx().exec(ctx, `
+	if _, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_sessions SET codebase_id = NULL WHERE codebase_id = $1`, id); err != nil {
 		return fmt.Errorf("delete codebase: %w", err)
 	}
-	n, err := t.tx().exec(ctx, `DELETE FROM remote_agent_codebases WHERE id = $1`, id)
+	n, err := t.tx.exec(ctx, `DELETE FROM remote_agent_codebases WHERE id = $1`, id)
 	switch {
 	case fault.Is(err, fault.NotFound): // its foreign key: somebody took it up just now
 		return codebaseInUse(err)
@@ -250,8 +233,8 @@ func (t *Registry) Delete(ctx context.Context, id string) error {
 }
 
 // CodebaseUse returns how many conversations use a codebase.
-func (t *Registry) CodebaseUse(ctx context.Context, id string) (n int, err error) {
-	_, err = t.tx().one(ctx, []any{&n}, `
+func (t Registry) CodebaseUse(ctx context.Context, id string) (n int, err error) {
+	_, err = t.tx.one(ctx, []any{&n}, `
 		SELECT count(*) FROM remote_agent_conversations WHERE codebase_id = $1`, id)
 	return n, wrap(err, "count conversations of codebase")
 }
@@ -288,15 +271,15 @@ const idleConversationsSQL = `
 // has happened since before and that have no open work, those first whose row has
 // not changed for the longest time. UpdateConversation, even of nothing, takes
 // one to the end of the line.
-func (t *Registry) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	ids, err := t.tx().ids(ctx, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
+func (t Registry) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	ids, err := t.tx.ids(ctx, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
 	return ids, wrap(err, "find idle conversations")
 }
 
 // CodebasesAtWork returns ids of the codebases of conversations that somebody works
 // in, by a live lease.
-func (t *Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
-	ids, err := t.tx().ids(ctx, `
+func (t Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
+	ids, err := t.tx.ids(ctx, `
 		SELECT DISTINCT c.codebase_id FROM remote_agent_conversations c
 		WHERE c.codebase_id IS NOT NULL AND c.lease_owner IS NOT NULL AND c.lease_until > {now}`)
 	return ids, wrap(err, "find codebases at work")
@@ -304,9 +287,9 @@ func (t *Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
 
 // SharedWorktrees returns, for each conversation that goes on in the worktree of
 // another one, the id of that one.
-func (t *Registry) SharedWorktrees(ctx context.Context) (map[string]string, error) {
+func (t Registry) SharedWorktrees(ctx context.Context) (map[string]string, error) {
 	shared := make(map[string]string)
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var id string
 		var s sessions.Settings
 		if err := scan(text{&id}, settings{&s}); err != nil {

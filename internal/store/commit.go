@@ -46,20 +46,20 @@ func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) 
 
 // Apply makes changes under a lease a part of the transaction. It locks the
 // conversation's row.
-func (t *Leases) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
-	steps, err := stepsOf(t.tx().redact, l, c, &news)
+func (t Leases) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
+	steps, err := stepsOf(t.tx.redact, l, c, &news)
 	if err != nil {
 		return news, err
 	}
-	held, err := t.tx().one(ctx, steps[0].dest, steps[0].query, steps[0].args...)
+	held, err := t.tx.one(ctx, steps[0].dest, steps[0].query, steps[0].args...)
 	if err != nil {
 		return news, committing(err)
 	}
 	if !held {
 		return news, leaseLost()
 	}
-	t.tx().touches(l.ConversationID)
-	if _, err = t.tx().all(ctx, steps[1:]); err != nil {
+	t.tx.touches(l.ConversationID)
+	if _, err = t.tx.all(ctx, steps[1:]); err != nil {
 		return news, committing(err)
 	}
 	return news, nil

@@ -25,7 +25,7 @@ func scanConversation(c *sessions.Conversation) []any {
 // GetOrCreateConversation returns the conversation stored under key and creates
 // it with the assistant type the first time (empty: the default). Its row stays
 // locked until the transaction ends. Concurrent callers get the same row.
-func (t *Conversations) GetOrCreateConversation(
+func (t Conversations) GetOrCreateConversation(
 	ctx context.Context, key messages.ConversationKey, assistant string,
 ) (c sessions.Conversation, created bool, err error) {
 	c, ok, err := t.lockConversation(ctx, key)
@@ -39,7 +39,7 @@ func (t *Conversations) GetOrCreateConversation(
 	if assistant == "" {
 		assistant = defaultAssistant
 	}
-	created, err = t.tx().one(ctx, scanConversation(&c), `
+	created, err = t.tx.one(ctx, scanConversation(&c), `
 		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
 		VALUES ($1, $2, $3, $4)
 		ON CONFLICT (platform_type, platform_conversation_id) DO NOTHING
@@ -57,8 +57,8 @@ func (t *Conversations) GetOrCreateConversation(
 	return c, false, err
 }
 
-func (t *Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
-	ok, err = t.tx().one(ctx, scanConversation(&c), `
+func (t Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
+	ok, err = t.tx.one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2 {lock}`,
 		string(key.Platform), key.ID)
@@ -70,41 +70,25 @@ func (t *Conversations) lockConversation(ctx context.Context, key messages.Conve
 
 // FindConversation returns a conversation by key without creating or locking
 // it; fault.NotFound if there is none.
-func (t *Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
-	var c sessions.Conversation
-	ok, err := t.tx().one(ctx, scanConversation(&c), `
+func (t Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
+	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2`,
 		string(key.Platform), key.ID)
-	return found(c, ok, err, "conversation")
 }
 
 // Conversation returns a conversation by id without locking it; fault.NotFound
 // if there is none.
-func (t *Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
-	var c sessions.Conversation
-	ok, err := t.tx().one(ctx, scanConversation(&c), `
+func (t Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
-	return found(c, ok, err, "conversation")
-}
-
-// found makes the result of a read by id.
-func found[T any](value T, ok bool, err error, what string) (T, error) {
-	var none T
-	if err != nil {
-		return none, fmt.Errorf("read %s: %w", what, err)
-	}
-	if !ok {
-		return none, notFound(what)
-	}
-	return value, nil
 }
 
 // UpdateConversation changes the fields of u that are not nil. Moving the
 // conversation to a key that another one has is a fault.Conflict. The assistant
 // type cannot be changed: move the conversation to an archive key and create
 // another under the old key.
-func (t *Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
+func (t Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
 	if u.Key != nil {
 		other, err := t.FindConversation(ctx, *u.Key)
 		if err == nil && other.ID != id {
@@ -134,7 +118,7 @@ func (t *Conversations) UpdateConversation(ctx context.Context, id string, u ses
 		}
 		chosen = encoded
 	}
-	n, err := t.tx().exec(ctx, `
+	if err := t.tx.change(ctx, "update conversation", "conversation", `
 		UPDATE remote_agent_conversations SET
 			platform_type = COALESCE($2, platform_type),
 			platform_conversation_id = COALESCE($3, platform_conversation_id),
@@ -144,14 +128,10 @@ func (t *Conversations) UpdateConversation(ctx context.Context, id string, u ses
 			agent_id = CASE WHEN $9 THEN $10 ELSE agent_id END,
 			updated_at = {stamp}
 		WHERE id = $1`,
-		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd, chosen, u.AgentID != nil, agent)
-	if err != nil {
-		return fmt.Errorf("update conversation: %w", err)
+		id, platform, platformID, u.CodebaseID != nil, codebase, u.Cwd != nil, cwd, chosen, u.AgentID != nil, agent); err != nil {
+		return err
 	}
-	if n == 0 {
-		return notFound("conversation")
-	}
-	t.tx().touches(id)
+	t.tx.touches(id)
 	return nil
 }
 
@@ -159,26 +139,22 @@ func (t *Conversations) UpdateConversation(ctx context.Context, id string, u ses
 // and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
 // inbound events only the fact stays that they were received, so that a
 // redelivery is still a duplicate. One in the browser leaves nothing there.
-func (t *Conversations) DeleteConversation(ctx context.Context, id string) error {
-	t.tx().erases()
-	if _, err := t.tx().exec(ctx, `
+func (t Conversations) DeleteConversation(ctx context.Context, id string) error {
+	t.tx.erases()
+	if _, err := t.tx.exec(ctx, `
 		UPDATE inbound_events SET
 			data = NULL, raw = NULL, error = NULL, preparation = NULL, checkpoint_seq = NULL, checkpoint_ref = NULL,
 			state = CASE WHEN state IN ('waiting', 'running') THEN 'stopped' ELSE state END
 		WHERE conversation_id = $1`, id); err != nil {
 		return fmt.Errorf("delete conversation: %w", err)
 	}
-	if err := t.tx().Board().deleteChat(ctx, id); err != nil {
+	if err := t.tx.Board().deleteChat(ctx, id); err != nil {
 		return err
 	}
-	n, err := t.tx().exec(ctx, `DELETE FROM remote_agent_conversations WHERE id = $1`, id)
-	if err != nil {
-		return fmt.Errorf("delete conversation: %w", err)
+	if err := t.tx.change(ctx, "delete conversation", "conversation", `DELETE FROM remote_agent_conversations WHERE id = $1`, id); err != nil {
+		return err
 	}
-	if n == 0 {
-		return notFound("conversation")
-	}
-	t.tx().touches(id)
+	t.tx.touches(id)
 	return nil
 }
 
@@ -201,9 +177,6 @@ func (s settings) Scan(value any) error {
 
 // lockConversationID locks the row of a conversation, which is what orders all
 // that happens to its plans.
-func (t *Conversations) lockConversationID(ctx context.Context, id string) error {
-	var got string
-	ok, err := t.tx().one(ctx, []any{text{&got}}, `SELECT id FROM remote_agent_conversations WHERE id = $1 {lock}`, id)
-	_, err = found(got, ok, err, "conversation")
-	return err
+func (t Conversations) lockConversationID(ctx context.Context, id string) error {
+	return t.tx.require(ctx, "conversation", `SELECT 1 FROM remote_agent_conversations WHERE id = $1 {lock}`, id)
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -19,7 +17,7 @@ func scanDelivery(d *messages.Delivery) []any {
 	return []any{
 		&d.ID, text{&d.ConversationID}, text{&d.EventID}, &d.Seq, &d.ReplyTo, &d.Placeholder, &d.Text, &d.Final,
 		&d.Control, &d.Message, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt},
-		buttonList{&d.Buttons}, &d.OnlyFor, &d.FileName, &d.File,
+		jsonText{&d.Buttons, "buttons"}, &d.OnlyFor, &d.FileName, &d.File,
 	}
 }
 
@@ -55,25 +53,25 @@ func addDeliveryArgs(redact redaction, d *messages.Delivery, below int64) ([]any
 
 // AddDelivery stores a delivery and assigns its Seq, and its ID, State and
 // CreatedAt if they are empty. It locks the conversation's row.
-func (t *Deliveries) AddDelivery(ctx context.Context, d *messages.Delivery) error {
-	ok, err := t.tx().one(ctx, []any{&d.Seq}, `
+func (t Deliveries) AddDelivery(ctx context.Context, d *messages.Delivery) error {
+	ok, err := t.tx.one(ctx, []any{&d.Seq}, `
 		UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + 1 WHERE id = $1
 		RETURNING delivery_seq`, d.ConversationID)
 	if _, err := found(d.Seq, ok, err, "conversation"); err != nil {
 		return err
 	}
-	t.tx().touches(d.ConversationID)
+	t.tx.touches(d.ConversationID)
 	return t.AddNumbered(ctx, d)
 }
 
 // AddNumbered stores a delivery whose number AdmitEntry kept: it is the last one
 // of its conversation.
-func (t *Deliveries) AddNumbered(ctx context.Context, d *messages.Delivery) error {
-	args, err := addDeliveryArgs(t.tx().redact, d, 0)
+func (t Deliveries) AddNumbered(ctx context.Context, d *messages.Delivery) error {
+	args, err := addDeliveryArgs(t.tx.redact, d, 0)
 	if err != nil {
 		return err
 	}
-	return wrap(t.tx().later(ctx, addDeliverySQL, args...), "store delivery")
+	return wrap(t.tx.later(ctx, addDeliverySQL, args...), "store delivery")
 }
 
 const updateDeliverySQL = `
@@ -95,19 +93,15 @@ func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
 
 // UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
 // id, attempts, next time and error of a delivery. Its file never changes.
-func (t *Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
-	args, err := updateDeliveryArgs(t.tx().redact, d)
+func (t Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
+	args, err := updateDeliveryArgs(t.tx.redact, d)
 	if err != nil {
 		return err
 	}
-	n, err := t.tx().exec(ctx, updateDeliverySQL, args...)
-	if err != nil {
-		return fmt.Errorf("update delivery: %w", err)
+	if err := t.tx.change(ctx, "update delivery", "delivery", updateDeliverySQL, args...); err != nil {
+		return err
 	}
-	if n == 0 {
-		return notFound("delivery")
-	}
-	t.tx().touches(d.ConversationID)
+	t.tx.touches(d.ConversationID)
 	return nil
 }
 
@@ -115,12 +109,12 @@ func (t *Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) er
 // the text begun. If the delivery has another text by now, as a question that was
 // decided on meanwhile, that text stays and is what the message is edited to next:
 // only where the message is gets recorded, or that one may be on its way.
-func (t *Deliveries) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
-	args, err := updateDeliveryArgs(t.tx().redact, d)
+func (t Deliveries) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
+	args, err := updateDeliveryArgs(t.tx.redact, d)
 	if err != nil {
 		return err
 	}
-	n, err := t.tx().exec(ctx, updateDeliverySQL+` AND body = $13`, append(args, begun)...)
+	n, err := t.tx.exec(ctx, updateDeliverySQL+` AND body = $13`, append(args, begun)...)
 	if err != nil || n > 0 {
 		return wrap(err, "record a delivery")
 	}
@@ -128,7 +122,7 @@ func (t *Deliveries) RecordSending(ctx context.Context, d messages.Delivery, beg
 	if d.Message == "" {
 		state = messages.DeliverySending
 	}
-	n, err = t.tx().exec(ctx, `UPDATE deliveries SET message_id = $2, state = $3, final = $4, next_ms = 0 WHERE id = $1 AND ($2 <> '' OR $5)`,
+	n, err = t.tx.exec(ctx, `UPDATE deliveries SET message_id = $2, state = $3, final = $4, next_ms = 0 WHERE id = $1 AND ($2 <> '' OR $5)`,
 		string(d.ID), string(d.Message), string(state), true, d.State == messages.DeliverySending)
 	if err != nil {
 		return fmt.Errorf("record a changed delivery: %w", err)
@@ -142,18 +136,15 @@ func (t *Deliveries) RecordSending(ctx context.Context, d messages.Delivery, beg
 // RewriteDelivery gives a delivery that was not given up another text, without buttons:
 // its message is edited, or, if nobody knows of one yet, the text is what is shown.
 // Whoever is bringing it out learns of it, see RecordSending.
-func (t *Deliveries) RewriteDelivery(ctx context.Context, id messages.DeliveryID, text string) error {
-	_, err := t.tx().exec(ctx, `
+func (t Deliveries) RewriteDelivery(ctx context.Context, id messages.DeliveryID, text string) error {
+	return t.tx.run(ctx, "rewrite a delivery", `
 		UPDATE deliveries SET body = $2, buttons = '[]', next_ms = 0, state = CASE WHEN message_id <> '' THEN 'placed' ELSE state END
 		WHERE id = $1 AND state <> 'failed'`, string(id), text)
-	return wrap(err, "rewrite a delivery")
 }
 
 // Delivery returns a delivery by id; fault.NotFound if there is none.
-func (t *Deliveries) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
-	var d messages.Delivery
-	ok, err := t.tx().one(ctx, scanDelivery(&d), `SELECT `+deliveryColumns+` FROM deliveries WHERE id = $1`, string(id))
-	return found(d, ok, err, "delivery")
+func (t Deliveries) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
+	return rowOf(ctx, t.tx, "delivery", scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries WHERE id = $1`, string(id))
 }
 
 const openDeliveriesSQL = `
@@ -168,29 +159,22 @@ const allOpenDeliveriesSQL = `
 
 // OpenDeliveries returns the deliveries of a conversation that are neither sent
 // nor failed, in order, control ones or the others.
-func (t *Deliveries) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
+func (t Deliveries) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, openDeliveriesSQL, conversationID, control)
 }
 
 // AllOpenDeliveries returns both kinds of OpenDeliveries, in order.
-func (t *Deliveries) AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error) {
+func (t Deliveries) AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, allOpenDeliveriesSQL, conversationID)
 }
 
 // EntryDeliveries returns all deliveries that answer an entry, in order.
-func (t *Deliveries) EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error) {
+func (t Deliveries) EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, `SELECT `+deliveryColumns+` FROM deliveries WHERE event_id = $1 ORDER BY seq`, entryID)
 }
 
-func (t *Deliveries) deliveries(ctx context.Context, query string, args ...any) ([]messages.Delivery, error) {
-	var list []messages.Delivery
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
-		var d messages.Delivery
-		err := scan(scanDelivery(&d)...)
-		list = append(list, d)
-		return err
-	}, query, args...)
-	return list, wrap(err, "read deliveries")
+func (t Deliveries) deliveries(ctx context.Context, query string, args ...any) ([]messages.Delivery, error) {
+	return rowsOf(ctx, t.tx, "read deliveries", scanDelivery, query, args...)
 }
 
 func encodeButtons(buttons []messages.Button) (string, error) {
@@ -200,31 +184,9 @@ func encodeButtons(buttons []messages.Button) (string, error) {
 	return encodeJSON(buttons, fault.Invalid, "buttons")
 }
 
-// buttonList scans the buttons of a delivery; none is nil.
-type buttonList struct{ to *[]messages.Button }
-
-var _ sql.Scanner = buttonList{}
-
-// Scan implements sql.Scanner.
-func (b buttonList) Scan(value any) error {
-	var encoded string
-	if err := (text{&encoded}).Scan(value); err != nil {
-		return err
-	}
-	*b.to = nil
-	if encoded == "" || encoded == "[]" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(encoded), b.to); err != nil {
-		return fmt.Errorf("decode buttons: %w", err)
-	}
-	return nil
-}
-
 // ToldSince reports whether a text was put into a conversation at or after a time.
-func (t *Deliveries) ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error) {
-	var one int
-	ok, err := t.tx().one(ctx, []any{&one}, `
+func (t Deliveries) ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error) {
+	ok, err := t.tx.exists(ctx, `
 		SELECT 1 FROM deliveries WHERE conversation_id = $1 AND created_ms >= $2 AND body = $3 LIMIT 1`,
 		conversationID, millis(since), text)
 	return ok, wrap(err, "look for a notice")

@@ -32,10 +32,10 @@ func (s *Store) Dump(ctx context.Context, out io.Writer) error {
 // schemaObject is a row of sqlite_schema.
 type schemaObject struct{ kind, name, sql string }
 
-func (t *Care) dump(ctx context.Context, w *bufio.Writer) error {
+func (t Care) dump(ctx context.Context, w *bufio.Writer) error {
 	var objects []schemaObject
 	var virtual []string
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var o schemaObject
 		if err := scan(&o.kind, &o.name, &o.sql); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (t *Care) dump(ctx context.Context, w *bufio.Writer) error {
 		for _, o := range objects {
 			switch {
 			case kind == "virtual" && isVirtual(o):
-				put("%s;\nINSERT INTO %s(%s) VALUES ('rebuild');\n", o.sql, quoteName(o.name), quoteName(o.name))
+				put("%s;\nINSERT INTO %s(%s) VALUES ('rebuild');\n", o.sql, quoted(o.name), quoted(o.name))
 			case o.kind == kind:
 				put("%s;\n", o.sql)
 			}
@@ -92,27 +92,25 @@ func isShadow(name string, virtual []string) bool {
 	return false
 }
 
-func (t *Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
+func (t Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
 	var columns []string
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
-		columns = append(columns, "quote("+quoteName(name)+")")
+		columns = append(columns, "quote("+quoted(name)+")")
 		return err
 	}, `SELECT name FROM pragma_table_info($1) ORDER BY cid`, table)
 	if err != nil || len(columns) == 0 {
 		return wrap(err, "read columns of "+table)
 	}
-	prefix := "INSERT INTO " + quoteName(table) + " VALUES("
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	prefix := "INSERT INTO " + quoted(table) + " VALUES("
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var values string
 		if err := scan(&values); err != nil {
 			return err
 		}
 		_, err := w.WriteString(prefix + values + ");\n")
 		return err
-	}, `SELECT `+strings.Join(columns, " || ',' || ")+` FROM `+quoteName(table))
+	}, `SELECT `+strings.Join(columns, " || ',' || ")+` FROM `+quoted(table))
 	return wrap(err, "dump "+table)
 }
-
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -289,17 +289,17 @@ func LimitPages(ctx context.Context, s *Store, n int) error {
 }
 
 // SetContent changes a stored message, as an operator may do by hand.
-func (t *Messages) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
-	_, err := t.tx().exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
+func (t Messages) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
+	_, err := t.tx.exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
 	return err
 }
 
 // CheckSearchIndex compares the full-text index with the messages, on SQLite.
-func (t *Search) CheckSearchIndex(ctx context.Context) error {
-	if t.tx().pg != nil {
+func (t Search) CheckSearchIndex(ctx context.Context) error {
+	if t.tx.pg != nil {
 		return nil
 	}
-	_, err := t.tx().exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
+	_, err := t.tx.exec(ctx, `INSERT INTO agent_messages_fts(agent_messages_fts, rank) VALUES ('integrity-check', 1)`)
 	return err
 }
 

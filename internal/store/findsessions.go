@@ -28,7 +28,7 @@ const (
 // The newest sessions are read, for what is common is found there at once. Then the index is
 // asked, if few messages have the words. What is neither common nor rare is looked for by
 // reading on.
-func (t *Lists) Find(ctx context.Context, f SessionFilter, words string) (list []SessionRow, before string, err error) {
+func (t Lists) Find(ctx context.Context, f SessionFilter, words string) (list []SessionRow, before string, err error) {
 	terms := searchTerms(words)
 	if len(terms) == 0 {
 		return nil, "", fault.New(fault.Invalid, "Specify at least one word to search for.")
@@ -51,7 +51,7 @@ func (t *Lists) Find(ctx context.Context, f SessionFilter, words string) (list [
 	return list, before, err
 }
 
-func (t *Lists) findSessions(ctx context.Context, f SessionFilter, terms []searchTerm, steps []int) (ids []string, before string, err error) {
+func (t Lists) findSessions(ctx context.Context, f SessionFilter, terms []searchTerm, steps []int) (ids []string, before string, err error) {
 	most, read, asked := f.Limit, 0, false
 	for _, f.Limit = range steps {
 		among, err := t.chooseSessions(ctx, f)
@@ -100,11 +100,11 @@ func (t *Lists) findSessions(ctx context.Context, f SessionFilter, terms []searc
 
 // haveTerms returns which of some sessions have all terms in a message, and about how many
 // messages were looked at for it.
-func (t *Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
-	if t.tx().pg == nil {
+func (t Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
+	if t.tx.pg == nil {
 		return t.readTerms(ctx, ids, terms)
 	}
-	those, arg, err := t.tx().Care().oneOf(ids, "UUID", 1)
+	those, arg, err := t.tx.Care().oneOf(ids, "UUID", 1)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -112,7 +112,7 @@ func (t *Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm)
 	match := textMatch(terms, &args)
 	// A subquery with an offset is worked out for each session: nobody asks the index for
 	// all that have the words.
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var id string
 		var last int
 		var has bool
@@ -130,9 +130,9 @@ func (t *Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm)
 var errEnough = errors.New("that is enough")
 
 // readTerms is haveTerms on SQLite.
-func (t *Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
+func (t Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
 	for _, id := range ids {
-		err := t.tx().each(ctx, func(scan func(...any) error) error {
+		err := t.tx.each(ctx, func(scan func(...any) error) error {
 			var said string
 			if err := scan(&said); err != nil {
 				return err
@@ -152,12 +152,12 @@ func (t *Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm)
 
 // sessionsWith returns the sessions that have all terms in a message, by the index; nil if
 // it would have to look at many messages.
-func (t *Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []string, err error) {
+func (t Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []string, err error) {
 	whole := wholeWords(terms)
 	if len(whole) == 0 {
 		return nil, nil
 	}
-	if t.tx().pg == nil {
+	if t.tx.pg == nil {
 		ids, err = t.sessionsByWords(ctx, whole, terms)
 	} else {
 		ids, err = t.sessionsByVectors(ctx, whole, terms)
@@ -169,15 +169,15 @@ func (t *Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []str
 }
 
 // sessionsByWords returns more than rareMost ids if there are many messages.
-func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
-	ids, err := t.tx().ids(ctx, `
+func (t Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
+	ids, err := t.tx.ids(ctx, `
 		SELECT m.session_id FROM agent_messages_fts f CROSS JOIN agent_messages m
 		WHERE m.id = f.rowid AND agent_messages_fts MATCH $1 ORDER BY f.rowid DESC LIMIT $2`, matchSQLite(whole), rareMost+1)
 	if err != nil || len(ids) > rareMost {
 		return ids, err
 	}
 	ids = []string{}
-	more, err := t.tx().ids(ctx, `
+	more, err := t.tx.ids(ctx, `
 		SELECT m.session_id FROM agent_messages_fts f CROSS JOIN agent_messages m
 		WHERE m.id = f.rowid AND agent_messages_fts MATCH $1 AND NOT m.undone`, matchSQLite(terms))
 	ids = append(ids, more...)
@@ -186,7 +186,7 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 	}
 	// What the index does not have yet is read.
 	read := 0
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var id, said string
 		if err := scan(&id, &said); err != nil {
 			return err
@@ -203,20 +203,20 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 }
 
 // sessionsByVectors is sessionsByWords on PostgreSQL.
-func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
+func (t Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
 	var words []string
 	for _, w := range whole {
 		words = append(words, strings.ToLower(w.word))
 	}
-	those, arg, err := t.tx().Care().oneOf(words, "TEXT", 1)
+	those, arg, err := t.tx.Care().oneOf(words, "TEXT", 1)
 	if err != nil {
 		return nil, err
 	}
 	common := 0
-	if _, err := t.tx().one(ctx, []any{&common}, commonWordsSQL+those, arg, commonFrom); err != nil || common == len(words) {
+	if _, err := t.tx.one(ctx, []any{&common}, commonWordsSQL+those, arg, commonFrom); err != nil || common == len(words) {
 		return nil, err
 	}
-	ids, err := t.tx().ids(ctx, `WITH `+foundByIndex("m.session_id", "")+` SELECT f.session_id FROM found f LIMIT $2`, matchPostgres(whole), rareMost+1)
+	ids, err := t.tx.ids(ctx, `WITH `+foundByIndex("m.session_id", "")+` SELECT f.session_id FROM found f LIMIT $2`, matchPostgres(whole), rareMost+1)
 	if err != nil || len(ids) > rareMost {
 		return ids, err
 	}
@@ -224,7 +224,7 @@ func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm
 	if len(whole) < len(terms) {
 		match = textMatch(terms, &args)
 	}
-	ids, err = t.tx().ids(ctx, `SELECT DISTINCT m.session_id FROM `+foundSource("")+` WHERE NOT m.undone AND `+match, args...)
+	ids, err = t.tx.ids(ctx, `SELECT DISTINCT m.session_id FROM `+foundSource("")+` WHERE NOT m.undone AND `+match, args...)
 	return append([]string{}, ids...), err
 }
 

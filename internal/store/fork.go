@@ -24,7 +24,7 @@ const MaxFork = 10_000
 // many messages, fault.Unsupported if it has none or more than MaxFork, and
 // fault.Conflict while something runs or waits in its conversation. It locks the rows
 // of the conversations.
-func (t *Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error) {
+func (t Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error) {
 	from, err := t.Session(ctx, f.From)
 	if err != nil {
 		return sessions.Forked{}, err
@@ -42,7 +42,7 @@ func (t *Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.F
 	into := f.Into
 	if into == "" {
 		into = from.ConversationID
-	} else if err := t.tx().Conversations().lockConversationID(ctx, into); err != nil {
+	} else if err := t.tx.Conversations().lockConversationID(ctx, into); err != nil {
 		return sessions.Forked{}, err
 	}
 	done := sessions.Forked{Taken: f.N, Of: len(all)}
@@ -64,15 +64,14 @@ func (t *Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.F
 
 // forkable returns the messages of a session, oldest first, with the row of its
 // conversation locked and nothing at work there.
-func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before int64) ([]messages.Message, error) {
-	if err := t.tx().Conversations().lockConversationID(ctx, from.ConversationID); err != nil {
+func (t Sessions) forkable(ctx context.Context, from sessions.Session, before int64) ([]messages.Message, error) {
+	if err := t.tx.Conversations().lockConversationID(ctx, from.ConversationID); err != nil {
 		return nil, err
 	}
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	var one int
-	busy, err := t.tx().one(ctx, []any{&one}, `
+	busy, err := t.tx.exists(ctx, `
 		SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND `+openTurn+` AND (state = 'running' OR seq < $2) LIMIT 1`,
 		from.ConversationID, before)
 	if err != nil {
@@ -81,7 +80,7 @@ func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before i
 	if busy {
 		return nil, &fault.Error{Kind: fault.Conflict, Err: sessions.ErrBusy, Public: "Something is still running or queued there. Send /stop, or wait for it, and then fork."}
 	}
-	all, err := t.tx().Messages().MessagesBefore(ctx, from.ID, 1<<62, MaxFork+1)
+	all, err := t.tx.Messages().MessagesBefore(ctx, from.ID, 1<<62, MaxFork+1)
 	switch {
 	case err != nil:
 		return nil, err
@@ -94,7 +93,7 @@ func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before i
 	return all, nil
 }
 
-func (t *Sessions) beginFork(ctx context.Context, from sessions.Session, into string, array *messages.Array) (sessions.Session, error) {
+func (t Sessions) beginFork(ctx context.Context, from sessions.Session, into string, array *messages.Array) (sessions.Session, error) {
 	next, err := t.CreateSession(ctx, sessions.NewSession{
 		ConversationID: into, CodebaseID: from.CodebaseID, ParentID: from.ID, Assistant: from.Assistant, AgentName: from.AgentName,
 		AgentID: from.AgentID, Model: from.Model, SystemPrompt: from.SystemPrompt, Config: from.Config, UserPrompt: from.UserPrompt,
@@ -105,7 +104,7 @@ func (t *Sessions) beginFork(ctx context.Context, from sessions.Session, into st
 	if err := t.UpdateSession(ctx, next.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaForked: array.Len()}}); err != nil {
 		return next, err
 	}
-	if _, err := t.tx().Messages().AppendMessages(ctx, next.ID, "", array.Messages()...); err != nil {
+	if _, err := t.tx.Messages().AppendMessages(ctx, next.ID, "", array.Messages()...); err != nil {
 		return next, err
 	}
 	return t.Session(ctx, next.ID)
@@ -118,11 +117,11 @@ const forksSQL = `
 
 // ForkAfter returns the newest fork of a conversation that began after a session of
 // it; an empty session means any fork. ok is false if there is none.
-func (t *Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
+func (t Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
 	if sessionID == "" {
-		sessionID = "00000000-0000-0000-0000-000000000000"
+		sessionID = firstUUID
 	}
-	ids, err := t.tx().ids(ctx, forksSQL, conversationID, sessionID)
+	ids, err := t.tx.ids(ctx, forksSQL, conversationID, sessionID)
 	if err != nil {
 		return s, false, wrap(err, "find forks")
 	}
@@ -151,7 +150,7 @@ const forkedRunsSQL = `
 
 // forkedRuns gives messages of people that a fork copied the run in which they were said.
 // The copies have none in the database: what is done to that run is none of theirs.
-func (t *Pages) forkedRuns(ctx context.Context, sessionID string, list []TranscriptMessage) error {
+func (t Pages) forkedRuns(ctx context.Context, sessionID string, list []TranscriptMessage) error {
 	at := make(map[int64]int) // by number in the session that is looked at, the place in list
 	for i, m := range list {
 		if m.Role == messages.RoleUser && m.RunID == "" {
@@ -162,14 +161,14 @@ func (t *Pages) forkedRuns(ctx context.Context, sessionID string, list []Transcr
 		if len(at) == 0 {
 			return nil
 		}
-		s, err := t.tx().Sessions().Session(ctx, sessionID)
+		s, err := t.tx.Sessions().Session(ctx, sessionID)
 		forked := int64(s.Metadata.Forked())
 		if err != nil || s.ParentID == "" || forked == 0 {
 			return err
 		}
 		first, last := slices.Min(slices.Collect(maps.Keys(at))), min(forked, slices.Max(slices.Collect(maps.Keys(at))))
 		next := make(map[int64]int)
-		err = t.tx().each(ctx, func(scan func(...any) error) error {
+		err = t.tx.each(ctx, func(scan func(...any) error) error {
 			var seq, before int64
 			var run string
 			if err := scan(&seq, &before, &run); err != nil {

@@ -52,24 +52,24 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 // e get their defaults: a fresh id, lane turn, state waiting, accepted now. For
 // a fresh entry with a conversation, whose row the caller has locked, e.Seq
 // becomes the next number of its inbox.
-func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
+func (t Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
 	store, err := t.storeEntry(e, false, new(int64))
 	if err != nil {
 		return false, err
 	}
 	if e.ConversationID == "" { // it has no number, so that there is no row to wait for
 		e.Seq = 0
-		n, err := t.tx().exec(ctx, insertUnnumberedSQL, store.args[:unnumberedArgs]...)
+		n, err := t.tx.exec(ctx, insertUnnumberedSQL, store.args[:unnumberedArgs]...)
 		return n == 1, wrap(err, "store inbound event")
 	}
-	if fresh, err = t.tx().one(ctx, store.dest, store.query, store.args...); err != nil {
+	if fresh, err = t.tx.one(ctx, store.dest, store.query, store.args...); err != nil {
 		return false, fmt.Errorf("store inbound event: %w", err)
 	}
 	if !fresh {
 		return false, nil
 	}
-	t.tx().touches(e.ConversationID)
-	err = t.tx().later(ctx, `UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq)
+	t.tx.touches(e.ConversationID)
+	err = t.tx.later(ctx, `UPDATE remote_agent_conversations SET inbox_seq = $2 WHERE id = $1`, e.ConversationID, e.Seq)
 	return true, wrap(err, "advance inbox")
 }
 
@@ -77,7 +77,7 @@ func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool,
 // conversation's lease. The caller has seen, under the lock of its row, that
 // nobody holds a live one. It changes nothing if the event is stored already. The
 // numbers that a.Deliveries asks for end with the returned one.
-func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
+func (t Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
 	if a.Owner == "" {
 		return false, got, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
@@ -86,7 +86,7 @@ func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Ad
 		return false, got, err
 	}
 	got.Lease = sessions.Lease{ConversationID: e.ConversationID, Owner: a.Owner}
-	ok, err := t.tx().all(ctx, []step{store, {dest: []any{&got.Lease.Epoch, &got.DeliverySeq}, query: `
+	ok, err := t.tx.all(ctx, []step{store, {dest: []any{&got.Lease.Epoch, &got.DeliverySeq}, query: `
 		UPDATE remote_agent_conversations SET
 			inbox_seq = inbox_seq + 1, delivery_seq = delivery_seq + $3,
 			lease_owner = $4, lease_until = {now} + $5, lease_epoch = lease_epoch + 1
@@ -98,7 +98,7 @@ func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Ad
 	if !ok[1] {
 		return false, got, notFound("conversation")
 	}
-	t.tx().touches(e.ConversationID)
+	t.tx.touches(e.ConversationID)
 	return true, got, nil
 }
 
@@ -130,7 +130,7 @@ const unnumberedArgs = 16
 // storeEntry is the statement that stores an entry, whose empty fields get their
 // defaults. It has a row, which sets the entry's Seq, if there is none of that event. Of an
 // entry whose turn begins it sets the number of the message that it begins with.
-func (t *Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step, err error) {
+func (t Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step, err error) {
 	if e.In.Event == "" {
 		return s, fault.New(fault.Invalid, "An event needs an id.")
 	}
@@ -155,7 +155,7 @@ func (t *Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s st
 	return step{dest: []any{&e.Seq, message}, query: insertEntrySQL, args: []any{
 		e.ID, string(event.platform), event.account, string(event.event), orNull(e.ConversationID),
 		string(e.Lane), string(e.State), e.Attempts, millis(e.NextAt),
-		orNull(e.SessionID), string(event.message), orNull(t.tx().said(e.Error)), event.data, packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,
+		orNull(e.SessionID), string(event.message), orNull(t.tx.said(e.Error)), event.data, packBody(e.In.Raw), millis(e.AcceptedAt), senderKey(e.In), begins,
 	}}, nil
 }
 
@@ -175,7 +175,7 @@ func outsideKey(home messages.Platform, id messages.UserID) string {
 
 // KeepRaw stores an event that was not understood, in state raw. One without an
 // id is recognized by its content.
-func (t *Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
+func (t Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
 	id, err := newID()
 	if err != nil {
 		return false, err
@@ -185,22 +185,19 @@ func (t *Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool,
 		sum := sha256.Sum256(raw.Raw)
 		event = "sha256:" + hex.EncodeToString(sum[:])
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		INSERT INTO inbound_events (id, platform_type, account, event_id, state, error, raw, accepted_ms)
 		VALUES ($1, $2, $3, $4, 'raw', $5, $6, {now})
 		ON CONFLICT (platform_type, account, event_id) DO NOTHING`,
-		id, string(raw.Platform), raw.Account, event, orNull(t.tx().said(raw.Reason)), packBody(raw.Raw))
-	if err != nil {
-		return false, fmt.Errorf("keep raw event: %w", err)
-	}
-	return n == 1, nil
+		id, string(raw.Platform), raw.Account, event, orNull(t.tx.said(raw.Reason)), packBody(raw.Raw))
+	return n == 1, wrap(err, "keep raw event")
 }
 
 // HasEntry reports whether the event of that platform, account and id is stored
 // already.
-func (t *Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
+func (t Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
 	var id string
-	ok, err := t.tx().one(ctx, []any{text{&id}}, `
+	ok, err := t.tx.one(ctx, []any{text{&id}}, `
 		SELECT id FROM inbound_events WHERE platform_type = $1 AND account = $2 AND event_id = $3`,
 		string(in.Conversation.Platform), in.Account, string(in.Event))
 	return ok, wrap(err, "look for an inbound event")
@@ -217,9 +214,9 @@ const nextEntrySQL = `
 
 // NextEntry returns the oldest waiting or running entry of lane turn, by
 // sequence number, whatever its NextAt. ok is false if there is none.
-func (t *Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
+func (t Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
 	var row entryRow
-	ok, err = t.tx().one(ctx, row.dest(), nextEntrySQL, conversationID)
+	ok, err = t.tx.one(ctx, row.dest(), nextEntrySQL, conversationID)
 	if err != nil || !ok {
 		return e, false, wrap(err, "read next event")
 	}
@@ -228,21 +225,19 @@ func (t *Inbox) NextEntry(ctx context.Context, conversationID string) (e session
 }
 
 // Entry returns an entry by id; fault.NotFound if there is none.
-func (t *Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
-	var row entryRow
-	ok, err := t.tx().one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE id = $1`, id)
-	if _, err := found(row, ok, err, "event"); err != nil {
-		return sessions.Entry{}, err
-	}
-	return row.decode()
+func (t Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+	return t.entry(ctx, `id = $1`, id)
 }
 
 // EntryNumbered returns the entry of a conversation that has a number of its inbox;
 // fault.NotFound if there is none.
-func (t *Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
-	var row entryRow
-	ok, err := t.tx().one(ctx, row.dest(), `SELECT `+entryColumns+` FROM inbound_events WHERE conversation_id = $1 AND seq = $2`, conversationID, seq)
-	if _, err := found(row, ok, err, "event"); err != nil {
+func (t Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
+	return t.entry(ctx, `conversation_id = $1 AND seq = $2`, conversationID, seq)
+}
+
+func (t Inbox) entry(ctx context.Context, where string, args ...any) (sessions.Entry, error) {
+	row, err := rowOf(ctx, t.tx, "event", (*entryRow).dest, `SELECT `+entryColumns+` FROM inbound_events WHERE `+where, args...)
+	if err != nil {
 		return sessions.Entry{}, err
 	}
 	return row.decode()
@@ -323,43 +318,33 @@ func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any 
 
 // UpdateEntry changes the fields of u that are not nil. The content of a command
 // that has ended, and that of a message that was refused, goes with it.
-func (t *Inbox) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
-	update := updateEntry(t.tx().redact, id, u, true)
-	n, err := t.tx().exec(ctx, update.query, update.args...)
-	if err != nil {
-		return fmt.Errorf("update event: %w", err)
-	}
-	if n == 0 {
-		return notFound("event")
-	}
-	return nil
+func (t Inbox) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
+	update := updateEntry(t.tx.redact, id, u, true)
+	return t.tx.change(ctx, "update event", "event", update.query, update.args...)
 }
 
 // ReplaceWaiting replaces the content of the entry that came from message if its
 // turn has not started. It reports whether it did.
-func (t *Inbox) ReplaceWaiting(
+func (t Inbox) ReplaceWaiting(
 	ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound,
 ) (bool, error) {
 	data, err := json.Marshal(in) // all of it: the other columns are of the event before
 	if err != nil {
 		return false, fault.Wrap(err, fault.Invalid, "encode inbound event")
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		UPDATE inbound_events SET data = $3, raw = COALESCE($4, raw), preparation = NULL
 		WHERE conversation_id = $1 AND message_id = $2 AND state = 'waiting' AND attempts = 0`,
 		conversationID, string(message), string(data), packBody(in.Raw))
-	if err != nil {
-		return false, fmt.Errorf("replace waiting event: %w", err)
-	}
-	return n > 0, nil
+	return n > 0, wrap(err, "replace waiting event")
 }
 
 // StopEntries marks the waiting entries of lane turn with a sequence number up
 // to upTo as stopped and returns them in order, and raises the conversation's
 // StopSeq to upTo, which tells the worker that runs an earlier entry, or has one wait
 // for its next try, of which people see a message: that one it settles itself.
-func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
-	n, err := t.tx().exec(ctx, `
+func (t Inbox) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+	n, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations
 		SET stop_seq = CASE WHEN stop_seq < $2 THEN $2 ELSE stop_seq END WHERE id = $1`, conversationID, upTo)
 	if err != nil {
@@ -368,7 +353,7 @@ func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int
 	if n == 0 {
 		return nil, notFound("conversation")
 	}
-	t.tx().touches(conversationID)
+	t.tx.touches(conversationID)
 	stopped, err := t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND `+openTurn+` AND state = 'waiting' AND attempts = 0 AND seq <= $2
@@ -377,7 +362,7 @@ func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int
 		return nil, err
 	}
 	for i := range stopped {
-		if _, err := t.tx().exec(ctx, `UPDATE inbound_events SET state = 'stopped', preparation = NULL WHERE id = $1`, stopped[i].ID); err != nil {
+		if _, err := t.tx.exec(ctx, `UPDATE inbound_events SET state = 'stopped', preparation = NULL WHERE id = $1`, stopped[i].ID); err != nil {
 			return nil, fmt.Errorf("stop event: %w", err)
 		}
 		stopped[i].State = sessions.EntryStopped
@@ -388,7 +373,7 @@ func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int
 // StoppedEntries returns the newest entries of lane turn up to upTo that were stopped, in
 // order: those behind the last one that was not. Events that cause no work, such as edits,
 // do not count.
-func (t *Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+func (t Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND lane = 'turn' AND state = 'stopped' AND seq <= $2 AND seq > COALESCE((
@@ -397,9 +382,9 @@ func (t *Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo 
 		ORDER BY seq`, conversationID, upTo)
 }
 
-func (t *Inbox) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
+func (t Inbox) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
 	var list []sessions.Entry
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var row entryRow
 		if err := scan(row.dest()...); err != nil {
 			return err

@@ -11,13 +11,13 @@ import (
 
 // ClaimLease takes the conversation's lease for owner and locks its row. ok is
 // false if somebody holds a live lease, owner included. Time is the database's.
-func (t *Leases) ClaimLease(
+func (t Leases) ClaimLease(
 	ctx context.Context, conversationID, owner string, ttl time.Duration,
 ) (l sessions.Lease, c sessions.Conversation, ok bool, err error) {
 	if owner == "" {
 		return l, c, false, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
-	ok, err = t.tx().one(ctx, scanConversation(&c), `
+	ok, err = t.tx.one(ctx, scanConversation(&c), `
 		UPDATE remote_agent_conversations
 		SET lease_owner = $2, lease_until = {now} + $3, lease_epoch = lease_epoch + 1
 		WHERE id = $1 AND (lease_owner IS NULL OR lease_until <= {now})
@@ -26,19 +26,19 @@ func (t *Leases) ClaimLease(
 		return l, c, false, fmt.Errorf("claim lease: %w", err)
 	}
 	if ok {
-		t.tx().touches(conversationID)
+		t.tx.touches(conversationID)
 		return sessions.Lease{ConversationID: conversationID, Owner: owner, Epoch: c.Epoch}, c, true, nil
 	}
-	_, err = t.tx().Conversations().Conversation(ctx, conversationID) // held, or no conversation at all
+	_, err = t.tx.Conversations().Conversation(ctx, conversationID) // held, or no conversation at all
 	return l, c, false, err
 }
 
 // HoldLease checks that l is still the current lease, locks the conversation's
 // row until the transaction ends and returns it. A lease that ran out is current
 // until somebody else claims it.
-func (t *Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
+func (t Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
 	var c sessions.Conversation
-	ok, err := t.tx().one(ctx, scanConversation(&c), `
+	ok, err := t.tx.one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 {lock}`,
 		l.ConversationID, l.Owner, l.Epoch)
@@ -48,13 +48,13 @@ func (t *Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conv
 	if !ok {
 		return sessions.Conversation{}, leaseLost()
 	}
-	t.tx().touches(l.ConversationID)
+	t.tx.touches(l.ConversationID)
 	return c, nil
 }
 
 // RenewLease extends l to ttl from now and returns the conversation's StopSeq.
-func (t *Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
-	ok, err := t.tx().one(ctx, []any{&stopSeq}, `
+func (t Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
+	ok, err := t.tx.one(ctx, []any{&stopSeq}, `
 		UPDATE remote_agent_conversations SET lease_until = {now} + $4
 		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
 		RETURNING stop_seq`, l.ConversationID, l.Owner, l.Epoch, ttl.Milliseconds())
@@ -68,8 +68,8 @@ func (t *Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Dura
 }
 
 // ReleaseLease gives l up.
-func (t *Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
-	n, err := t.tx().exec(ctx, `
+func (t Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
+	n, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
 		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3`, l.ConversationID, l.Owner, l.Epoch)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
 	if n == 0 {
 		return leaseLost()
 	}
-	t.tx().touches(l.ConversationID)
+	t.tx.touches(l.ConversationID)
 	return nil
 }
 
@@ -88,8 +88,8 @@ func leaseLost() error {
 
 // AcquireNamed takes or renews the lease with a free name. It reports whether
 // owner has it now.
-func (t *Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
-	n, err := t.tx().exec(ctx, `
+func (t Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
+	n, err := t.tx.exec(ctx, `
 		INSERT INTO named_leases (name, owner, lease_until) VALUES ($1, $2, {now} + $3)
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
 		WHERE named_leases.owner = excluded.owner OR named_leases.lease_until <= {now}`,
@@ -98,9 +98,8 @@ func (t *Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.
 }
 
 // ReleaseNamed gives a named lease up if owner has it.
-func (t *Leases) ReleaseNamed(ctx context.Context, name, owner string) error {
-	_, err := t.tx().exec(ctx, `DELETE FROM named_leases WHERE name = $1 AND owner = $2`, name, owner)
-	return wrap(err, "release named lease")
+func (t Leases) ReleaseNamed(ctx context.Context, name, owner string) error {
+	return t.tx.run(ctx, "release named lease", `DELETE FROM named_leases WHERE name = $1 AND owner = $2`, name, owner)
 }
 
 // ClearLeases ends all leases on SQLite, where the one process that may have

@@ -11,14 +11,13 @@ import (
 // AddLesson stores that something may be learned of an account from a message, not
 // before due. A second time it changes nothing, and neither does it for somebody
 // whose memory is off: what they say then is not learned later either.
-func (t *Lessons) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
-	if on, err := t.tx().Memories().MemoryOn(ctx, account); err != nil || !on {
+func (t Lessons) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
+	if on, err := t.tx.Memories().MemoryOn(ctx, account); err != nil || !on {
 		return err
 	}
-	_, err := t.tx().exec(ctx, `
+	return t.tx.run(ctx, "note what to learn from", `
 		INSERT INTO memory_lessons (entry_id, account, conversation_id, next_ms) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (entry_id) DO NOTHING`, entryID, account, conversationID, millis(due))
-	return wrap(err, "note what to learn from")
 }
 
 const dueLessonSQL = `SELECT account, conversation_id FROM memory_lessons WHERE next_ms <= $1 ORDER BY next_ms, entry_id LIMIT 1`
@@ -27,14 +26,14 @@ const dueLessonSQL = `SELECT account, conversation_id FROM memory_lessons WHERE 
 // that one person gave in one conversation. Until a time nobody else gets them;
 // claim, which is unique to the call, finishes or releases them. There are none
 // if nothing is due.
-func (t *Lessons) ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error) {
+func (t Lessons) ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error) {
 	var account, conversation string
-	ok, err := t.tx().one(ctx, []any{&account, text{&conversation}}, dueLessonSQL, millis(now))
+	ok, err := t.tx.one(ctx, []any{&account, text{&conversation}}, dueLessonSQL, millis(now))
 	if err != nil || !ok {
 		return nil, wrap(err, "look for lessons")
 	}
 	var list []memory.Lesson
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		l := memory.Lesson{Account: account, ConversationID: conversation}
 		err := scan(text{&l.EntryID}, &l.Attempts, msTime{&l.Due})
 		l.Attempts++
@@ -48,7 +47,7 @@ func (t *Lessons) ClaimLessons(ctx context.Context, claim string, now, until tim
 		return nil, fmt.Errorf("claim lessons: %w", err)
 	}
 	for _, l := range list {
-		if _, err := t.tx().exec(ctx, `UPDATE memory_lessons SET claim = $2, next_ms = $3, attempts = attempts + 1 WHERE entry_id = $1`, l.EntryID, claim, millis(until)); err != nil {
+		if _, err := t.tx.exec(ctx, `UPDATE memory_lessons SET claim = $2, next_ms = $3, attempts = attempts + 1 WHERE entry_id = $1`, l.EntryID, claim, millis(until)); err != nil {
 			return nil, fmt.Errorf("claim lessons: %w", err)
 		}
 	}
@@ -58,25 +57,24 @@ func (t *Lessons) ClaimLessons(ctx context.Context, claim string, now, until tim
 // FinishLessons deletes the lessons of a claim and returns those that still had
 // it: the others were dropped since, or somebody else has them, and nothing may
 // be learned from them.
-func (t *Lessons) FinishLessons(ctx context.Context, claim string) ([]string, error) {
-	ids, err := t.tx().ids(ctx, `DELETE FROM memory_lessons WHERE claim = $1 RETURNING entry_id`, claim)
+func (t Lessons) FinishLessons(ctx context.Context, claim string) ([]string, error) {
+	ids, err := t.tx.ids(ctx, `DELETE FROM memory_lessons WHERE claim = $1 RETURNING entry_id`, claim)
 	return ids, wrap(err, "finish lessons")
 }
 
 // ReleaseLessons gives the lessons of a claim back, due at a time. The attempt is
 // taken back if it was not the lessons' fault.
-func (t *Lessons) ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error {
+func (t Lessons) ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error {
 	back := 1
 	if counts {
 		back = 0
 	}
-	_, err := t.tx().exec(ctx, `UPDATE memory_lessons SET claim = '', next_ms = $2, attempts = attempts - $3 WHERE claim = $1`, claim, millis(due), back)
-	return wrap(err, "release lessons")
+	return t.tx.run(ctx, "release lessons", `UPDATE memory_lessons SET claim = '', next_ms = $2, attempts = attempts - $3 WHERE claim = $1`, claim, millis(due), back)
 }
 
 // dropLessons deletes what is still to be learned of a person.
-func (t *Lessons) dropLessons(ctx context.Context, person string) (int64, error) {
-	n, err := t.tx().exec(ctx, `
+func (t Lessons) dropLessons(ctx context.Context, person string) (int64, error) {
+	n, err := t.tx.exec(ctx, `
 		DELETE FROM memory_lessons WHERE account = $1 OR account IN (SELECT account FROM memory_accounts WHERE user_id = $1)`, person)
 	return n, wrap(err, "drop lessons")
 }

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -57,7 +55,7 @@ const sessionBatch = 200
 // are not. An offset below zero, one together with a cursor, and what is no
 // cursor are fault.Invalid; what a cursor or the filter names and is not there is
 // fault.NotFound.
-func (t *Search) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage, error) {
+func (t Search) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage, error) {
 	from, behind, err := t.listFrom(ctx, f)
 	if err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func beforeFirst(desc bool) int64 {
 
 // listFrom checks a filter and returns where its listing begins: a session, or
 // none for the first one, and the number of the message to go on behind.
-func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string, behind int64, err error) {
+func (t Search) listFrom(ctx context.Context, f MessageFilter) (session string, behind int64, err error) {
 	switch {
 	case f.Offset < 0:
 		return "", 0, fault.Newf(fault.Invalid, "The offset %d is below zero.", f.Offset)
@@ -127,12 +125,12 @@ func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string,
 		}
 	}
 	if f.SessionID != "" {
-		if _, err := t.tx().Sessions().Session(ctx, f.SessionID); err != nil {
+		if _, err := t.tx.Sessions().Session(ctx, f.SessionID); err != nil {
 			return "", 0, err
 		}
 	}
 	if f.ConversationID != "" {
-		if _, err := t.tx().Conversations().Conversation(ctx, f.ConversationID); err != nil {
+		if _, err := t.tx.Conversations().Conversation(ctx, f.ConversationID); err != nil {
 			return "", 0, err
 		}
 	}
@@ -147,22 +145,17 @@ func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string,
 	if err := checkID(session, "session"); err != nil {
 		return "", 0, err
 	}
-	_, err = t.tx().Sessions().Session(ctx, session)
+	_, err = t.tx.Sessions().Session(ctx, session)
 	return session, behind, err
 }
 
 // listedSessions returns sessions in the order of a listing, from the given one
 // on or behind it, and counts their messages if that is wanted.
-func (t *Search) listedSessions(ctx context.Context, f MessageFilter, from string, included, counted bool) ([]listedSession, error) {
+func (t Search) listedSessions(ctx context.Context, f MessageFilter, from string, included, counted bool) ([]listedSession, error) {
 	query, args := listedSessionsSQL(f, from, included, counted)
-	var list []listedSession
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
-		var s listedSession
-		err := scan(text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID, &s.messages)
-		list = append(list, s)
-		return err
+	return rowsOf(ctx, t.tx, "list sessions of messages", func(s *listedSession) []any {
+		return []any{text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID, &s.messages}
 	}, query, args...)
-	return list, wrap(err, "list sessions of messages")
 }
 
 func listedSessionsSQL(f MessageFilter, from string, included, counted bool) (query string, args []any) {
@@ -176,25 +169,15 @@ func listedSessionsSQL(f MessageFilter, from string, included, counted bool) (qu
 	if included {
 		compare += "="
 	}
-	var conditions []string
-	for _, c := range []struct{ condition, value string }{
-		{"s.id = $%d", f.SessionID},
-		{"s.conversation_id = $%d", f.ConversationID},
-		{"s.agent_name = $%d", f.Agent},
-		{"(s.started_at, s.id) " + compare + " (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", from},
-	} {
-		if c.value != "" {
-			args = append(args, c.value)
-			conditions = append(conditions, fmt.Sprintf(c.condition, len(args)))
-		}
-	}
+	var c conditions
+	c.when(f.SessionID != "", "s.id = $%d", f.SessionID)
+	c.when(f.ConversationID != "", "s.conversation_id = $%d", f.ConversationID)
+	c.when(f.Agent != "", "s.agent_name = $%d", f.Agent)
+	c.when(from != "", "(s.started_at, s.id) "+compare+" (SELECT b.started_at, b.id FROM remote_agent_sessions b WHERE b.id = $%d)", from)
 	query = `
 		SELECT s.id, s.conversation_id, s.agent_name, c.platform_type, c.platform_conversation_id, ` + count + `
-		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id`
-	if len(conditions) > 0 {
-		query += " WHERE " + strings.Join(conditions, " AND ")
-	}
-	args = append(args, sessionBatch)
+		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id` + c.where()
+	args = append(c.args, sessionBatch)
 	return query + fmt.Sprintf(" ORDER BY s.started_at%[1]s, s.id%[1]s LIMIT $%[2]d", order, len(args)), args
 }
 
@@ -222,18 +205,13 @@ func listSessionSQL(desc bool) string {
 		ORDER BY seq` + order + `, part`
 }
 
-func (t *Search) listSession(ctx context.Context, s listedSession, desc bool, behind int64, limit, offset int) ([]ListedMessage, error) {
+func (t Search) listSession(ctx context.Context, s listedSession, desc bool, behind int64, limit, offset int) ([]ListedMessage, error) {
 	var list []ListedMessage
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record
-		var metadata string
-		var created int64
 		m := ListedMessage{SessionID: s.id, ConversationID: s.conversation, Key: s.key, Agent: s.agent}
-		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, text{&metadata}, &m.RunID, &created, &m.Undone); err != nil {
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, rawJSON{&r.ProviderMetadata}, &m.RunID, secTime{&m.At}, &m.Undone); err != nil {
 			return err
-		}
-		if metadata != "" {
-			r.ProviderMetadata = json.RawMessage(metadata)
 		}
 		decoded, ok, err := messages.FromRecord(r)
 		if err != nil {
@@ -246,7 +224,7 @@ func (t *Search) listSession(ctx context.Context, s listedSession, desc bool, be
 		if !ok { // a row that is no message keeps its place, so that pages stay whole
 			decoded = messages.Message{Seq: r.Seq, Role: r.Role}
 		}
-		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+		m.Message = decoded
 		list = append(list, m)
 		return nil
 	}, listSessionSQL(desc), s.id, behind, limit, offset)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -46,39 +45,20 @@ func bothMemoryTables() []memoryTable {
 // times are compared as text; PostgreSQL reads it as well.
 func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func scanMemory(kind memory.Kind, scan func(...any) error, more ...any) (memory.Memory, error) {
-	m := memory.Memory{Kind: kind}
-	var category, events, sources, history string
-	dest := []any{
-		&m.ID, &m.Person, text{&m.Codebase}, &m.Number, text{&m.RunID}, &m.Text, text{&category}, &m.Origin, &m.Confidence,
-		&m.AccessCount, text{&events}, text{&sources}, text{&history}, stamp{&m.CreatedAt}, stamp{&m.UpdatedAt},
-		stamp{&m.ExpiresAt}, &m.Hash, &m.Key,
-	}
-	if err := scan(append(dest, more...)...); err != nil {
-		return m, err
-	}
-	m.Category = memory.Category(category)
-	for _, list := range []struct {
-		encoded string
-		into    any
-	}{{events, &m.Events}, {sources, &m.Sources}, {history, &m.History}} {
-		if list.encoded == "[]" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(list.encoded), list.into); err != nil {
-			return m, fault.Wrap(err, fault.Internal, "read a memory")
+// scanMemory is for memories of a kind.
+func scanMemory(kind memory.Kind) func(m *memory.Memory) []any {
+	return func(m *memory.Memory) []any {
+		m.Kind = kind
+		return []any{
+			&m.ID, &m.Person, text{&m.Codebase}, &m.Number, text{&m.RunID}, &m.Text, text{(*string)(&m.Category)}, &m.Origin, &m.Confidence,
+			&m.AccessCount, jsonText{&m.Events, "a memory"}, jsonText{&m.Sources, "a memory"}, jsonText{&m.History, "a memory"},
+			stamp{&m.CreatedAt}, stamp{&m.UpdatedAt}, stamp{&m.ExpiresAt}, &m.Hash, &m.Key,
 		}
 	}
-	return m, nil
 }
 
-func (t *Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) (list []memory.Memory, err error) {
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		m, err := scanMemory(table.kind, scan)
-		list = append(list, m)
-		return err
-	}, `SELECT `+table.columns+` FROM `+table.name+` m `+rest, args...)
-	return list, wrap(err, "read memories")
+func (t Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) ([]memory.Memory, error) {
+	return rowsOf(ctx, t.tx, "read memories", scanMemory(table.kind), `SELECT `+table.columns+` FROM `+table.name+` m `+rest, args...)
 }
 
 // lockPerson locks the row of the person of an account, which is made if it is
@@ -86,8 +66,8 @@ func (t *Memories) memories(ctx context.Context, table memoryTable, rest string,
 // does so first: the database cannot see that two texts are the same, so two who
 // learn a fact at once would both insert it. One who switched memory off is
 // fault.Forbidden.
-func (t *Memories) lockPerson(ctx context.Context, account string) (string, error) {
-	h, err := t.tx().Persons().holdPerson(ctx, account)
+func (t Memories) lockPerson(ctx context.Context, account string) (string, error) {
+	h, err := t.tx.Persons().holdPerson(ctx, account)
 	if err == nil && !h.on {
 		return "", fault.New(fault.Forbidden, "Memory is off for you, so nothing is saved. `/memory on` turns it on.")
 	}
@@ -98,31 +78,31 @@ const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
 
 // MemoryOn reports whether something may be remembered of a person: yes, until
 // they switch it off.
-func (t *Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
-	person, err := t.tx().Persons().personOf(ctx, account)
+func (t Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
+	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return false, err
 	}
 	on := false
-	ok, err := t.tx().one(ctx, []any{&on}, memoryOnSQL, person)
+	ok, err := t.tx.one(ctx, []any{&on}, memoryOnSQL, person)
 	return on || !ok, wrap(err, "read a memory setting")
 }
 
 // SetMemoryOn switches the memory of a person on or off, for all their accounts.
 // Off, nothing is learned and nothing recalled, and what was still to be learned
 // is dropped; what is stored stays, to be listed and forgotten.
-func (t *Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
-	h, err := t.tx().Persons().holdPerson(ctx, account)
+func (t Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
+	h, err := t.tx.Persons().holdPerson(ctx, account)
 	if err != nil {
 		return err
 	}
-	if _, err := t.tx().exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, h.person, on); err != nil {
+	if _, err := t.tx.exec(ctx, `UPDATE memory_people SET enabled = $2 WHERE user_id = $1`, h.person, on); err != nil {
 		return fmt.Errorf("store a memory setting: %w", err)
 	}
 	if on {
 		return nil
 	}
-	_, err = t.tx().Lessons().dropLessons(ctx, h.person)
+	_, err = t.tx.Lessons().dropLessons(ctx, h.person)
 	return err
 }
 
@@ -132,7 +112,7 @@ func (t *Memories) SetMemoryOn(ctx context.Context, account string, on bool) err
 // embedding where both have one of the same model, else by their words.
 //
 // It locks the person's row. Two at once behave as one after the other.
-func (t *Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+func (t Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
 	f, err := f.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -159,7 +139,7 @@ func (t *Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcom
 // NearFact returns the fact whose place UpsertFact would take now; ok is false if
 // there is none, it says the same text, or memory is off for the person. It changes
 // and locks nothing, so it belongs into a snapshot.
-func (t *Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
 	if f, err = f.Prepare(); err != nil {
 		return memory.Memory{}, false, err
 	}
@@ -167,7 +147,7 @@ func (t *Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memo
 	if err != nil || !on {
 		return memory.Memory{}, false, err
 	}
-	if f.Person, err = t.tx().Persons().personOf(ctx, f.Person); err != nil {
+	if f.Person, err = t.tx.Persons().personOf(ctx, f.Person); err != nil {
 		return memory.Memory{}, false, err
 	}
 	near, err := t.candidates(ctx, memoryTables[memory.Semantic], f.Scope, f.Text, f.Embedding, f.Threshold, f.Now)
@@ -181,7 +161,7 @@ func (t *Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memo
 // InsertEpisode is seed 004's insert_episodic_memory_smart: an episode like one
 // that is there and has not expired confirms it (SKIP_DUPLICATE), any other is
 // new and expires (INSERT_NEW). It locks the person's row.
-func (t *Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
 	e, err := e.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -200,7 +180,7 @@ func (t *Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.
 			return out, nil
 		}
 		m := out.Memory
-		_, err := t.tx().exec(ctx, `
+		_, err := t.tx.exec(ctx, `
 			UPDATE episodic_memories SET confidence = $2, access_count = $3, updated_at = $4, last_key = $5, nearness = $6 WHERE id = $1`,
 			m.ID, m.Confidence, m.AccessCount, rfc3339(m.UpdatedAt), m.Key, memory.Nearness(out.Similarity))
 		return out, wrap(err, "confirm an episode")
@@ -215,7 +195,7 @@ func (t *Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.
 // CorrectFact gives a fact another text, by its number. fault.NotFound is a number
 // that the person does not have, fault.Unsupported an episode, and fault.Conflict
 // a text that another of their facts has. Embedding may be zero.
-func (t *Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
+func (t Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
 	f.Correct = true
 	f, err := f.Prepare()
 	if err != nil {
@@ -244,7 +224,7 @@ func (t *Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact)
 
 // saveFact stores what a fact has become. An embedding of the old text does not
 // fit a new one.
-func (t *Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
+func (t Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
 	if out.Repeated {
 		return nil
 	}
@@ -257,22 +237,20 @@ func (t *Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Em
 	if err != nil {
 		return err
 	}
-	_, err = t.tx().exec(ctx, `
+	if err := t.tx.run(ctx, "update a fact", `
 		UPDATE semantic_memories SET
 			fact = $2, category = $3, confidence = $4, access_count = $5, source_events = $6, history = $7, updated_at = $8,
 			content_hash = $9, terms = $10, last_key = $11, run_id = $12, origin = $13, nearness = $14
 		WHERE id = $1`,
 		m.ID, m.Text, orNull(string(m.Category)), m.Confidence, m.AccessCount, events, history, rfc3339(m.UpdatedAt),
-		m.Hash, storedTerms(m.Person, m.Text), m.Key, m.RunID, string(m.Origin), memory.Nearness(out.Similarity))
-	if err != nil {
-		return fmt.Errorf("update a fact: %w", err)
+		m.Hash, storedTerms(m.Person, m.Text), m.Key, m.RunID, string(m.Origin), memory.Nearness(out.Similarity)); err != nil {
+		return err
 	}
 	if e.IsZero() && out.Matched == m.Text {
 		return nil
 	}
-	_, err = t.tx().exec(ctx, `UPDATE semantic_memories SET embedding = $2, embedding_model = $3 WHERE id = $1`,
+	return t.tx.run(ctx, "update the embedding of a fact", `UPDATE semantic_memories SET embedding = $2, embedding_model = $3 WHERE id = $1`,
 		m.ID, bytesOrNull(e.Vector.Encode()), modelOf(e))
-	return wrap(err, "update the embedding of a fact")
 }
 
 func modelOf(e memory.Embedding) string {
@@ -291,8 +269,8 @@ func encodeList[T any](list []T) (string, error) {
 
 // insertMemory stores a new memory, which was compared with others. It assigns ID and
 // Number.
-func (t *Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
-	if _, err := t.tx().one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
+func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
+	if _, err := t.tx.one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
 		return fmt.Errorf("number a memory: %w", err)
 	}
 	events, err := encodeList(m.Events)
@@ -311,22 +289,19 @@ func (t *Memories) insertMemory(ctx context.Context, table memoryTable, m *memor
 		m.Person, m.RunID, m.Text, bytesOrNull(e.Vector.Encode()), modelOf(e), m.Confidence, m.AccessCount,
 		rfc3339(m.CreatedAt), m.Number, orNull(m.Codebase), string(m.Origin), m.Hash, storedTerms(m.Person, m.Text), m.Key,
 	}, append(values, nearnessOf(others))...)
-	_, err = t.tx().one(ctx, []any{&m.ID}, `
+	_, err = t.tx.one(ctx, []any{&m.ID}, `
 		INSERT INTO `+table.name+` (
 			user_id, run_id, `+table.text+`, embedding, embedding_model, confidence, access_count,
 			created_at, updated_at, seq, codebase_id, origin, content_hash, terms, last_key, `+own+`, nearness)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		RETURNING id`, args...)
-	if err != nil {
-		return fmt.Errorf("store a memory: %w", err)
-	}
-	return nil
+	return wrap(err, "store a memory")
 }
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
 // none with it. It may have expired.
-func (t *Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
-	person, err := t.tx().Persons().personOf(ctx, account)
+func (t Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return memory.Memory{}, err
 	}
@@ -345,8 +320,8 @@ func (t *Memories) Memory(ctx context.Context, account string, number int64) (me
 // List returns what is remembered of a person, the newest number first: at
 // most limit with numbers below before, or the newest if it is 0. What has
 // expired by now is left out. Numbers do not change, so pages do not overlap.
-func (t *Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
-	person, err := t.tx().Persons().personOf(ctx, account)
+func (t Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -368,14 +343,14 @@ func (t *Memories) List(ctx context.Context, account string, before int64, limit
 
 // Count returns how many memories of a person there are that have not
 // expired by now.
-func (t *Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
-	person, err := t.tx().Persons().personOf(ctx, account)
+func (t Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
+	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return 0, err
 	}
 	for _, table := range bothMemoryTables() {
 		var some int64
-		_, err := t.tx().one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
+		_, err := t.tx.one(ctx, []any{&some}, `SELECT count(*) FROM `+table.name+` m WHERE m.user_id = $1 AND `+table.alive, person, rfc3339(now))
 		if err != nil {
 			return 0, fmt.Errorf("count memories: %w", err)
 		}
@@ -386,39 +361,39 @@ func (t *Memories) Count(ctx context.Context, account string, now time.Time) (n 
 
 // ForgetMemory deletes a memory of a person by its number, and returns it;
 // fault.NotFound if they have none with it.
-func (t *Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+func (t Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
 	m, err := t.Memory(ctx, account, number)
 	if err != nil {
 		return m, err
 	}
-	t.tx().erases()
-	t.tx().vectors.forget(m.Person)
-	if err := t.tx().Persons().emptyCommands(ctx, m.Person); err != nil {
+	t.tx.erases()
+	t.tx.vectors.forget(m.Person)
+	if err := t.tx.Persons().emptyCommands(ctx, m.Person); err != nil {
 		return m, err
 	}
-	n, err := t.tx().exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
+	n, err := t.tx.exec(ctx, `DELETE FROM `+memoryTables[m.Kind].name+` WHERE user_id = $1 AND seq = $2`, m.Person, number)
 	return found(m, n > 0, err, "memory")
 }
 
 // ForgetMemories deletes all memories of a person, expired ones included, and
 // returns how many there were. What was still to be learned is dropped, also what
 // is being learned now. Their setting stays.
-func (t *Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
-	h, err := t.tx().Persons().holdPerson(ctx, account) // nobody may learn something in between
+func (t Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
+	h, err := t.tx.Persons().holdPerson(ctx, account) // nobody may learn something in between
 	if err != nil {
 		return 0, err
 	}
 	person := h.person
-	t.tx().erases()
-	if err := t.tx().Persons().emptyCommands(ctx, person); err != nil {
+	t.tx.erases()
+	if err := t.tx.Persons().emptyCommands(ctx, person); err != nil {
 		return 0, err
 	}
-	if _, err := t.tx().Lessons().dropLessons(ctx, person); err != nil {
+	if _, err := t.tx.Lessons().dropLessons(ctx, person); err != nil {
 		return 0, err
 	}
-	t.tx().vectors.forget(person)
+	t.tx.vectors.forget(person)
 	for _, table := range bothMemoryTables() {
-		some, err := t.tx().exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
+		some, err := t.tx.exec(ctx, `DELETE FROM `+table.name+` WHERE user_id = $1`, person)
 		if err != nil {
 			return 0, fmt.Errorf("forget memories: %w", err)
 		}
@@ -432,10 +407,10 @@ const sweepMemoriesSQL = `
 
 // SweepMemories deletes at most limit episodes that have expired by now, and
 // returns how many.
-func (t *Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
-	n, err := t.tx().exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
+func (t Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
+	n, err := t.tx.exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
 	if n > 0 {
-		t.tx().erases()
+		t.tx.erases()
 	}
 	return n, wrap(err, "sweep expired episodes")
 }

@@ -47,7 +47,7 @@ func better(a, b ranked) int {
 // nearest returns the limit rows nearest to an embedding that reach the threshold,
 // best first. All that may be are compared. In a transaction that writes, it needs
 // the lock on the person.
-func (t *Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
+func (t Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
 	if err := q.to.Vector.Check(); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (t *Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) 
 	best := bestRows{limit: q.limit, threshold: q.threshold}
 	if vectors == nil { // too many to be kept
 		err = t.compare(ctx, table, q, &best)
-	} else if vectors.compare(q, &best); !t.tx().text.reads {
+	} else if vectors.compare(q, &best); !t.tx.text.reads {
 		err = t.dropBad(ctx, table, vectors)
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) 
 }
 
 // whole reads the rest of rows, in their order.
-func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) ([]memory.Candidate, error) {
+func (t Memories) whole(ctx context.Context, table memoryTable, rows []ranked) ([]memory.Candidate, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -95,24 +95,24 @@ func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) 
 }
 
 // among is a condition that the id of a row is one of a list, $place, and the list.
-func (t *Memories) among(list []int64, place int) (condition, arg string) {
+func (t Memories) among(list []int64, place int) (condition, arg string) {
 	ids := make([]string, len(list))
 	for i, id := range list {
 		ids[i] = strconv.FormatInt(id, 10)
 	}
-	if arg = strings.Join(ids, ","); t.tx().pg != nil {
+	if arg = strings.Join(ids, ","); t.tx.pg != nil {
 		return `m.id = ANY(CAST($` + strconv.Itoa(place) + ` AS bigint[]))`, "{" + arg + "}"
 	}
 	return `m.id IN (SELECT value FROM json_each($` + strconv.Itoa(place) + `))`, "[" + arg + "]"
 }
 
 // compare compares rows as they are read.
-func (t *Memories) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows) error {
+func (t Memories) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows) error {
 	probe := memory.NewProbe(q.to.Vector)
 	var row ranked
 	dest := []any{&row.id, &row.number, rawBytes(func(raw []byte) { row.similarity = probe.Cosine(raw) })}
 	where, args := q.where(table.alive)
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		if err := scan(dest...); err != nil {
 			return err
 		}

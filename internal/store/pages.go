@@ -47,16 +47,16 @@ const (
 // FewWrittenIn returns the conversations in which the first of some accounts that is one
 // has written, or nil if these are more than most, or none is an account. There may be some
 // among them in which what it wrote was refused.
-func (t *Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
+func (t Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
 	for _, v := range accounts {
 		if v == (Viewer{}) {
 			continue
 		}
-		ids, err := t.tx().ids(ctx, writtenThereSQL, string(v.Platform), string(v.ID), most+1)
+		ids, err := t.tx.ids(ctx, writtenThereSQL, string(v.Platform), string(v.ID), most+1)
 		if err != nil || len(ids) > most {
 			return nil, wrap(err, "find the conversations of a person")
 		}
-		more, err := t.tx().ids(ctx, writtenElsewhereSQL, outsideKey(v.Platform, v.ID), most+1)
+		more, err := t.tx.ids(ctx, writtenElsewhereSQL, outsideKey(v.Platform, v.ID), most+1)
 		if err != nil {
 			return nil, wrap(err, "find where a person wrote from elsewhere")
 		}
@@ -89,20 +89,19 @@ func (c *conditions) ofSeen(v Viewer, column string) {
 }
 
 // Sees reports whether an account sees a conversation.
-func (t *Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
+func (t Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
 	if v == (Viewer{}) {
 		return true, nil
 	}
 	var c conditions
 	c.add("c.id = $%d", conversationID)
 	c.seenBy(v, "c")
-	var one int
-	ok, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
+	ok, err := t.tx.exists(ctx, `SELECT 1 FROM remote_agent_conversations c`+c.where(), c.args...)
 	return ok, wrap(err, "look who sees a conversation")
 }
 
 // SeesAny reports whether an account sees one of some conversations.
-func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
+func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
 	for some := range slices.Chunk(conversationIDs, maxPage) {
 		var c conditions
 		places := make([]string, len(some))
@@ -113,7 +112,7 @@ func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string)
 		c.list = append(c.list, "c.id IN ("+strings.Join(places, ", ")+")")
 		c.seenBy(v, "c")
 		var one int
-		if ok, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
+		if ok, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
 			return ok, wrap(err, "look who sees conversations")
 		}
 	}
@@ -122,10 +121,10 @@ func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string)
 
 // AskedApprovals returns up to limit approvals that wait at a time in conversations that v
 // sees, the oldest first.
-func (t *Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
+func (t Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
 	c := askedOf(v, now)
 	c.args = append(c.args, limit)
-	return t.tx().Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
+	return t.tx.Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
 }
 
 // askedOf are the conditions on an approval of AskedApprovals.
@@ -138,16 +137,10 @@ func askedOf(v Viewer, now time.Time) (c conditions) {
 
 // OpenPlans returns up to limit plans that wait at a time for a decision, or to be run,
 // in conversations that v sees, the oldest first.
-func (t *Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
+func (t Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
 	c := openOf(v, now)
 	c.args = append(c.args, limit)
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var p plan.Plan
-		err := scan(scanPlan(&p)...)
-		list = append(list, p)
-		return err
-	}, `SELECT `+planColumns+` FROM plans`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
-	return list, wrap(err, "list open plans")
+	return rowsOf(ctx, t.tx, "list open plans", scanPlan, `SELECT `+planColumns+` FROM plans`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
 }
 
 // openOf are the conditions on a plan of OpenPlans.
@@ -159,10 +152,10 @@ func openOf(v Viewer, now time.Time) (c conditions) {
 }
 
 // CountUndecided counts all that AskedApprovals and OpenPlans would return.
-func (t *Pages) CountUndecided(ctx context.Context, v Viewer, now time.Time) (approvals, plans int, err error) {
+func (t Pages) CountUndecided(ctx context.Context, v Viewer, now time.Time) (approvals, plans int, err error) {
 	asked, open := askedOf(v, now), openOf(v, now)
-	if _, err = t.tx().one(ctx, []any{&approvals}, `SELECT count(*) FROM approvals`+asked.where(), asked.args...); err == nil {
-		_, err = t.tx().one(ctx, []any{&plans}, `SELECT count(*) FROM plans`+open.where(), open.args...)
+	if _, err = t.tx.one(ctx, []any{&approvals}, `SELECT count(*) FROM approvals`+asked.where(), asked.args...); err == nil {
+		_, err = t.tx.one(ctx, []any{&plans}, `SELECT count(*) FROM plans`+open.where(), open.args...)
 	}
 	return approvals, plans, wrap(err, "count what waits for a decision")
 }
@@ -190,15 +183,14 @@ func mendResult(data string) (mended string, cut bool) {
 }
 
 // failedCalls notes which of some results that were cut are of calls that failed.
-func (t *Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
+func (t Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
 	for _, m := range list {
 		for i, b := range m.Blocks {
 			res, ok := b.(messages.ToolResult)
 			if !ok || !cut[m.Seq] {
 				continue
 			}
-			var one int
-			failed, err := t.tx().one(ctx, []any{&one}, `SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2 AND status = 'failed'`, sessionID, res.CallID)
+			failed, err := t.tx.exists(ctx, `SELECT 1 FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2 AND status = 'failed'`, sessionID, res.CallID)
 			if err != nil {
 				return err
 			}
@@ -213,7 +205,7 @@ func (t *Pages) failedCalls(ctx context.Context, sessionID string, list []Transc
 // (0: the last ones), in their order. A page of much text has fewer, and at least one, so
 // that what it takes is bounded by a few MiB and one message. Of a tool's result of more than
 // 256 KiB it has the beginning only.
-func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
+func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -222,11 +214,10 @@ func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int
 	}
 	size := 0
 	cut := make(map[int64]bool) // by number, of messages
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record
 		var m TranscriptMessage
-		var created int64
-		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone, &m.RunID); err != nil {
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, secTime{&m.At}, &m.Undone, &m.RunID); err != nil {
 			return err
 		}
 		if mended, short := mendResult(r.DataJSON); short {
@@ -246,7 +237,7 @@ func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int
 		case last >= 0 && list[last].Seq == decoded.Seq:
 			list[last].Blocks = slices.Concat(decoded.Blocks, list[last].Blocks)
 		default:
-			m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+			m.Message = decoded
 			list = append(list, m)
 		}
 		return nil
@@ -266,7 +257,7 @@ func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int
 
 // Senders returns the events by which messages came in, by RunID, as far as they were not
 // forgotten: who sent them, and where, and nothing of what they said.
-func (t *Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
+func (t Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
 	found := make(map[string]messages.Inbound)
 	var args []any
 	var places []string
@@ -280,7 +271,7 @@ func (t *Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[stri
 	if len(args) == 0 {
 		return found, nil
 	}
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var id string
 		var event storedEvent
 		if err := scan(append([]any{text{&id}}, event.dest()...)...); err != nil || event.data == "" {

@@ -38,12 +38,12 @@ var pastSQL = map[string]struct {
 // belong to one conversation, the newest first and at most 10,000 of them. What
 // was taken back is not among them, and long texts are cut. NULL and empty texts
 // are nil. With discreet set, what tools were given and returned is nil, too.
-func (t *Pages) Past(ctx context.Context, conversationID, table string, discreet bool, visit func(row ...any) error) error {
+func (t Pages) Past(ctx context.Context, conversationID, table string, discreet bool, visit func(row ...any) error) error {
 	of, ok := pastSQL[table]
 	if !ok {
 		return fault.Newf(fault.Invalid, "There is no table %q of the past.", table)
 	}
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		texts, numbers := make([]string, len(of.columns)), make([]sql.NullInt64, len(of.columns))
 		into, row := make([]any, len(of.columns)), make([]any, len(of.columns))
 		for i, kind := range of.columns {

@@ -354,13 +354,13 @@ type MemoryCounts struct {
 }
 
 // CountAll counts the memories of everybody.
-func (t *Memories) CountAll(ctx context.Context) (c MemoryCounts, err error) {
+func (t Memories) CountAll(ctx context.Context) (c MemoryCounts, err error) {
 	c.Models = make(map[string]int64)
-	if _, err := t.tx().one(ctx, []any{&c.People}, `SELECT count(*) FROM memory_people`); err != nil {
+	if _, err := t.tx.one(ctx, []any{&c.People}, `SELECT count(*) FROM memory_people`); err != nil {
 		return c, fmt.Errorf("count people: %w", err)
 	}
 	for name, to := range map[string]*int64{"semantic_memories": &c.Facts, "episodic_memories": &c.Episodes} {
-		err := t.tx().each(ctx, func(scan func(...any) error) error {
+		err := t.tx.each(ctx, func(scan func(...any) error) error {
 			var model string
 			var n int64
 			if err := scan(&model, &n); err != nil {

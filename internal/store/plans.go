@@ -40,7 +40,7 @@ const openPlan = `state IN ('proposed', 'approved')`
 // A plan without text is a fault.Invalid, as is a version for another
 // conversation than the plan's; an unknown number or conversation is a
 // fault.NotFound.
-func (t *Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
+func (t Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 	next := *p
 	next.Text = storable(next.Text)
 	if next.Text == "" {
@@ -50,7 +50,7 @@ func (t *Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	// Under the lock nothing can be opened in between.
-	if _, err := t.tx().exec(ctx, `
+	if _, err := t.tx.exec(ctx, `
 		UPDATE plans SET state = 'superseded' WHERE conversation_id = $1 AND `+openPlan, next.ConversationID); err != nil {
 		return fmt.Errorf("supersede plans: %w", err)
 	}
@@ -62,7 +62,7 @@ func (t *Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 	next.DecidedBy, next.DecidedAt, next.Note = "", time.Time{}, ""
 	next.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
 	next.ExpiresAt = next.CreatedAt.Add(plan.TTL)
-	_, err = t.tx().exec(ctx, `
+	_, err = t.tx.exec(ctx, `
 		INSERT INTO plans (`+planColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		next.ID, next.Number, next.Version, next.ConversationID, orNull(next.SessionID), orNull(next.EntryID),
@@ -71,19 +71,19 @@ func (t *Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("store plan: %w", err)
 	}
-	t.tx().touches(next.ConversationID)
+	t.tx.touches(next.ConversationID)
 	*p = next
 	return nil
 }
 
 // placePlan locks the conversation and gives p its number and version.
-func (t *Proposals) placePlan(ctx context.Context, p *plan.Plan) error {
+func (t Proposals) placePlan(ctx context.Context, p *plan.Plan) error {
 	if p.Number == 0 {
-		if err := t.tx().Conversations().lockConversationID(ctx, p.ConversationID); err != nil {
+		if err := t.tx.Conversations().lockConversationID(ctx, p.ConversationID); err != nil {
 			return err
 		}
 		p.Version = 1
-		_, err := t.tx().one(ctx, []any{&p.Number}, `
+		_, err := t.tx.one(ctx, []any{&p.Number}, `
 			INSERT INTO plan_numbers (conversation_id) VALUES ($1) RETURNING number`, p.ConversationID)
 		return wrap(err, "number plan")
 	}
@@ -102,7 +102,7 @@ const (
 	planSQL = `SELECT ` + planColumns + ` FROM plans WHERE number = $1 ORDER BY version DESC LIMIT 1`
 
 	lockPlanSQL = `
-		SELECT id FROM remote_agent_conversations
+		SELECT 1 FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM plan_numbers WHERE number = $1) {lock}`
 
 	latestPlanSQL = `SELECT number FROM plans WHERE conversation_id = $1 ORDER BY number DESC LIMIT 1`
@@ -111,30 +111,26 @@ const (
 // Plan returns the newest version of a plan by its number; fault.NotFound if
 // there is none. The row of its conversation is locked until the transaction
 // ends, and with it all its plans; in a read-only snapshot nothing is.
-func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
-	var conversation string
-	ok, err := t.tx().one(ctx, []any{text{&conversation}}, lockPlanSQL, number)
-	if _, err := found(conversation, ok, err, "plan"); err != nil {
+func (t Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
+	if err := t.tx.require(ctx, "plan", lockPlanSQL, number); err != nil {
 		return plan.Plan{}, err
 	}
 	// A statement of its own: it sees what was committed while the lock was
 	// waited for.
-	var p plan.Plan
-	ok, err = t.tx().one(ctx, scanPlan(&p), planSQL, number)
-	return found(p, ok, err, "plan")
+	return rowOf(ctx, t.tx, "plan", scanPlan, planSQL, number)
 }
 
 // LatestPlan returns the newest plan of a conversation in its newest version,
 // locked like Plan; ok is false if there is none.
-func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
-	if err := t.tx().Conversations().lockConversationID(ctx, conversationID); err != nil {
+func (t Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
+	if err := t.tx.Conversations().lockConversationID(ctx, conversationID); err != nil {
 		if fault.Is(err, fault.NotFound) {
 			err = nil
 		}
 		return p, false, err
 	}
 	var number int64
-	ok, err = t.tx().one(ctx, []any{&number}, latestPlanSQL, conversationID)
+	ok, err = t.tx.one(ctx, []any{&number}, latestPlanSQL, conversationID)
 	if err != nil || !ok {
 		return p, false, wrap(err, "find latest plan")
 	}
@@ -150,14 +146,12 @@ func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p pl
 //
 // Nothing goes back to proposed: with that state only p.DeliveryID is recorded,
 // whatever has been decided in the meantime.
-func (t *Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
+func (t Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
 	if p.State == plan.Proposed {
-		n, err := t.tx().exec(ctx, `
+		return t.tx.change(ctx, "record where a plan is shown", "plan", `
 			UPDATE plans SET delivery_id = COALESCE($2, delivery_id) WHERE id = $1`, p.ID, orNull(p.DeliveryID))
-		_, err = found(n, n > 0, err, "plan")
-		return err
 	}
-	n, err := t.tx().exec(ctx, `
+	n, err := t.tx.exec(ctx, `
 		UPDATE plans SET
 			state = $2, decided_by = $3, decided_ms = $4, note = $5,
 			delivery_id = COALESCE($6, delivery_id)
@@ -167,11 +161,11 @@ func (t *Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
 		return fmt.Errorf("settle plan: %w", err)
 	}
 	if n > 0 {
-		t.tx().touches(p.ConversationID)
+		t.tx.touches(p.ConversationID)
 		return nil
 	}
 	var state plan.State
-	ok, err := t.tx().one(ctx, []any{&state}, `SELECT state FROM plans WHERE id = $1`, p.ID)
+	ok, err := t.tx.one(ctx, []any{&state}, `SELECT state FROM plans WHERE id = $1`, p.ID)
 	if _, err := found(state, ok, err, "plan"); err != nil {
 		return err
 	}

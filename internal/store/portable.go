@@ -154,18 +154,18 @@ const chatOfConversation = `(SELECT platform_conversation_id FROM remote_agent_c
 
 // ConversationIDs returns ids of conversations in their order, behind the given
 // one, up to limit.
-func (t *Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
+func (t Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
 	if after == "" {
-		after = "00000000-0000-0000-0000-000000000000"
+		after = firstUUID
 	}
-	ids, err := t.tx().ids(ctx, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
+	ids, err := t.tx.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
 	return ids, wrap(err, "list conversations")
 }
 
 // ExportShared calls visit for the rows that conversations refer to, codebases,
 // and without a conversation also for people and what is remembered of them. Of a
 // conversation only its own.
-func (t *Portable) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
+func (t Portable) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
 	for _, p := range portableShared {
 		if err := t.exportTable(ctx, p, conversationID, visit); err != nil {
 			return err
@@ -177,14 +177,14 @@ func (t *Portable) ExportShared(ctx context.Context, conversationID string, visi
 // ExportConversation calls visit for every row of a conversation, in an order in
 // which ImportRow takes them and which is the same each time. Nothing but
 // the ids of its sessions is collected in memory. visit may not use t.
-func (t *Portable) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
+func (t Portable) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
 	if err := checkID(id, "conversation"); err != nil {
 		return err
 	}
-	if _, err := t.tx().Conversations().Conversation(ctx, id); err != nil {
+	if _, err := t.tx.Conversations().Conversation(ctx, id); err != nil {
 		return err
 	}
-	sessions, err := t.tx().Lists().SessionIDs(ctx, []string{id})
+	sessions, err := t.tx.Lists().SessionIDs(ctx, []string{id})
 	if err != nil {
 		return err
 	}
@@ -207,14 +207,14 @@ func (p portable) query() string {
 	values := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		if values[i] = c.value; c.value == "" {
-			values[i] = "t." + quoteName(c.name)
+			values[i] = "t." + quoted(c.name)
 		}
 	}
 	return `SELECT ` + strings.Join(values, ", ") + ` FROM ` + p.from
 }
 
-func (t *Portable) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+func (t Portable) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		row := make([]Field, len(p.columns))
 		dest := make([]any, len(p.columns))
 		for i, c := range p.columns {
@@ -317,12 +317,12 @@ func (v portableValue) Scan(value any) error {
 
 // HasConversation reports whether a conversation of an export is here already. It
 // is a fault.Conflict if its place on the platform belongs to another one.
-func (t *Portable) HasConversation(ctx context.Context, id, platform, platformID string) (bool, error) {
+func (t Portable) HasConversation(ctx context.Context, id, platform, platformID string) (bool, error) {
 	if err := checkID(id, "conversation"); err != nil {
 		return false, err
 	}
 	var found string
-	ok, err := t.tx().one(ctx, []any{text{&found}}, `
+	ok, err := t.tx.one(ctx, []any{text{&found}}, `
 		SELECT id FROM remote_agent_conversations WHERE platform_type = $1 AND platform_conversation_id = $2`, platform, platformID)
 	if err != nil {
 		return false, fmt.Errorf("look for a conversation: %w", err)
@@ -333,7 +333,7 @@ func (t *Portable) HasConversation(ctx context.Context, id, platform, platformID
 	if ok {
 		return true, nil
 	}
-	_, err = t.tx().Conversations().Conversation(ctx, id)
+	_, err = t.tx.Conversations().Conversation(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}

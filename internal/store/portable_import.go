@@ -20,7 +20,7 @@ import (
 // row of a person (memory_person) is stored if nothing is remembered of them here
 // and they did not switch that off; the caller leaves out the memories of all
 // others. A memory that could not have been stored here is fault.Invalid.
-func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
 	i := slices.IndexFunc(portableShared, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
 		return "", false, unknownKind(kind)
@@ -32,7 +32,7 @@ func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string
 	return "", stored, err
 }
 
-func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
 	values, err := decodePortable(portableCodebase, row)
 	if err != nil {
 		return "", false, err
@@ -41,7 +41,7 @@ func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMe
 	if err := checkID(given, "codebase"); err != nil {
 		return "", false, err
 	}
-	ok, err := t.tx().one(ctx, []any{text{&id}}, `
+	ok, err := t.tx.one(ctx, []any{text{&id}}, `
 		SELECT id FROM remote_agent_codebases WHERE id = $1 OR name = $2 OR (repository_url <> '' AND repository_url = $3)
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END LIMIT 1`, values[0], values[1], values[2])
 	if err != nil || ok {
@@ -55,7 +55,7 @@ func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMe
 // what was open settled: nothing that is imported is ever sent, run or answered
 // again. A row that is there already is a fault.Conflict, one that refers to a
 // row that is not there a fault.NotFound, one that does not fit fault.Invalid.
-func (t *Portable) ImportRow(ctx context.Context, kind string, row map[string]json.RawMessage) error {
+func (t Portable) ImportRow(ctx context.Context, kind string, row map[string]json.RawMessage) error {
 	i := slices.IndexFunc(portables, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
 		return unknownKind(kind)
@@ -122,7 +122,7 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 }
 
 // insertPortable inserts a row and says how many there are more.
-func (t *Portable) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string, extra ...extraColumn) (int64, error) {
+func (t Portable) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string, extra ...extraColumn) (int64, error) {
 	values, err := decodePortable(p, row)
 	if err != nil {
 		return 0, err
@@ -138,13 +138,13 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		if c.name == "parent_session_id" { // it may be of a conversation that was not exported
 			place = `(SELECT p.id FROM remote_agent_sessions p WHERE p.id = ` + place + `)`
 		}
-		names, places = append(names, quoteName(c.name)), append(places, place)
+		names, places = append(names, quoted(c.name)), append(places, place)
 	}
 	for _, c := range extra {
 		args = append(args, c.value)
 		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
-	n, err := t.tx().exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
+	n, err := t.tx.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
 	for kind, public := range map[fault.Kind]string{
 		fault.Conflict: "The row is there twice, or is here already.",
 		fault.NotFound: "A row that it refers to is missing.",
@@ -159,7 +159,7 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 
 // messageRow returns the number of the message row of a tool call, nil if it has
 // none.
-func (t *Portable) messageRow(ctx context.Context, row map[string]json.RawMessage) (any, error) {
+func (t Portable) messageRow(ctx context.Context, row map[string]json.RawMessage) (any, error) {
 	var session string
 	var seq, part *int64
 	if err := errors.Join(json.Unmarshal(row["session_id"], &session), json.Unmarshal(row["message_seq"], &seq), json.Unmarshal(row["message_part"], &part)); err != nil {
@@ -169,7 +169,7 @@ func (t *Portable) messageRow(ctx context.Context, row map[string]json.RawMessag
 		return nil, nil //nolint:nilnil // SQL's NULL
 	}
 	var id int64
-	ok, err := t.tx().one(ctx, []any{&id}, `SELECT id FROM agent_messages WHERE session_id = $1 AND seq = $2 AND part = $3`, session, *seq, *part)
+	ok, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM agent_messages WHERE session_id = $1 AND seq = $2 AND part = $3`, session, *seq, *part)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "The message that asked for the tool call is missing.")
 	}

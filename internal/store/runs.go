@@ -55,7 +55,7 @@ func endRunArgs(redact redaction, sessionID string, which any, end sessions.RunE
 // messages to it as AppendMessages does. With r.Again a run of the entry that was
 // put aside goes on instead, and one that nobody ended becomes interrupted: its
 // process died.
-func (t *Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
+func (t Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
 	steps, last, err := appendSteps(r.SessionID, r.EntryID, sessions.Running, msgs, &begun.Newest)
 	if err != nil {
 		return begun, err
@@ -64,30 +64,29 @@ func (t *Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...mess
 	if !r.Again {
 		steps = append(steps, insert)
 	}
-	if begun.Seqs, err = t.tx().Messages().append(ctx, steps, last, len(msgs)); err != nil || !r.Again {
+	if begun.Seqs, err = t.tx.Messages().append(ctx, steps, last, len(msgs)); err != nil || !r.Again {
 		return begun, err
 	}
-	ok, err := t.tx().one(ctx, []any{&begun.Number}, resumeRunSQL, r.SessionID, r.EntryID)
+	ok, err := t.tx.one(ctx, []any{&begun.Number}, resumeRunSQL, r.SessionID, r.EntryID)
 	if err != nil || ok {
 		return begun, wrap(err, "go on with a run")
 	}
-	args := endRunArgs(t.tx().redact, r.SessionID, r.EntryID, sessions.RunEnd{Status: sessions.RunInterrupted})
-	if _, err := t.tx().exec(ctx, endOpenRunSQL, args...); err != nil {
+	args := endRunArgs(t.tx.redact, r.SessionID, r.EntryID, sessions.RunEnd{Status: sessions.RunInterrupted})
+	if _, err := t.tx.exec(ctx, endOpenRunSQL, args...); err != nil {
 		return begun, fmt.Errorf("mark an interrupted run: %w", err)
 	}
-	_, err = t.tx().one(ctx, insert.dest, insert.query, insert.args...)
+	_, err = t.tx.one(ctx, insert.dest, insert.query, insert.args...)
 	return begun, wrap(err, "begin a run")
 }
 
 // EndOpenRun ends the run of an entry that nobody works on, if there is one, and
 // the session's status follows.
-func (t *Sessions) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
-	n, err := t.tx().exec(ctx, endOpenRunSQL, endRunArgs(t.tx().redact, sessionID, entryID, end)...)
+func (t Sessions) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
+	n, err := t.tx.exec(ctx, endOpenRunSQL, endRunArgs(t.tx.redact, sessionID, entryID, end)...)
 	if err != nil || n == 0 {
 		return wrap(err, "end an open run")
 	}
-	_, err = t.tx().exec(ctx, `UPDATE remote_agent_sessions SET status = $2 WHERE id = $1`, sessionID, string(end.Status.Session()))
-	return wrap(err, "end an open run")
+	return t.tx.run(ctx, "end an open run", `UPDATE remote_agent_sessions SET status = $2 WHERE id = $1`, sessionID, string(end.Status.Session()))
 }
 
 const runsSQL = `SELECT ` + runColumns + ` FROM agent_runs WHERE session_id = $1 AND number > $2`
@@ -95,7 +94,7 @@ const runsSQL = `SELECT ` + runColumns + ` FROM agent_runs WHERE session_id = $1
 // Runs returns up to limit runs of a session in order, behind the one with the
 // number after, with a status (empty: any). What is no id of a session is
 // fault.Invalid; of a session that is not there, there are none.
-func (t *Sessions) Runs(ctx context.Context, sessionID string, status sessions.RunStatus, after int64, limit int) ([]sessions.Run, error) {
+func (t Sessions) Runs(ctx context.Context, sessionID string, status sessions.RunStatus, after int64, limit int) ([]sessions.Run, error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -103,8 +102,11 @@ func (t *Sessions) Runs(ctx context.Context, sessionID string, status sessions.R
 	if status != "" {
 		query, args = runsSQL+` AND status = $4 ORDER BY number LIMIT $3`, append(args, string(status))
 	}
-	var list []sessions.Run
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	return t.runs(ctx, query, args...)
+}
+
+func (t Sessions) runs(ctx context.Context, query string, args ...any) (list []sessions.Run, err error) {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		r, err := scanRun(scan)
 		list = append(list, r)
 		return err

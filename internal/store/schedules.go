@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -12,27 +11,18 @@ import (
 const scheduleColumns = `
 	s.id, s.agent_id, s.conversation_id, s.created_by, s.origin, s.event_id, s.runs, s.last_ms, s.next_ms, s.created_ms`
 
-func (t *Tasks) schedules(ctx context.Context, rest string, args ...any) (all []sessions.Schedule, err error) {
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var s sessions.Schedule
-		var origin string
-		err := scan(&s.ID, text{&s.AgentID}, text{&s.ConversationID}, &s.CreatedBy, &origin, text{&s.EntryID}, &s.Runs,
-			msTime{&s.LastAt}, msTime{&s.NextAt}, msTime{&s.CreatedAt})
-		if err != nil {
-			return err
+func (t Tasks) schedules(ctx context.Context, rest string, args ...any) ([]sessions.Schedule, error) {
+	return rowsOf(ctx, t.tx, "read standing tasks", func(s *sessions.Schedule) []any {
+		return []any{
+			&s.ID, text{&s.AgentID}, text{&s.ConversationID}, &s.CreatedBy, jsonText{&s.Origin, "where a standing task comes from"}, text{&s.EntryID},
+			&s.Runs, msTime{&s.LastAt}, msTime{&s.NextAt}, msTime{&s.CreatedAt},
 		}
-		if err := json.Unmarshal([]byte(origin), &s.Origin); err != nil {
-			return fault.Wrap(err, fault.Internal, "read where a standing task comes from")
-		}
-		all = append(all, s)
-		return nil
 	}, `SELECT `+scheduleColumns+` FROM agent_schedules s `+rest, args...)
-	return all, wrap(err, "read standing tasks")
 }
 
 // Schedule returns the standing task of a conversation; ok is false if it has
 // none.
-func (t *Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
+func (t Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
 	all, err := t.schedules(ctx, `WHERE CAST(s.conversation_id AS TEXT) = $1`, conversationID)
 	if err != nil || len(all) == 0 {
 		return s, false, err
@@ -41,7 +31,7 @@ func (t *Tasks) Schedule(ctx context.Context, conversationID string) (s sessions
 }
 
 // Schedules returns all standing tasks, up to limit, by their next run.
-func (t *Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
+func (t Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, `ORDER BY s.next_ms, s.id LIMIT $1`, limit)
 }
 
@@ -50,18 +40,18 @@ const dueSchedulesSQL = `
 
 // DueSchedules returns standing tasks whose next run is not after now, the longest
 // waiting first. Those of profiles without an interval rest.
-func (t *Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
+func (t Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
 }
 
 // SaveSchedule switches the standing task of a conversation on, in the place of
 // the one it has, and sets s.ID.
-func (t *Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
+func (t Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 	origin, err := encodeJSON(s.Origin, fault.Invalid, "where a standing task comes from")
 	if err != nil {
 		return err
 	}
-	_, err = t.tx().one(ctx, []any{&s.ID}, `
+	_, err = t.tx.one(ctx, []any{&s.ID}, `
 		INSERT INTO agent_schedules (agent_id, conversation_id, created_by, origin, next_ms, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (conversation_id) DO UPDATE SET
 			agent_id = excluded.agent_id, created_by = excluded.created_by, origin = excluded.origin, event_id = NULL, runs = 0, last_ms = 0,
@@ -73,8 +63,8 @@ func (t *Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 // AdvanceSchedule moves a standing task to its next run, if it is still the one
 // that was read: another replica may have been faster, which ok says. With an
 // entry it counts as a run.
-func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
-	n, err := t.tx().exec(ctx, `
+func (t Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
+	n, err := t.tx.exec(ctx, `
 		UPDATE agent_schedules SET
 			next_ms = $3,
 			runs = CASE WHEN $4 THEN runs + 1 ELSE runs END,
@@ -87,29 +77,27 @@ func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, n
 
 // RestSchedule moves the standing task of a conversation, if it has one that would run
 // before a time, to it.
-func (t *Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
-	_, err := t.tx().exec(ctx, `
+func (t Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
+	return t.tx.run(ctx, "rest a standing task", `
 		UPDATE agent_schedules SET next_ms = $2 WHERE CAST(conversation_id AS TEXT) = $1 AND next_ms < $2`, conversationID, until.UnixMilli())
-	return wrap(err, "rest a standing task")
 }
 
 // EndSchedule switches the standing task of a conversation off. ok is false if it
 // had none.
-func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
-	n, err := t.tx().exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
+func (t Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
+	n, err := t.tx.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
 	return n > 0, wrap(err, "end a standing task")
 }
 
 // TakePlace has a conversation go on as another one did whose place it takes: with
 // its profile and its standing task, which stays the same one, with a run that is not
 // over.
-func (t *Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
+func (t Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
 	if from.AgentID == "" {
 		return nil
 	}
-	if err := t.tx().Conversations().UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
+	if err := t.tx.Conversations().UpdateConversation(ctx, to.ID, sessions.ConversationUpdate{AgentID: &from.AgentID}); err != nil {
 		return err
 	}
-	_, err := t.tx().exec(ctx, `UPDATE agent_schedules SET conversation_id = $2 WHERE CAST(conversation_id AS TEXT) = $1`, from.ID, to.ID)
-	return wrap(err, "move a standing task")
+	return t.tx.run(ctx, "move a standing task", `UPDATE agent_schedules SET conversation_id = $2 WHERE CAST(conversation_id AS TEXT) = $1`, from.ID, to.ID)
 }

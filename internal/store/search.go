@@ -41,7 +41,7 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // which takes longer where many begin so. Case does not matter (on PostgreSQL
 // with the locale C: that of ASCII only), accents do. Turns that were taken back
 // are left out. Without a word it is fault.Invalid.
-func (t *Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
+func (t Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
 	f.Limit = page(f.Limit)
 	terms := searchTerms(f.Words)
 	if len(terms) == 0 {
@@ -52,7 +52,7 @@ func (t *Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
 			return nil, err
 		}
 	}
-	if t.tx().pg == nil {
+	if t.tx.pg == nil {
 		return t.searchSQLite(ctx, f, terms)
 	}
 	return t.searchPostgres(ctx, f, terms)
@@ -64,9 +64,9 @@ const (
 )
 
 // searchSQLite reads what the index does not have yet, and then asks it.
-func (t *Search) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t Search) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	var mark int64
-	if _, err := t.tx().one(ctx, []any{&mark}, `SELECT `+indexedSQL); err != nil {
+	if _, err := t.tx.one(ctx, []any{&mark}, `SELECT `+indexedSQL); err != nil {
 		return nil, fmt.Errorf("search messages: %w", err)
 	}
 	var hits []Hit
@@ -105,13 +105,13 @@ const (
 
 // indexMessages brings the oldest messages that the index of SQLite does not have into
 // it, and returns how many. If there are fewer than least it leaves them.
-func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err error) {
+func (t Search) indexMessages(ctx context.Context, least int) (n int64, err error) {
 	if least > 1 {
-		if _, err := t.tx().one(ctx, []any{&n}, `SELECT count(*) FROM (`+unindexedSQL+`) few`, least); err != nil || n < int64(least) {
+		if _, err := t.tx.one(ctx, []any{&n}, `SELECT count(*) FROM (`+unindexedSQL+`) few`, least); err != nil || n < int64(least) {
 			return 0, wrap(err, "look for messages to index")
 		}
 	}
-	n, err = t.tx().exec(ctx, `INSERT INTO agent_messages_fts(rowid, body)`+unindexedSQL, mostIndexed)
+	n, err = t.tx.exec(ctx, `INSERT INTO agent_messages_fts(rowid, body)`+unindexedSQL, mostIndexed)
 	return n, wrap(err, "index messages")
 }
 
@@ -120,7 +120,7 @@ func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err err
 // beginning are brought together before the first is told: much, where many words
 // begin so, and then the newest are soon found by reading. And the index does not
 // know who said something where.
-func (t *Search) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t Search) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := wholeWords(terms)
 	if !readable(terms) || !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
@@ -167,8 +167,8 @@ const (
 // searchPostgres reads the newest messages first. The index knows no order: it
 // would fetch every message that has a common word to find the newest. So it is
 // asked after them, and if it finds many, it looks among newer ones and ever more.
-func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
-	if err := t.tx().alone(ctx); err != nil {
+func (t Search) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+	if err := t.tx.alone(ctx); err != nil {
 		return nil, err
 	}
 	hits, err := t.searchNewest(ctx, f, terms)
@@ -179,7 +179,7 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 	if f.somewhere() {
 		var args []any
 		query := `SELECT count(*) FROM ` + newest(f, readFirst+1, &args)
-		if _, err := t.tx().one(ctx, []any{&n}, query, args...); err != nil || n <= readFirst {
+		if _, err := t.tx.one(ctx, []any{&n}, query, args...); err != nil || n <= readFirst {
 			return hits, wrap(err, "search messages")
 		}
 	}
@@ -188,7 +188,7 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 		few = whole // a beginning has the places of many words
 	}
 	query := `WITH ` + foundByIndex("m.id", "") + ` SELECT count(*) FROM (SELECT 1 FROM found LIMIT $2) few`
-	if _, err := t.tx().one(ctx, []any{&n}, query, matchPostgres(few), fewFound+1); err != nil {
+	if _, err := t.tx.one(ctx, []any{&n}, query, matchPostgres(few), fewFound+1); err != nil {
 		return nil, fmt.Errorf("search messages: %w", err)
 	}
 	if n <= fewFound {
@@ -200,7 +200,7 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 	}
 	end := f.Before
 	if end == 0 {
-		if _, err := t.tx().one(ctx, []any{&end}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
+		if _, err := t.tx.one(ctx, []any{&end}, `SELECT COALESCE(max(id), 0) + 1 FROM agent_messages`); err != nil {
 			return nil, fmt.Errorf("search messages: %w", err)
 		}
 	}
@@ -213,7 +213,7 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 }
 
 // searchNewest searches the newest messages on PostgreSQL by reading them.
-func (t *Search) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t Search) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	var args []any
 	match := textMatch(terms, &args)
 	source := newest(f, readFirst, &args)
@@ -264,9 +264,9 @@ func newest(f SearchFilter, n int, args *[]any) string {
 }
 
 // searchRange searches the messages with numbers from a first one on by the index.
-func (t *Search) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
+func (t Search) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
 	args := []any{expression}
-	if t.tx().pg == nil {
+	if t.tx.pg == nil {
 		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, args)
 	}
 	condition := ""
@@ -296,12 +296,12 @@ func foundByIndex(columns, condition string) string {
 
 // searchIn searches a source of messages, the newest first. SQLite takes the tables
 // of a cross join in the order in which they are written.
-func (t *Search) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) (hits []Hit, err error) {
+func (t Search) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) (hits []Hit, err error) {
 	err = t.searchEach(ctx, f, source, id, match, args, func(h Hit) { hits = append(hits, h) })
 	return hits, err
 }
 
-func (t *Search) searchEach(ctx context.Context, f SearchFilter, source, id, match string, args []any, visit func(Hit)) error {
+func (t Search) searchEach(ctx context.Context, f SearchFilter, source, id, match string, args []any, visit func(Hit)) error {
 	query := `
 		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
 		FROM ` + source + ` CROSS JOIN remote_agent_sessions s CROSS JOIN remote_agent_conversations c
@@ -322,11 +322,9 @@ func (t *Search) searchEach(ctx context.Context, f SearchFilter, source, id, mat
 	args = append(args, f.Limit)
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))
 
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var h Hit
-		var created int64
-		err := scan(&h.ID, text{&h.SessionID}, text{&h.ConversationID}, &h.Key.Platform, &h.Key.ID, &h.Seq, &h.Role, &h.Content, &created)
-		h.CreatedAt = time.Unix(created, 0).UTC()
+		err := scan(&h.ID, text{&h.SessionID}, text{&h.ConversationID}, &h.Key.Platform, &h.Key.ID, &h.Seq, &h.Role, &h.Content, secTime{&h.CreatedAt})
 		if err == nil {
 			visit(h)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -67,20 +66,17 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the other database: %w", err)
-	}
-	return rows, nil
+	return rows, wrap(err, "read the other database")
 }
 
 // columnsOf returns the columns of a table or view, none if there is none.
-func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
+func (t Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
 	query := `SELECT name FROM pragma_table_info($1)`
-	if t.tx().pg != nil {
+	if t.tx.pg != nil {
 		// The table that a query without a schema reads.
 		query = `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
 	}
-	names, err := t.tx().ids(ctx, query, table)
+	names, err := t.tx.ids(ctx, query, table)
 	columns := make(map[string]bool, len(names))
 	for _, name := range names {
 		columns[name] = true
@@ -88,13 +84,13 @@ func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool
 	return columns, wrap(err, "read the columns of "+table)
 }
 
-func (t *Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
+func (t Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
 	values := make([]string, len(columns))
 	for i, name := range columns {
 		values[i] = "CAST(" + name + " AS TEXT)"
 	}
 	var rows []SeedRow
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		found := make([]*string, len(columns))
 		dest := make([]any, len(columns))
 		for i := range found {
@@ -116,46 +112,43 @@ func (t *Portable) seedRows(ctx context.Context, table string, columns []string)
 // ImportCodebase stores a codebase as it was somewhere else, with its id and its
 // times; commands is its registry as JSON, empty for none. It is a
 // fault.Conflict if the id or the name is taken.
-func (t *Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
+func (t Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
 	registry, err := jsonOr(commands)
 	if err != nil {
 		return err
 	}
-	_, err = t.tx().exec(ctx, `
+	return t.tx.run(ctx, "import codebase", `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type, commands, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		c.ID, c.Name, orNull(c.RepositoryURL), c.DefaultCwd, c.Assistant, registry, stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
-	return wrap(err, "import codebase")
 }
 
 // ImportConversation stores a conversation as it was somewhere else, with its id
 // and its times. It is a fault.Conflict if its id or its place is taken, and a
 // fault.NotFound if its codebase is not here.
-func (t *Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
-	_, err := t.tx().exec(ctx, `
+func (t Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
+	return t.tx.run(ctx, "import conversation", `
 		INSERT INTO remote_agent_conversations (
 			id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		c.ID, string(c.Key.Platform), c.Key.ID, orNull(c.CodebaseID), orNull(c.Cwd), c.Assistant, stampOf(c.CreatedAt), stampOf(c.UpdatedAt))
-	return wrap(err, "import conversation")
 }
 
 // ImportSession stores a session as it was somewhere else, with its id, its
 // times and its metadata. Nothing runs in it here. It is a fault.Conflict if its
 // id is taken or another session of the conversation is active, and a
 // fault.NotFound if its conversation or codebase is not here.
-func (t *Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
+func (t Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
 	meta, err := jsonOr(metadata)
 	if err != nil {
 		return err
 	}
-	_, err = t.tx().exec(ctx, `
+	return t.tx.run(ctx, "import session", `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, ai_assistant_type, assistant_session_id, active, metadata, status, started_at, ended_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		s.ID, s.ConversationID, orNull(s.CodebaseID), s.Assistant, orNull(s.AssistantSessionID), s.Active, meta, string(s.Status),
 		stampOf(s.StartedAt), stampOf(s.EndedAt))
-	return wrap(err, "import session")
 }
 
 // jsonOr is what is stored of a JSON object that may be missing: without the escapes

@@ -49,7 +49,7 @@ type SessionRow struct {
 // between change nothing. If that session was deleted, the page goes on where it began,
 // which its id tells. What is no id is an error (fault.Invalid), and so is an id of no
 // session that tells no time, as other programs make them (fault.NotFound).
-func (t *Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+func (t Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
 	f, err := t.checkFilter(ctx, f)
 	if err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (t *Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, er
 
 // checkFilter refuses ids that are none, and a cursor that is of no session and of no time.
 // It returns f with the place of a cursor whose session is gone.
-func (t *Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter, error) {
-	if err := t.tx().alone(ctx); err != nil {
+func (t Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter, error) {
+	if err := t.tx.alone(ctx); err != nil {
 		return f, err
 	}
 	if f.ConversationID != "" {
@@ -79,7 +79,7 @@ func (t *Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter
 	if err := checkID(f.Before, "session"); err != nil {
 		return f, err
 	}
-	_, err := t.tx().Sessions().Session(ctx, f.Before)
+	_, err := t.tx.Sessions().Session(ctx, f.Before)
 	if place, ok := placeOf(f.Before); ok && fault.Is(err, fault.NotFound) {
 		f.gone, err = place, nil
 	}
@@ -105,7 +105,7 @@ const (
 // chooseSessions returns the ids of the sessions that f chooses, the newest first, up to
 // f.Limit. What many have is found by looking at the newest sessions one by one, what few
 // have by the conversations that have it.
-func (t *Lists) chooseSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+func (t Lists) chooseSessions(ctx context.Context, f SessionFilter) ([]string, error) {
 	if f.Sessions != nil {
 		return t.walkSessions(ctx, f, SessionPlace{})
 	}
@@ -138,19 +138,19 @@ func (f SessionFilter) elsewhere() bool {
 
 // narrowed returns f with the few conversations instead of what chooses these. ok is false
 // if they are many.
-func (t *Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilter, ok bool, err error) {
+func (t Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilter, ok bool, err error) {
 	if !f.elsewhere() {
 		return f, f.Within != nil, nil
 	}
 	ids := f.Within
 	if ids == nil {
-		ids, err = t.tx().Pages().FewWrittenIn(ctx, fewConversations, f.Viewer)
+		ids, err = t.tx.Pages().FewWrittenIn(ctx, fewConversations, f.Viewer)
 	}
 	if ids == nil && err == nil {
-		ids, err = t.tx().Pages().FewWrittenIn(ctx, fewConversations, f.Person)
+		ids, err = t.tx.Pages().FewWrittenIn(ctx, fewConversations, f.Person)
 	}
 	if ids == nil && err == nil && f.Platform != "" {
-		ids, err = t.tx().ids(ctx, `SELECT id FROM remote_agent_conversations WHERE platform_type = $1 LIMIT $2`, string(f.Platform), fewConversations+1)
+		ids, err = t.tx.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE platform_type = $1 LIMIT $2`, string(f.Platform), fewConversations+1)
 		if len(ids) > fewConversations {
 			ids = nil
 		} else {
@@ -161,13 +161,13 @@ func (t *Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilte
 		return f, false, wrap(err, "look for few conversations")
 	}
 	var c conditions
-	list, arg, err := t.tx().Care().oneOf(ids, "UUID", 1)
+	list, arg, err := t.tx.Care().oneOf(ids, "UUID", 1)
 	if err != nil {
 		return f, false, err
 	}
 	c.list, c.args = append(c.list, "c.id"+list), append(c.args, arg)
 	c.elsewhere(f)
-	ids, err = t.tx().ids(ctx, `SELECT c.id FROM remote_agent_conversations c`+c.where(), c.args...)
+	ids, err = t.tx.ids(ctx, `SELECT c.id FROM remote_agent_conversations c`+c.where(), c.args...)
 	f.Viewer, f.Person, f.Platform, f.Within = Viewer{}, Viewer{}, "", append([]string{}, ids...)
 	return f, true, wrap(err, "look for few conversations")
 }
@@ -176,28 +176,18 @@ func (t *Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilte
 func (c *conditions) elsewhere(f SessionFilter) {
 	c.seenBy(f.Viewer, "c")
 	c.seenBy(f.Person, "c")
-	if f.Platform != "" {
-		c.add("c.platform_type = $%d", string(f.Platform))
-	}
+	c.when(f.Platform != "", "c.platform_type = $%d", string(f.Platform))
 }
 
 // ownConditions returns the conditions of f on a session s itself. Indexes have the
 // sessions with each of the statuses, repositories and assistants in their order.
-func (t *Lists) ownConditions(f SessionFilter) (*conditions, error) {
+func (t Lists) ownConditions(f SessionFilter) (*conditions, error) {
 	c := &conditions{}
 	c.status(f.Status)
-	if f.CodebaseID != "" {
-		c.add("s.codebase_id = $%d", f.CodebaseID)
-	}
-	if f.Assistant != "" {
-		c.add("s.ai_assistant_type = $%d", f.Assistant)
-	}
-	if !f.Since.IsZero() {
-		c.add("s.started_at >= $%d", rfc3339(f.Since))
-	}
-	if f.ConversationID != "" {
-		c.add("s.conversation_id = $%d", f.ConversationID)
-	}
+	c.when(f.CodebaseID != "", "s.codebase_id = $%d", f.CodebaseID)
+	c.when(f.Assistant != "", "s.ai_assistant_type = $%d", f.Assistant)
+	c.when(!f.Since.IsZero(), "s.started_at >= $%d", rfc3339(f.Since))
+	c.when(f.ConversationID != "", "s.conversation_id = $%d", f.ConversationID)
 	for _, of := range []struct {
 		column string
 		ids    []string
@@ -205,7 +195,7 @@ func (t *Lists) ownConditions(f SessionFilter) (*conditions, error) {
 		if of.ids == nil {
 			continue
 		}
-		list, arg, err := t.tx().Care().oneOf(of.ids, "UUID", len(c.args)+1)
+		list, arg, err := t.tx.Care().oneOf(of.ids, "UUID", len(c.args)+1)
 		if err != nil {
 			return nil, err
 		}
@@ -225,13 +215,13 @@ const newestFirst = ` ORDER BY s.started_at DESC, s.id DESC`
 
 // walkEnd returns the place of the last session that is looked at one by one, the zero one
 // if all are, of those with the own conditions of f; more says that others follow.
-func (t *Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace, more bool, err error) {
+func (t Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace, more bool, err error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return last, false, err
 	}
 	// Within, so that SQLite does not sort all of them for the one behind so many.
-	more, err = t.tx().one(ctx, []any{text{&last.Started}, text{&last.ID}}, `
+	more, err = t.tx.one(ctx, []any{text{&last.Started}, text{&last.ID}}, `
 		SELECT CAST(s.started_at AS TEXT), s.id FROM (
 			SELECT s.started_at, s.id FROM remote_agent_sessions s`+c.where()+newestFirst+fmt.Sprintf(` LIMIT %d) s`, lookedAt+1)+
 		newestFirst+fmt.Sprintf(` LIMIT 1 OFFSET %d`, lookedAt), c.args...)
@@ -239,7 +229,7 @@ func (t *Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace
 }
 
 // walkSessions goes through the sessions in their order until it has enough, or is at last.
-func (t *Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionPlace) ([]string, error) {
+func (t Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionPlace) ([]string, error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return nil, err
@@ -254,12 +244,12 @@ func (t *Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionP
 		c.elsewhere(f)
 	}
 	c.args = append(c.args, f.Limit)
-	ids, err := t.tx().ids(ctx, `SELECT s.id FROM `+from+c.where()+newestFirst+fmt.Sprintf(` LIMIT $%d`, len(c.args)), c.args...)
+	ids, err := t.tx.ids(ctx, `SELECT s.id FROM `+from+c.where()+newestFirst+fmt.Sprintf(` LIMIT $%d`, len(c.args)), c.args...)
 	return ids, wrap(err, "list sessions")
 }
 
 // gatherSessions puts the sessions of the conversations that f chooses into order.
-func (t *Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+func (t Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return nil, err
@@ -275,7 +265,7 @@ func (t *Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, 
 		}
 	}
 	c.args = append(c.args, f.Limit)
-	ids, err := t.tx().ids(ctx, `
+	ids, err := t.tx.ids(ctx, `
 		WITH found AS MATERIALIZED (SELECT s.id, s.started_at FROM `+from+c.where()+`)
 		SELECT s.id FROM found s`+newestFirst+fmt.Sprintf(` LIMIT $%d`, len(c.args)), c.args...)
 	return ids, wrap(err, "list sessions")
@@ -283,7 +273,7 @@ func (t *Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, 
 
 // SessionRow returns one session with its figures. What is no id is
 // fault.Invalid, that of no session fault.NotFound.
-func (t *Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
+func (t Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	if err := checkID(id, "session"); err != nil {
 		return SessionRow{}, err
 	}
@@ -298,11 +288,11 @@ func (t *Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 }
 
 // sessionRows returns those of some sessions that there are, the newest first.
-func (t *Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, error) {
+func (t Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	those, arg, err := t.tx().Care().oneOf(ids, "UUID", 1)
+	those, arg, err := t.tx.Care().oneOf(ids, "UUID", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -312,19 +302,9 @@ func (t *Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, e
 			(SELECT count(*) FROM agent_tool_calls k WHERE k.session_id = s.id)
 		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
 		WHERE s.id` + those + newestFirst
-	var list []SessionRow
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var row sessionRow
-		var r SessionRow
-		if err := scan(append(row.dest(), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)...); err != nil {
-			return err
-		}
-		var err error
-		r.Session, err = row.decode()
-		list = append(list, r)
-		return err
+	return rowsOf(ctx, t.tx, "list sessions", func(r *SessionRow) []any {
+		return append(scanSession(&r.Session), &r.Key.Platform, &r.Key.ID, &r.Messages, &r.ToolCalls)
 	}, query, arg)
-	return list, wrap(err, "list sessions")
 }
 
 // within is the condition that a session is of one of some conversations; their
@@ -344,9 +324,9 @@ func within(ids []string, args *[]any) string {
 // ConversationsAt returns the ids of the conversation at a place of a platform
 // and of those that were there before and were put aside, as a hand-off does: a
 // "~" follows the place's id in theirs. No other place's are among them.
-func (t *Lists) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
+func (t Lists) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
 	aside := key.ID + "~"
-	ids, err := t.tx().ids(ctx, `
+	ids, err := t.tx.ids(ctx, `
 		SELECT id FROM remote_agent_conversations
 		WHERE platform_type = $1 AND (platform_conversation_id = $2 OR substr(platform_conversation_id, 1, $3) = $4)
 		ORDER BY id`, string(key.Platform), key.ID, utf8.RuneCountInString(aside), aside)
@@ -358,10 +338,10 @@ func (t *Lists) ConversationsAt(ctx context.Context, key messages.ConversationKe
 
 // SessionIDs returns the ids of the sessions of conversations, the oldest first:
 // the place of one in the list is a number that people can call it by.
-func (t *Lists) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
+func (t Lists) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
 	var args []any
 	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
-	list, err := t.tx().ids(ctx, query, args...)
+	list, err := t.tx.ids(ctx, query, args...)
 	return list, wrap(err, "number sessions")
 }
 
@@ -377,13 +357,12 @@ type TranscriptMessage struct {
 
 // Transcript calls visit for the messages of a session in order, without
 // reading them all into memory. visit may not use t.
-func (t *Lists) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
+func (t Lists) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
 	var held *TranscriptMessage
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record
 		var m TranscriptMessage
-		var created int64
-		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, &created, &m.Undone); err != nil {
+		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, secTime{&m.At}, &m.Undone); err != nil {
 			return err
 		}
 		decoded, ok, err := messages.FromRecord(r)
@@ -398,7 +377,7 @@ func (t *Lists) Transcript(ctx context.Context, sessionID string, visit func(Tra
 			return nil
 		}
 		ready := held
-		m.Message, m.At = decoded, time.Unix(created, 0).UTC()
+		m.Message = decoded
 		held = &m
 		if ready == nil {
 			return nil

@@ -19,20 +19,16 @@ import (
 
 // RunsBefore returns up to limit runs of a session before the one with a number (0: the
 // last ones), in their order.
-func (t *Pages) RunsBefore(ctx context.Context, sessionID string, before int64, limit int) (list []sessions.Run, err error) {
+func (t Pages) RunsBefore(ctx context.Context, sessionID string, before int64, limit int) (list []sessions.Run, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
 	if before <= 0 {
 		before = beforeFirst(true)
 	}
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		r, err := scanRun(scan)
-		list = append(list, r)
-		return err
-	}, `SELECT `+runColumns+` FROM agent_runs WHERE session_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`, sessionID, before, limit)
+	list, err = t.tx.Sessions().runs(ctx, `SELECT `+runColumns+` FROM agent_runs WHERE session_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`, sessionID, before, limit)
 	slices.Reverse(list)
-	return list, wrap(err, "list runs")
+	return list, err
 }
 
 // SpanKind says what took time.
@@ -72,12 +68,12 @@ const (
 
 // Spans returns what took time in a session and began (of a model: ended) in a time, the
 // earliest first, up to limit of each kind.
-func (t *Pages) Spans(ctx context.Context, sessionID string, from, until time.Time, limit int) (list []Span, err error) {
+func (t Pages) Spans(ctx context.Context, sessionID string, from, until time.Time, limit int) (list []Span, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
 	for kind, query := range map[SpanKind]string{SpanTool: toolSpansSQL, SpanWait: waitSpansSQL, SpanModel: modelSpansSQL} {
-		err = t.tx().each(ctx, func(scan func(...any) error) error {
+		err = t.tx.each(ctx, func(scan func(...any) error) error {
 			s := Span{Kind: kind}
 			err := scan(&s.Name, &s.State, msTime{&s.Begin}, msTime{&s.End})
 			list = append(list, s)
@@ -103,20 +99,14 @@ func (s Span) began() time.Time {
 // SessionPlans returns up to limit versions of the plans that a session made, and of the
 // plan of its conversation that has the number executed (0 for none), the newest plan
 // first and of each the newest version.
-func (t *Pages) SessionPlans(ctx context.Context, sessionID string, executed int64, limit int) (list []plan.Plan, err error) {
+func (t Pages) SessionPlans(ctx context.Context, sessionID string, executed int64, limit int) (list []plan.Plan, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var p plan.Plan
-		err := scan(scanPlan(&p)...)
-		list = append(list, p)
-		return err
-	}, `SELECT `+planColumns+` FROM plans
+	return rowsOf(ctx, t.tx, "list the plans of a session", scanPlan, `SELECT `+planColumns+` FROM plans
 		WHERE conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = $1)
 			AND (number = $2 OR number IN (SELECT m.number FROM plans m WHERE m.session_id = $1))
 		ORDER BY number DESC, version DESC LIMIT $3`, sessionID, executed, limit)
-	return list, wrap(err, "list the plans of a session")
 }
 
 // SessionEvent is an event of the inbox with what was sent for it.
@@ -145,7 +135,7 @@ const (
 // SessionEvents returns up to limit events of a session before the one with a number (0:
 // the last ones), the newest first: those that it answered, and those that came in while
 // it was there and belong to no session, such as commands and what was ignored.
-func (t *Pages) SessionEvents(ctx context.Context, s sessions.Session, before int64, limit int) (list []SessionEvent, err error) {
+func (t Pages) SessionEvents(ctx context.Context, s sessions.Session, before int64, limit int) (list []SessionEvent, err error) {
 	if before <= 0 {
 		before = beforeFirst(true)
 	}
@@ -153,7 +143,7 @@ func (t *Pages) SessionEvents(ctx context.Context, s sessions.Session, before in
 	if until.IsZero() {
 		until = time.Now().AddDate(1, 0, 0)
 	}
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var e SessionEvent
 		var event storedEvent
 		err := scan(append([]any{text{&e.ID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}}, event.dest()...)...)
@@ -170,7 +160,7 @@ func (t *Pages) SessionEvents(ctx context.Context, s sessions.Session, before in
 }
 
 // addDeliveries reads what was sent for events.
-func (t *Pages) addDeliveries(ctx context.Context, events []SessionEvent) error {
+func (t Pages) addDeliveries(ctx context.Context, events []SessionEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -179,7 +169,7 @@ func (t *Pages) addDeliveries(ctx context.Context, events []SessionEvent) error 
 	for i, e := range events {
 		places[i], args[i], at[e.ID] = fmt.Sprintf("$%d", i+1), e.ID, i
 	}
-	err := t.tx().each(ctx, func(scan func(...any) error) error {
+	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var d messages.Delivery
 		err := scan(text{&d.EventID}, &d.Seq, &d.Control, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt}, &d.OnlyFor, &d.FileName, &d.Text)
 		if i, ok := at[d.EventID]; ok && err == nil {
@@ -204,20 +194,16 @@ type TurnUsage struct {
 
 // SessionUsage returns what the turns of a session used, by turn and model, the newest
 // turn first, up to limit.
-func (t *Pages) SessionUsage(ctx context.Context, sessionID string, limit int) (list []TurnUsage, err error) {
+func (t Pages) SessionUsage(ctx context.Context, sessionID string, limit int) (list []TurnUsage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
 	where, args := usageWhere(UsageFilter{SessionID: sessionID})
 	sum := func(column string) string { return `CAST(COALESCE(sum(` + column + `), 0) AS BIGINT)` }
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var u TurnUsage
-		err := scan(&u.EntryID, &u.Actor, &u.Assistant, &u.Model, msTime{&u.At}, &u.Requests, &u.Input, &u.Output, &u.Cached, &u.Written, &u.Micros, &u.Unpriced)
-		list = append(list, u)
-		return err
+	return rowsOf(ctx, t.tx, "list what a session used", func(u *TurnUsage) []any {
+		return []any{&u.EntryID, &u.Actor, &u.Assistant, &u.Model, msTime{&u.At}, &u.Requests, &u.Input, &u.Output, &u.Cached, &u.Written, &u.Micros, &u.Unpriced}
 	}, `SELECT COALESCE(CAST(event_id AS TEXT), ''), actor, ai_assistant_type, model, min(at_ms), count(*), `+
 		sum("input_tokens")+`, `+sum("output_tokens")+`, `+sum("cached_tokens")+`, `+sum("written_tokens")+`, `+sum("cost_micros")+`, `+
 		sum("CASE WHEN cost_micros IS NULL THEN input_tokens + output_tokens ELSE 0 END")+`
 		FROM usage_records`+where+` GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 4 LIMIT $`+fmt.Sprint(len(args)+1), append(args, limit)...)
-	return list, wrap(err, "list what a session used")
 }

@@ -15,78 +15,59 @@ const sessionColumns = `
 	status, agent_name, agent_id, model, system_prompt, user_prompt, config, result, error,
 	input_tokens, output_tokens, last_seq, started_at, ended_at`
 
-// sessionRow is a session on its way out of the database.
-type sessionRow struct {
-	session  sessions.Session
-	metadata string
-	config   string
-}
-
-func (r *sessionRow) dest() []any {
-	s := &r.session
+func scanSession(s *sessions.Session) []any {
 	return []any{
 		text{&s.ID}, text{&s.ConversationID}, text{&s.CodebaseID}, text{&s.ParentID}, &s.Assistant,
-		text{&s.AssistantSessionID}, &s.Active, text{&r.metadata},
-		&s.Status, &s.AgentName, text{&s.AgentID}, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, text{&r.config},
+		text{&s.AssistantSessionID}, &s.Active, metadataText{&s.Metadata},
+		&s.Status, &s.AgentName, text{&s.AgentID}, &s.Model, text{&s.SystemPrompt}, &s.UserPrompt, rawJSON{&s.Config},
 		text{&s.Result}, text{&s.Error},
 		&s.InputTokens, &s.OutputTokens, &s.LastSeq, noted{&s.StartedAt}, noted{&s.EndedAt},
 	}
 }
 
-func (r *sessionRow) decode() (sessions.Session, error) {
-	r.session.Metadata = decodeMetadata(r.metadata)
-	if r.config != "" {
-		r.session.Config = json.RawMessage(r.config)
-	}
-	return r.session, nil
-}
+// metadataText scans the metadata of a session. What is no object is read as one that holds it:
+// nobody who writes in its conversation can mend it, and what is merged into it loses nothing.
+type metadataText struct{ to *sessions.Metadata }
 
-// decodeMetadata reads what is no object as one that holds it: nobody who writes in its
-// conversation can mend it, and what is merged into it loses nothing.
-func decodeMetadata(encoded string) sessions.Metadata {
-	metadata := sessions.Metadata{}
-	if encoded == "" {
-		return metadata
+// Scan implements sql.Scanner.
+func (m metadataText) Scan(value any) error {
+	var encoded string
+	err := (text{&encoded}).Scan(value)
+	if *m.to = (sessions.Metadata{}); encoded == "" {
+		return err
 	}
-	if err := json.Unmarshal([]byte(encoded), &metadata); err != nil || metadata == nil {
-		return sessions.Metadata{sessions.MetaUnreadable: encoded}
+	if broken := json.Unmarshal([]byte(encoded), m.to); broken != nil || *m.to == nil {
+		*m.to = sessions.Metadata{sessions.MetaUnreadable: encoded}
 	}
-	return metadata
+	return err
 }
 
 const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`
 
 // ActiveSession returns the active session of a conversation; ok is false if
 // there is none.
-func (t *Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
-	var row sessionRow
-	ok, err = t.tx().one(ctx, row.dest(), activeSessionSQL, conversationID)
+func (t Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
+	ok, err = t.tx.one(ctx, scanSession(&s), activeSessionSQL, conversationID)
 	if err != nil || !ok {
-		return s, false, wrap(err, "read active session")
+		return sessions.Session{}, false, wrap(err, "read active session")
 	}
-	s, err = row.decode()
-	return s, err == nil, err
+	return s, true, nil
 }
 
 // Session returns a session by id; fault.NotFound if there is none.
-func (t *Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
-	var row sessionRow
-	ok, err := t.tx().one(ctx, row.dest(), `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
-	if _, err := found(row, ok, err, "session"); err != nil {
-		return sessions.Session{}, err
-	}
-	return row.decode()
+func (t Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
+	return rowOf(ctx, t.tx, "session", scanSession, `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
 // CreateSession starts the active session of a conversation, in which nothing runs
 // yet. It is a fault.Conflict if one is active.
-func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
+func (t Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
 	id, err := newID()
 	if err != nil {
 		return sessions.Session{}, err
 	}
-	var row sessionRow
-	ok, err := t.tx().one(ctx, row.dest(), `
+	var begun sessions.Session
+	ok, err := t.tx.one(ctx, scanSession(&begun), `
 		INSERT INTO remote_agent_sessions (
 			id, conversation_id, codebase_id, parent_session_id, ai_assistant_type,
 			agent_name, agent_id, model, system_prompt, config, user_prompt, status)
@@ -94,49 +75,45 @@ func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (se
 		ON CONFLICT (conversation_id) WHERE active DO NOTHING
 		RETURNING `+sessionColumns,
 		id, s.ConversationID, orNull(s.CodebaseID), orNull(s.ParentID), s.Assistant,
-		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.tx().said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
+		s.AgentName, orNull(s.AgentID), s.Model, orNull(t.tx.said(s.SystemPrompt)), orNull(string(s.Config)), s.UserPrompt)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create session: %w", err)
 	}
 	if !ok {
 		return sessions.Session{}, fault.New(fault.Conflict, "A session is active already.")
 	}
-	t.tx().touches(s.ConversationID)
-	return row.decode()
+	t.tx.touches(s.ConversationID)
+	return begun, nil
 }
 
 // DeactivateSession ends a session, for a reason that is kept in its metadata. Its
 // status stays what its runs say. Ending an ended session changes nothing.
-func (t *Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
+func (t Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
 	metadata, active, err := t.lockMetadata(ctx, id)
 	if err != nil || !active {
 		return err
 	}
 	if reason != "" {
-		metadata[sessions.MetaEndReason] = t.tx().said(reason)
+		metadata[sessions.MetaEndReason] = t.tx.said(reason)
 	}
 	encoded, err := encodeJSON(metadata, fault.Internal, "session metadata")
 	if err != nil {
 		return err
 	}
-	_, err = t.tx().exec(ctx, `
+	return t.tx.run(ctx, "end session", `
 		UPDATE remote_agent_sessions SET active = false, metadata = $2, ended_at = {stamp}
 		WHERE id = $1`, id, encoded)
-	return wrap(err, "end session")
 }
 
-func (t *Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
-	var encoded string
-	ok, err := t.tx().one(ctx, []any{text{&encoded}, &active}, `
+func (t Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
+	ok, err := t.tx.one(ctx, []any{metadataText{&m}, &active}, `
 		SELECT metadata, active FROM remote_agent_sessions WHERE id = $1 {lock}`, id)
-	if _, err := found(active, ok, err, "session"); err != nil {
-		return nil, false, err
-	}
-	return decodeMetadata(encoded), active, nil
+	m, err = found(m, ok, err, "session")
+	return m, active, err
 }
 
 // UpdateSession changes fields of a session.
-func (t *Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
+func (t Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
 	if u.Metadata != nil {
 		if err := t.mergeMetadata(ctx, id, u.Metadata); err != nil {
 			return err
@@ -154,7 +131,7 @@ func (t *Sessions) UpdateSession(ctx context.Context, id string, u sessions.Sess
 	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, *u.AgentName)
 }
 
-func (t *Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
+func (t Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
 	metadata, _, err := t.lockMetadata(ctx, id)
 	if err != nil {
 		return err
@@ -183,23 +160,16 @@ func recordTurnArgs(redact redaction, id string, turn sessions.TurnRecord) []any
 // RecordTurn adds a finished turn to a session: its result or error, the model
 // that answered, what it cost, and the system prompt and configuration if they
 // have changed.
-func (t *Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
-	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.tx().redact, id, turn)...)
+func (t Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
+	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.tx.redact, id, turn)...)
 }
 
 // DeleteSession deletes a session with its messages and tool calls.
-func (t *Sessions) DeleteSession(ctx context.Context, id string) error {
-	t.tx().erases()
+func (t Sessions) DeleteSession(ctx context.Context, id string) error {
+	t.tx.erases()
 	return t.updateSession(ctx, `DELETE FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
-func (t *Sessions) updateSession(ctx context.Context, query string, args ...any) error {
-	n, err := t.tx().exec(ctx, query, args...)
-	if err != nil {
-		return fmt.Errorf("update session: %w", err)
-	}
-	if n == 0 {
-		return notFound("session")
-	}
-	return nil
+func (t Sessions) updateSession(ctx context.Context, query string, args ...any) error {
+	return t.tx.change(ctx, "update session", "session", query, args...)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"remote-agent/internal/fault"
 	"remote-agent/internal/live"
 	"remote-agent/internal/signin"
 )
@@ -20,92 +19,78 @@ func scanWebSession(s *signin.Session) []any {
 }
 
 // SaveSignInLink stores a link, and deletes those that expired before now.
-func (t *SignIn) SaveSignInLink(ctx context.Context, l signin.Link, now time.Time) error {
-	if _, err := t.tx().exec(ctx, `DELETE FROM sign_in_links WHERE expires_ms <= $1`, millis(now)); err != nil {
+func (t SignIn) SaveSignInLink(ctx context.Context, l signin.Link, now time.Time) error {
+	if _, err := t.tx.exec(ctx, `DELETE FROM sign_in_links WHERE expires_ms <= $1`, millis(now)); err != nil {
 		return fmt.Errorf("drop old links: %w", err)
 	}
-	_, err := t.tx().exec(ctx, `INSERT INTO sign_in_links (token_hash, platform_type, user_id, expires_ms) VALUES ($1, $2, $3, $4)`,
+	return t.tx.run(ctx, "store a link", `INSERT INTO sign_in_links (token_hash, platform_type, user_id, expires_ms) VALUES ($1, $2, $3, $4)`,
 		l.Hash, string(l.Platform), string(l.ID), millis(l.ExpiresAt))
-	return wrap(err, "store a link")
 }
 
 // TakeSignInLink uses a link up, by the hash of its token. ok is false if there is none
 // that is still good at now. Of two callers at once one gets it.
-func (t *SignIn) TakeSignInLink(ctx context.Context, hash string, now time.Time) (l signin.Link, ok bool, err error) {
-	ok, err = t.tx().one(ctx, []any{&l.Hash, (*string)(&l.Platform), (*string)(&l.ID), msTime{&l.ExpiresAt}}, `
+func (t SignIn) TakeSignInLink(ctx context.Context, hash string, now time.Time) (l signin.Link, ok bool, err error) {
+	ok, err = t.tx.one(ctx, []any{&l.Hash, (*string)(&l.Platform), (*string)(&l.ID), msTime{&l.ExpiresAt}}, `
 		DELETE FROM sign_in_links WHERE token_hash = $1 RETURNING token_hash, platform_type, user_id, expires_ms`, hash)
 	return l, ok && now.Before(l.ExpiresAt), wrap(err, "use a link")
 }
 
 // SignInLink returns a link that is good at now without using it; ok is false if there
 // is none.
-func (t *SignIn) SignInLink(ctx context.Context, hash string, now time.Time) (l signin.Link, ok bool, err error) {
-	ok, err = t.tx().one(ctx, []any{&l.Hash, (*string)(&l.Platform), (*string)(&l.ID), msTime{&l.ExpiresAt}}, `
+func (t SignIn) SignInLink(ctx context.Context, hash string, now time.Time) (l signin.Link, ok bool, err error) {
+	ok, err = t.tx.one(ctx, []any{&l.Hash, (*string)(&l.Platform), (*string)(&l.ID), msTime{&l.ExpiresAt}}, `
 		SELECT token_hash, platform_type, user_id, expires_ms FROM sign_in_links WHERE token_hash = $1`, hash)
 	return l, ok && now.Before(l.ExpiresAt), wrap(err, "look at a link")
 }
 
 // InsertWebSession stores a session, and deletes those that ended long before it.
-func (t *SignIn) InsertWebSession(ctx context.Context, s signin.Session) error {
-	if _, err := t.tx().exec(ctx, `DELETE FROM web_sessions WHERE expires_ms <= $1`, millis(s.CreatedAt)); err != nil {
+func (t SignIn) InsertWebSession(ctx context.Context, s signin.Session) error {
+	if _, err := t.tx.exec(ctx, `DELETE FROM web_sessions WHERE expires_ms <= $1`, millis(s.CreatedAt)); err != nil {
 		return fmt.Errorf("drop old sessions of browsers: %w", err)
 	}
-	_, err := t.tx().exec(ctx, `
+	return t.tx.run(ctx, "store a session of a browser", `
 		INSERT INTO web_sessions (id, token_hash, platform_type, user_id, client, created_ms, last_used_ms, expires_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		s.ID, s.Hash, string(s.Platform), string(s.Account.ID), s.Client, millis(s.CreatedAt), millis(s.LastUsedAt), millis(s.ExpiresAt))
-	return wrap(err, "store a session of a browser")
 }
 
 const webSessionSQL = `SELECT ` + webSessionColumns + ` FROM web_sessions WHERE token_hash = $1`
 
 // WebSession returns a session by the hash of its token, also one that has ended;
 // fault.NotFound if there is none.
-func (t *SignIn) WebSession(ctx context.Context, hash string) (signin.Session, error) {
-	var s signin.Session
-	ok, err := t.tx().one(ctx, scanWebSession(&s), webSessionSQL, hash)
-	return found(s, ok, err, "session")
+func (t SignIn) WebSession(ctx context.Context, hash string) (signin.Session, error) {
+	return rowOf(ctx, t.tx, "session", scanWebSession, webSessionSQL, hash)
 }
 
 // WebSessions returns the sessions of an account (the zero value: of all) that are good
 // at now, the one that was used last first, up to 500.
-func (t *SignIn) WebSessions(ctx context.Context, of signin.Account, now time.Time) (list []signin.Session, err error) {
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
-		var s signin.Session
-		err := scan(scanWebSession(&s)...)
-		list = append(list, s)
-		return err
-	}, `SELECT `+webSessionColumns+` FROM web_sessions
+func (t SignIn) WebSessions(ctx context.Context, of signin.Account, now time.Time) (list []signin.Session, err error) {
+	return rowsOf(ctx, t.tx, "list sessions of browsers", scanWebSession, `SELECT `+webSessionColumns+` FROM web_sessions
 		WHERE revoked_ms = 0 AND expires_ms > $1 AND last_used_ms > $2 AND (platform_type = $3 AND user_id = $4 OR $3 = '')
 		ORDER BY last_used_ms DESC, id LIMIT 500`,
 		millis(now), millis(now.Add(-signin.Idle)), string(of.Platform), string(of.ID))
-	return list, wrap(err, "list sessions of browsers")
 }
 
 // RevokeWebSession ends a session for good, and returns it; done is false if it had
 // ended already. fault.NotFound if there is none.
-func (t *SignIn) RevokeWebSession(ctx context.Context, id string) (s signin.Session, done bool, err error) {
-	n, err := t.tx().exec(ctx, `UPDATE web_sessions SET revoked_ms = {now} WHERE id = $1 AND revoked_ms = 0`, id)
+func (t SignIn) RevokeWebSession(ctx context.Context, id string) (s signin.Session, done bool, err error) {
+	n, err := t.tx.exec(ctx, `UPDATE web_sessions SET revoked_ms = {now} WHERE id = $1 AND revoked_ms = 0`, id)
 	if err != nil {
 		return s, false, wrap(err, "end a session of a browser")
 	}
-	t.tx().touch(live.Browser(id))
-	ok, err := t.tx().one(ctx, scanWebSession(&s), `SELECT `+webSessionColumns+` FROM web_sessions WHERE id = $1`, id)
-	if err == nil && !ok {
-		err = fault.New(fault.NotFound, "There is no such session.")
-	}
-	return s, n == 1, wrap(err, "read a session of a browser")
+	t.tx.touch(live.Browser(id))
+	s, err = rowOf(ctx, t.tx, "session", scanWebSession, `SELECT `+webSessionColumns+` FROM web_sessions WHERE id = $1`, id)
+	return s, n == 1, err
 }
 
 // TouchWebSession stores when a session was last used. It never goes back.
-func (t *SignIn) TouchWebSession(ctx context.Context, id string, at time.Time) error {
-	_, err := t.tx().exec(ctx, `UPDATE web_sessions SET last_used_ms = $2 WHERE id = $1 AND last_used_ms < $2`, id, millis(at))
-	return wrap(err, "note the use of a session")
+func (t SignIn) TouchWebSession(ctx context.Context, id string, at time.Time) error {
+	return t.tx.run(ctx, "note the use of a session", `UPDATE web_sessions SET last_used_ms = $2 WHERE id = $1 AND last_used_ms < $2`, id, millis(at))
 }
 
 // LastSeen returns when an account last had a turn or used a page; zero if never.
-func (t *SignIn) LastSeen(ctx context.Context, a signin.Account) (at time.Time, err error) {
-	_, err = t.tx().one(ctx, []any{msTime{&at}}, `
+func (t SignIn) LastSeen(ctx context.Context, a signin.Account) (at time.Time, err error) {
+	_, err = t.tx.one(ctx, []any{msTime{&at}}, `
 		SELECT max(seen) FROM (
 			SELECT max(at_ms) AS seen FROM usage_records WHERE actor = $1
 			UNION ALL SELECT max(last_used_ms) FROM web_sessions WHERE platform_type = $2 AND user_id = $3) AS uses`,

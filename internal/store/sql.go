@@ -126,17 +126,6 @@ func (t *Tx) each(ctx context.Context, visit func(scan func(dest ...any) error) 
 	return classifySQLite(rows.Err())
 }
 
-// ids returns the only column of a query, which is of ids.
-func (t *Tx) ids(ctx context.Context, query string, args ...any) (list []string, err error) {
-	err = t.each(ctx, func(scan func(dest ...any) error) error {
-		var id string
-		err := scan(text{&id})
-		list = append(list, id)
-		return err
-	}, query, args...)
-	return list, err
-}
-
 // alone has PostgreSQL answer what follows in the transaction without helpers and without
 // compiling it first. It does these for what it expects to take long, which is what reads
 // for people avoid, and both take longer than the answer.

@@ -32,9 +32,8 @@ func addUsageArgs(r spend.Record) []any {
 }
 
 // AddUsage records what a turn, or a part of one, used.
-func (t *Spending) AddUsage(ctx context.Context, r spend.Record) error {
-	_, err := t.tx().exec(ctx, addUsageSQL, addUsageArgs(r)...)
-	return wrap(err, "record usage")
+func (t Spending) AddUsage(ctx context.Context, r spend.Record) error {
+	return t.tx.run(ctx, "record usage", addUsageSQL, addUsageArgs(r)...)
 }
 
 // UsageFilter chooses usage records; empty members choose all.
@@ -43,10 +42,10 @@ type UsageFilter = spend.Filter
 // SumUsage returns the sum of the records that f chooses. It is asked before
 // every request to a model, so it reads by an index: only members of f that are
 // set are conditions.
-func (t *Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
+func (t Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 	var s spend.Sum
 	query, args := sumUsageSQL(f)
-	_, err := t.tx().one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
+	_, err := t.tx.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
 	return s, wrap(err, "sum usage")
 }
 
@@ -64,45 +63,31 @@ const usageSums = `
 // What an entry or a session used is among what was used in its conversation since
 // it began, which an index finds; the day is for clocks that differ.
 const (
-	ofEntry = `event_id = $?
-		AND conversation_id = (SELECT e.conversation_id FROM inbound_events e WHERE e.id = $?)
-		AND at_ms >= (SELECT e.accepted_ms - 86400000 FROM inbound_events e WHERE e.id = $?)`
-	ofSession = `session_id = $?
-		AND conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = $?)
-		AND at_ms >= (SELECT a.started_at * 1000 - 86400000 FROM agent_sessions a WHERE a.id = $?)`
+	ofEntry = `event_id = $%[1]d
+		AND conversation_id = (SELECT e.conversation_id FROM inbound_events e WHERE e.id = $%[1]d)
+		AND at_ms >= (SELECT e.accepted_ms - 86400000 FROM inbound_events e WHERE e.id = $%[1]d)`
+	ofSession = `session_id = $%[1]d
+		AND conversation_id = (SELECT s.conversation_id FROM remote_agent_sessions s WHERE s.id = $%[1]d)
+		AND at_ms >= (SELECT a.started_at * 1000 - 86400000 FROM agent_sessions a WHERE a.id = $%[1]d)`
 )
 
 func usageWhere(f UsageFilter) (where string, args []any) {
-	conditions := make([]string, 0, 7)
-	for _, c := range []struct {
-		condition string
-		value     any
-		set       bool
-	}{
-		{ofEntry, f.EntryID, f.EntryID != ""},
-		{"conversation_id = $?", f.ConversationID, f.ConversationID != ""},
-		{ofSession, f.SessionID, f.SessionID != ""},
-		{"codebase_id = $?", f.CodebaseID, f.CodebaseID != ""},
-		{"actor = $?", f.Actor, f.Actor != ""},
-		{"at_ms >= $?", millis(f.Since), !f.Since.IsZero()},
-		{"at_ms < $?", millis(f.Until), !f.Until.IsZero()},
-	} {
-		if c.set {
-			args = append(args, c.value)
-			conditions = append(conditions, strings.ReplaceAll(c.condition, "$?", fmt.Sprintf("$%d", len(args))))
-		}
-	}
-	if len(conditions) > 0 {
-		where = " WHERE " + strings.Join(conditions, " AND ")
-	}
-	return where, args
+	var c conditions
+	c.when(f.EntryID != "", ofEntry, f.EntryID)
+	c.when(f.ConversationID != "", "conversation_id = $%d", f.ConversationID)
+	c.when(f.SessionID != "", ofSession, f.SessionID)
+	c.when(f.CodebaseID != "", "codebase_id = $%d", f.CodebaseID)
+	c.when(f.Actor != "", "actor = $%d", f.Actor)
+	c.when(!f.Since.IsZero(), "at_ms >= $%d", millis(f.Since))
+	c.when(!f.Until.IsZero(), "at_ms < $%d", millis(f.Until))
+	return c.where(), c.args
 }
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
 // smart, cheap); those that are not set are left out.
-func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
+func (t Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 	var fast, smart, cheap string
-	ok, err := t.tx().one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
+	ok, err := t.tx.one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
 		SELECT fast, smart, cheap FROM models_config ORDER BY id DESC LIMIT 1`)
 	if err != nil || !ok {
 		return nil, wrap(err, "read model tiers")
@@ -121,7 +106,7 @@ func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 }
 
 // SaveTiers replaces the model tiers.
-func (t *Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
+func (t Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	encoded := make([]any, 0, 3)
 	for _, name := range []string{"fast", "smart", "cheap"} {
 		one, err := encodeJSON(tiers[name], fault.Invalid, "model tier")
@@ -130,15 +115,14 @@ func (t *Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) e
 		}
 		encoded = append(encoded, one)
 	}
-	if _, err := t.tx().exec(ctx, `DELETE FROM models_config`); err != nil {
+	if _, err := t.tx.exec(ctx, `DELETE FROM models_config`); err != nil {
 		return fmt.Errorf("replace model tiers: %w", err)
 	}
-	_, err := t.tx().exec(ctx, `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
-	return wrap(err, "store model tiers")
+	return t.tx.run(ctx, "store model tiers", `INSERT INTO models_config (fast, smart, cheap) VALUES ($1, $2, $3)`, encoded...)
 }
 
 // nameGroups says what the things are called that sums are made for, in one round trip.
-func (t *Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
+func (t Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
 	var steps []step
 	for i := range groups {
 		key, name := groups[i].Key, &groups[i].Name
@@ -156,6 +140,6 @@ func (t *Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.G
 		case spend.ByDay, spend.ByModel:
 		}
 	}
-	_, err := t.tx().all(ctx, steps)
+	_, err := t.tx.all(ctx, steps)
 	return wrap(err, "read the names of sums")
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,6 +82,86 @@ func (t text) Scan(value any) error {
 	default:
 		return fmt.Errorf("cannot read %T as text", value)
 	}
+	return nil
+}
+
+// jsonText scans a column of JSON into what to points to, which stays as it is where the
+// column has nothing, or an empty list.
+type jsonText struct {
+	to   any
+	what string // for operators
+}
+
+// Scan implements sql.Scanner.
+func (j jsonText) Scan(value any) error {
+	var encoded string
+	if err := (text{&encoded}).Scan(value); err != nil || encoded == "" || encoded == "[]" {
+		return err
+	}
+	return fault.Wrap(json.Unmarshal([]byte(encoded), j.to), fault.Internal, "decode "+j.what)
+}
+
+// rawJSON scans a column of JSON as it is; NULL and the empty string are nil.
+type rawJSON struct{ to *json.RawMessage }
+
+// Scan implements sql.Scanner.
+func (r rawJSON) Scan(value any) error {
+	var encoded string
+	err := (text{&encoded}).Scan(value)
+	if *r.to = nil; encoded != "" {
+		*r.to = json.RawMessage(encoded)
+	}
+	return err
+}
+
+// wordList scans words with spaces between them.
+type wordList[T ~string] struct{ to *[]T }
+
+// Scan implements sql.Scanner.
+func (l wordList[T]) Scan(value any) error {
+	var words string
+	err := (text{&words}).Scan(value)
+	*l.to = nil
+	for word := range strings.FieldsSeq(words) {
+		*l.to = append(*l.to, T(word))
+	}
+	return err
+}
+
+// joinWords makes what wordList scans.
+func joinWords[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// secTime scans Unix seconds; 0 is the zero time.
+type secTime struct{ to *time.Time }
+
+// Scan implements sql.Scanner.
+func (t secTime) Scan(value any) error {
+	seconds, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("cannot read %T as seconds", value)
+	}
+	if *t.to = (time.Time{}); seconds != 0 {
+		*t.to = time.Unix(seconds, 0).UTC()
+	}
+	return nil
+}
+
+// milliseconds scans a duration.
+type milliseconds struct{ to *time.Duration }
+
+// Scan implements sql.Scanner.
+func (m milliseconds) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("cannot read %T as milliseconds", value)
+	}
+	*m.to = time.Duration(n) * time.Millisecond
 	return nil
 }
 

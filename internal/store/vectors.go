@@ -146,22 +146,22 @@ func (c *vectorCache) forget(person string) {
 //
 // Only what a snapshot saw is kept for others: a version can come again when the
 // transaction that gave it out is undone.
-func (t *Memories) vectorsOf(ctx context.Context, table memoryTable, person, model string) (*vectorSet, error) {
+func (t Memories) vectorsOf(ctx context.Context, table memoryTable, person, model string) (*vectorSet, error) {
 	var version int64
-	there, err := t.tx().one(ctx, []any{&version}, `SELECT embeddings_version FROM memory_people WHERE user_id = $1`, person)
+	there, err := t.tx.one(ctx, []any{&version}, `SELECT embeddings_version FROM memory_people WHERE user_id = $1`, person)
 	if err != nil || !there {
 		return &vectorSet{}, wrap(err, "read the version of embeddings")
 	}
 	key := vectorKey{table.kind, person, model}
-	set := t.tx().vectors.get(key)
+	set := t.tx.vectors.get(key)
 	if set != nil && set.version == version {
 		return set, nil
 	}
 	var count int
-	if _, err := t.tx().one(ctx, []any{&count}, `SELECT count(*) FROM `+table.name+` WHERE user_id = $1 AND embedding_model = $2`, person, model); err != nil {
+	if _, err := t.tx.one(ctx, []any{&count}, `SELECT count(*) FROM `+table.name+` WHERE user_id = $1 AND embedding_model = $2`, person, model); err != nil {
 		return nil, fmt.Errorf("count embeddings: %w", err)
 	}
-	if !t.tx().vectors.fits(count) {
+	if !t.tx.vectors.fits(count) {
 		return nil, nil
 	}
 	if set == nil || set.version > version { // it is of later than this snapshot
@@ -179,20 +179,20 @@ func (t *Memories) vectorsOf(ctx context.Context, table memoryTable, person, mod
 		}
 		set = &vectorSet{version, set.rows}
 	}
-	if t.tx().text.reads {
-		t.tx().vectors.put(key, set)
+	if t.tx.text.reads {
+		t.tx.vectors.put(key, set)
 	}
 	return set, nil
 }
 
 // vectorsSince reads the rows of a key whose version is above another.
-func (t *Memories) vectorsSince(ctx context.Context, table memoryTable, key vectorKey, version int64) (rows []vectorRow, err error) {
+func (t Memories) vectorsSince(ctx context.Context, table memoryTable, key vectorKey, version int64) (rows []vectorRow, err error) {
 	expires := `NULL`
 	if table.kind == memory.Episodic {
 		expires = `m.expires_at`
 	}
 	codebases := map[string]string{} // one string each
-	err = t.tx().each(ctx, func(scan func(...any) error) error {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var r vectorRow
 		var codebase string
 		var raw []byte
@@ -215,12 +215,12 @@ func (t *Memories) vectorsSince(ctx context.Context, table memoryTable, key vect
 
 // dropBad takes embeddings away that cannot be compared and were stored by another
 // way than this program, so that their texts are embedded again.
-func (t *Memories) dropBad(ctx context.Context, table memoryTable, set *vectorSet) error {
+func (t Memories) dropBad(ctx context.Context, table memoryTable, set *vectorSet) error {
 	for _, r := range set.rows {
 		if r.encoded != nil {
 			continue
 		}
-		if _, err := t.tx().exec(ctx, `UPDATE `+table.name+` SET embedding = NULL, embedding_model = '' WHERE id = $1`, r.id); err != nil {
+		if _, err := t.tx.exec(ctx, `UPDATE `+table.name+` SET embedding = NULL, embedding_model = '' WHERE id = $1`, r.id); err != nil {
 			return fmt.Errorf("take a bad embedding away: %w", err)
 		}
 	}

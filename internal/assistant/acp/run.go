@@ -156,7 +156,7 @@ func (a *Assistant) run(ctx context.Context, turn assistant.Turn, emit assistant
 		case errors.Is(err, assistant.ErrStopped) || ctx.Err() != nil && err != nil:
 			held = false
 			used := a.stop(ctx, p, r, prompt)
-			if errors.Is(err, errStopped) {
+			if errors.Is(err, assistant.ErrStopped) {
 				return err // and nothing more is said
 			}
 			if used != nil {
@@ -230,7 +230,7 @@ func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.Content
 	if r.t.cost != nil {
 		g.cost.set(*r.t.cost)
 	}
-	if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, errForgotten) {
+	if err != nil && !errors.Is(err, assistant.ErrStopped) && !errors.Is(err, errForgotten) {
 		if unheard := r.settleCost(true); unheard != nil {
 			return unheard
 		}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// rowsOf returns what a query finds, in its order; dest says where the columns of a row
+// go. doing is what an error is of.
+func rowsOf[T any](ctx context.Context, t *Tx, doing string, dest func(*T) []any, query string, args ...any) (list []T, err error) {
+	err = t.each(ctx, func(scan func(...any) error) error {
+		var row T
+		err := scan(dest(&row)...)
+		list = append(list, row)
+		return err
+	}, query, args...)
+	return list, wrap(err, doing)
+}
+
+// rowOf returns the row that a query finds; fault.NotFound says what there is none of.
+func rowOf[T any](ctx context.Context, t *Tx, what string, dest func(*T) []any, query string, args ...any) (row T, err error) {
+	ok, err := t.one(ctx, dest(&row), query, args...)
+	return found(row, ok, err, what)
+}
+
+// found makes the result of a read by id.
+func found[T any](value T, ok bool, err error, what string) (T, error) {
+	var none T
+	if err != nil {
+		return none, fmt.Errorf("read %s: %w", what, err)
+	}
+	if !ok {
+		return none, notFound(what)
+	}
+	return value, nil
+}
+
+// exists reports whether a query finds anything. It selects 1.
+func (t *Tx) exists(ctx context.Context, query string, args ...any) (bool, error) {
+	var one int
+	return t.one(ctx, []any{&one}, query, args...)
+}
+
+// require is exists for what has to be there; fault.NotFound says what there is none of.
+func (t *Tx) require(ctx context.Context, what, query string, args ...any) error {
+	ok, err := t.exists(ctx, query, args...)
+	_, err = found(ok, ok, err, what)
+	return err
+}
+
+// ids returns the only column of a query, which is of ids.
+func (t *Tx) ids(ctx context.Context, query string, args ...any) (list []string, err error) {
+	err = t.each(ctx, func(scan func(dest ...any) error) error {
+		var id string
+		err := scan(text{&id})
+		list = append(list, id)
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// run runs a statement that may touch any number of rows. doing is what an error is of.
+func (t *Tx) run(ctx context.Context, doing, query string, args ...any) error {
+	_, err := t.exec(ctx, query, args...)
+	return wrap(err, doing)
+}
+
+// change runs a statement that has to touch a row; fault.NotFound says what there is none
+// of.
+func (t *Tx) change(ctx context.Context, doing, what, query string, args ...any) error {
+	n, err := t.exec(ctx, query, args...)
+	if err == nil && n == 0 {
+		return notFound(what)
+	}
+	return wrap(err, doing)
+}
