@@ -137,3 +137,42 @@ func alsoCalled(c command.Command, prefix string) string {
 	}
 	return " (also `" + prefix + strings.Join(c.Aliases, "`, `"+prefix) + "`)"
 }
+
+func (h *Handler) startCommand() command.Command {
+	return command.Command{
+		Name:    "start",
+		Usage:   "start",
+		Summary: "say hello",
+		Example: "start",
+		Reading: command.ReadingAnywhere,
+		Hidden:  true,
+		Run:     h.runStart,
+	}
+}
+
+func (h *Handler) runStart(_ context.Context, r command.Request) (command.Reply, error) {
+	prefix := h.prefix(r.Conv.Key)
+	hello := "Hello."
+	if r.Role == sessions.Owner {
+		hello = "Hello. You are the owner of this bot."
+	}
+	return command.Reply{Text: fmt.Sprintf("%s Just write: every message is answered by **%s**. `%shelp` shows the commands.",
+		hello, r.Conv.Assistant, prefix)}, nil
+}
+
+func whoamiCommand() command.Command {
+	return command.Command{
+		Name:    "whoami",
+		Usage:   "whoami",
+		Summary: "show your account and role",
+		Example: "whoami",
+		Rank:    16,
+		Reading: command.ReadingAnywhere,
+		Menu:    true,
+		Run:     runWhoami,
+	}
+}
+
+func runWhoami(_ context.Context, r command.Request) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf("You are `%s` on %s, role **%s**.", r.Entry.In.Sender.ID, r.Entry.In.Home(), r.Role)}, nil
+}
