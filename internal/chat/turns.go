@@ -303,8 +303,7 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 		}
 		t.kept = restored.NotUndone
 	}
-	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
+	err = tu.store.InTx(ctx, func(tx *store.Tx) (err error) {
 		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
 			return err
 		}
