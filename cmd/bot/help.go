@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	mangocobra "github.com/muesli/mango-cobra"
@@ -9,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"remote-agent/internal/commandline"
+	"remote-agent/internal/web"
 )
 
 // helpCommand is listed for who looks for it; asksForHelp answers it.
@@ -16,7 +20,6 @@ type helpCommand struct {
 	Command []string `arg:"" help:"The command to explain." optional:""`
 }
 
-// Run implements the command.
 func (c helpCommand) Run(p *program) error {
 	found, rest, err := p.root.Find(c.Command)
 	if err != nil {
@@ -70,7 +73,6 @@ func (completionCommand) Help() string {
 		"For fish: bot completion fish > ~/.config/fish/completions/bot.fish. For zsh: put source <(bot completion zsh) into ~/.zshrc."
 }
 
-// Run implements the command.
 func (c completionCommand) Run(p *program) error {
 	switch c.Shell {
 	case "bash":
@@ -85,11 +87,61 @@ func (c completionCommand) Run(p *program) error {
 // manCommand prints the manual page, in the form that man(1) reads.
 type manCommand struct{}
 
-// Run implements the command.
 func (manCommand) Run(p *program) error {
 	page, err := mangocobra.NewManPage(1, p.root)
 	if err == nil {
 		_, err = fmt.Fprint(p.stdout, page.Build(roff.NewDocument()))
 	}
 	return err
+}
+
+// release is set by the linker (-X main.release=v1.2.3) in released binaries.
+var release string
+
+// version returns the release, else what the Go tool recorded about the build.
+func version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}
+
+type versionCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+func (c versionCommand) Run(p *program) error {
+	if c.JSON {
+		return json.NewEncoder(p.stdout).Encode(map[string]string{
+			"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+		})
+	}
+	_, err := fmt.Fprintln(p.stdout, versionLine())
+	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("bot %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+type healthcheckCommand struct{}
+
+func (healthcheckCommand) Run(p *program) error {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	return web.Healthy(p.ctx, cfg.ListenAddr)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"remote-agent/internal/app"
@@ -9,8 +10,8 @@ import (
 	"remote-agent/internal/transcript"
 )
 
-// care runs a command on the data.
-func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
+// command runs a command of package app.
+func (p *program) command(run func(ctx context.Context, cfg config.Config, env app.Env) error) error {
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -20,9 +21,20 @@ func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
 		return err
 	}
 	defer closeLog()
-	env := p.env(log, false)
-	env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
-	return run(cfg, env)
+	return run(p.ctx, cfg, p.env(log, false))
+}
+
+// care runs a command on the data.
+func (p *program) care(run func(ctx context.Context, cfg config.Config, env app.Env) error) error {
+	return p.command(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
+		return run(ctx, cfg, env)
+	})
+}
+
+// with runs a command on the data that is given one more thing.
+func with[A any](p *program, run func(ctx context.Context, cfg config.Config, env app.Env, given A) error, given A) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error { return run(ctx, cfg, env, given) })
 }
 
 // sessionsCommand is about what was said.
@@ -42,23 +54,15 @@ type sessionsListCommand struct {
 	Before       string `help:"Continue after this session."`
 }
 
-// Run implements the command.
 func (c sessionsListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ListSessions(p.ctx, cfg, env, app.SessionQuery{
-			Conversation: c.Conversation, Status: c.Status, Limit: c.Limit, Before: c.Before,
-		})
-	})
+	return with(p, app.ListSessions, app.SessionQuery{Conversation: c.Conversation, Status: c.Status, Limit: c.Limit, Before: c.Before})
 }
 
 type sessionsRunsCommand struct {
 	ID string `arg:"" help:"ID of the session."`
 }
 
-// Run implements the command.
-func (c sessionsRunsCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.ListRuns(p.ctx, cfg, env, c.ID) })
-}
+func (c sessionsRunsCommand) Run(p *program) error { return with(p, app.ListRuns, c.ID) }
 
 type sessionsShowCommand struct {
 	ID     string `arg:"" help:"ID of the session."`
@@ -67,10 +71,9 @@ type sessionsShowCommand struct {
 	Redact bool   `help:"Mask credentials."`
 }
 
-// Run implements the command.
 func (c sessionsShowCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ShowSession(p.ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.ShowSession(ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
 	})
 }
 
@@ -79,10 +82,9 @@ type sessionsForkCommand struct {
 	N  int    `arg:"" help:"Number of messages to copy. Default: all." optional:""`
 }
 
-// Run implements the command.
 func (c sessionsForkCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ForkSession(p.ctx, cfg, env, c.ID, c.N)
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.ForkSession(ctx, cfg, env, c.ID, c.N)
 	})
 }
 
@@ -93,12 +95,9 @@ type sessionsSearchCommand struct {
 	Before       string   `help:"Continue after this result."`
 }
 
-// Run implements the command.
 func (c sessionsSearchCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.SearchSessions(p.ctx, cfg, env, app.SessionQuery{
-			Words: strings.Join(c.Words, " "), Conversation: c.Conversation, Limit: c.Limit, Before: c.Before,
-		})
+	return with(p, app.SearchSessions, app.SessionQuery{
+		Words: strings.Join(c.Words, " "), Conversation: c.Conversation, Limit: c.Limit, Before: c.Before,
 	})
 }
 
@@ -108,23 +107,89 @@ type sessionsRmCommand struct {
 	Yes          bool   `help:"Really delete it."                                              short:"y"`
 }
 
-// Run implements the command.
 func (c sessionsRmCommand) Run(p *program) error {
 	if (c.ID == "") == (c.Conversation == "") {
 		return fault.New(fault.Invalid, "give either a session ID, or a conversation with --conversation")
 	}
-	return p.care(func(cfg config.Config, env app.Env) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		if c.Conversation != "" {
-			return app.RemoveConversation(p.ctx, cfg, env, c.Conversation, c.Yes)
+			return app.RemoveConversation(ctx, cfg, env, c.Conversation, c.Yes)
 		}
-		return app.RemoveSession(p.ctx, cfg, env, c.ID, c.Yes)
+		return app.RemoveSession(ctx, cfg, env, c.ID, c.Yes)
 	})
 }
 
 // scrubCommand rewrites the database.
 type scrubCommand struct{}
 
-// Run implements the command.
-func (scrubCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.Scrub(p.ctx, cfg, env) })
+func (scrubCommand) Run(p *program) error { return p.care(app.Scrub) }
+
+// messagesCommand is about single messages.
+type messagesCommand struct {
+	List messagesListCommand `cmd:"" help:"List the messages of a conversation, session or profile in order."`
 }
+
+type messagesListCommand struct {
+	Conversation string `help:"Only this conversation: its ID, or platform/id."`
+	Session      string `help:"Only this session."`
+	Agent        string `help:"Only sessions with this profile."                placeholder:"NAME"`
+	Desc         bool   `help:"The newest first."`
+	Limit        int    `default:"50"                                              help:"Maximum number, up to 1000."`
+	Offset       int    `help:"Skip this many."`
+	After        string `help:"Continue after this message."                         placeholder:"CURSOR"`
+	JSON         bool   `help:"One JSON object per line, with all fields."`
+}
+
+func (c messagesListCommand) Run(p *program) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		env.Stdout = transcript.VisibleJSON(p.stdout)
+		return app.ListMessages(ctx, cfg, env, app.MessageQuery(c))
+	})
+}
+
+// costsCommand sums up what was used.
+type costsCommand struct {
+	By    string `default:"day" enum:"person,repository,codebase,model,day,conversation"                 help:"person, repository, model, day or conversation."`
+	Since string `default:"30d" help:"Start: 7d (days, including today), 2w, 12h, all, or a date such as 2026-11-01 (UTC)."`
+	Until string `help:"End of this date. Default: now."                     placeholder:"DATE"`
+	CSV   bool   `help:"CSV; costs in millionths of a US dollar."         name:"csv"`
+	JSON  bool   `help:"One JSON object per line; costs in millionths of a US dollar."             name:"json"`
+}
+
+func (c costsCommand) Run(p *program) error {
+	return with(p, app.Costs, app.CostQuery(c))
+}
+
+// auditCommand is about the record of what was done, and by whom.
+type auditCommand struct {
+	List   auditListCommand   `cmd:"" help:"List entries, oldest first."`
+	Verify auditVerifyCommand `cmd:"" help:"Check the whole chain; if it is broken, print the row and exit with 1."`
+}
+
+type auditListCommand struct {
+	Since        string `default:"all"                                                                         help:"Start: 7d (days, including today), 2w, 12h, all, or a date such as 2026-11-01 (UTC)."`
+	Actor        string `help:"Who did it: an account such as telegram/42, or cli, system, api/NAME."                placeholder:"WHO"`
+	Action       string `help:"An action such as tool.run, or a prefix such as tool or person." placeholder:"ACTION"`
+	Conversation string `help:"Only this conversation: its ID, or telegram/123."                                    placeholder:"ID"`
+	Limit        int    `default:"1000"                                                                        help:"Maximum number of entries, newest kept."`
+	JSON         bool   `help:"One JSON object per line, with hashes."                                              name:"json"`
+}
+
+func (c auditListCommand) Run(p *program) error {
+	return with(p, app.ListAudit, app.AuditQuery(c))
+}
+
+type auditVerifyCommand struct {
+	Expect string `help:"A chain end printed by an earlier verify; it must still be in the chain." placeholder:"SEQ:HASH"`
+}
+
+func (c auditVerifyCommand) Run(p *program) error { return with(p, app.VerifyAudit, c.Expect) }
+
+// memoryCommand is about what is remembered.
+type memoryCommand struct {
+	Status memoryStatusCommand `cmd:"" help:"Show how memories are found and why, how many there are, and whether the embeddings API works."`
+}
+
+type memoryStatusCommand struct{}
+
+func (memoryStatusCommand) Run(p *program) error { return p.care(app.MemoryStatus) }
