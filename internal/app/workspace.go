@@ -190,11 +190,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 }
 
 func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
-	var all []sessions.Codebase
-	err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-		all, err = tx.Registry().List(ctx)
-		return err
-	})
+	all, err := read(ctx, s, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return err
 	}
