@@ -293,7 +293,8 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 		if err != nil {
 			return err
 		}
-		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || o.control.Busy() {
+		open, err := tx.Conversations().OpenWork(ctx, conv.ID)
+		if idle = err == nil && !open.Waiting && !open.Deliveries; err != nil || idle || o.control.Busy() {
 			return err
 		}
 		questions, err = openQuestions(ctx, tx, conv.ID)
@@ -323,13 +324,6 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 		names[i] = a.Name()
 	}
 	return names, err
-}
-
-// nothingOpen reports whether a conversation has neither work nor open
-// deliveries.
-func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
-	open, err := tx.Conversations().OpenWork(ctx, conversationID)
-	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // Ready returns an error unless the workers take work.

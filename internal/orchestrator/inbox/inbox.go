@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"remote-agent/internal/orchestrator/turn"
+	"golang.org/x/time/rate"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
@@ -19,6 +19,7 @@ import (
 	"remote-agent/internal/orchestrator/control"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/orchestrator/turn"
 	"remote-agent/internal/queue"
 )
 
@@ -65,7 +66,7 @@ type Inbox struct {
 func New(c Config) *Inbox {
 	i := &Inbox{Config: c, strangers: make(map[messages.Platform]*strangers, len(c.Outbox.Adapters)), seen: newSeen()}
 	for p := range c.Outbox.Adapters {
-		i.strangers[p] = newStrangers()
+		i.strangers[p] = &strangers{records: rate.NewLimiter(rate.Every(recordEvery), recordBurst)}
 	}
 	return i
 }

@@ -60,11 +60,7 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 	defer ticker.Stop()
 	for {
 		told := h.r.w.o.decided.on(number) // before the look, so that nothing falls between
-		var a approval.Approval
-		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
-			a, err = tx.Questions().Approval(ctx, number)
-			return err
-		})
+		a, err := port.Read(ctx, h.r.w.o.config.Storage, func(tx port.Tx) (approval.Approval, error) { return tx.Questions().Approval(ctx, number) })
 		switch {
 		case err != nil:
 			return assistant.Verdict{}, fmt.Errorf("look for a decision: %w", err)
