@@ -293,8 +293,7 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 		if err != nil {
 			return err
 		}
-		open, err := tx.Conversations().OpenWork(ctx, conv.ID)
-		if idle = err == nil && !open.Waiting && !open.Deliveries; err != nil || idle || o.control.Busy() {
+		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || o.control.Busy() {
 			return err
 		}
 		questions, err = openQuestions(ctx, tx, conv.ID)
@@ -324,6 +323,13 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 		names[i] = a.Name()
 	}
 	return names, err
+}
+
+// nothingOpen reports whether a conversation has neither work nor open
+// deliveries.
+func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
+	open, err := tx.Conversations().OpenWork(ctx, conversationID)
+	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // Ready returns an error unless the workers take work.

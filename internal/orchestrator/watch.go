@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"remote-agent/internal/orchestrator/background"
-	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/orchestrator/turn"
+
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/sessions"
 )
 
@@ -69,7 +69,11 @@ func (o *Orchestrator) watch(ctx context.Context) {
 // goes on once a halt is over.
 func (o *Orchestrator) look(ctx context.Context) {
 	defer background.Recover(ctx, o.config.Log, "watch", nil)
-	next, err := port.Read(ctx, o.config.Storage, func(tx Tx) (sessions.ServiceState, error) { return tx.People().ServiceState(ctx) })
+	var next sessions.ServiceState
+	err := o.config.Storage.InRead(ctx, func(tx Tx) (err error) {
+		next, err = tx.People().ServiceState(ctx)
+		return err
+	})
 	if err != nil {
 		if ctx.Err() == nil {
 			o.config.Log.DebugContext(ctx, "could not check whether the bot is halted", "err", err)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"remote-agent/internal/orchestrator/turn"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
@@ -19,7 +19,6 @@ import (
 	"remote-agent/internal/orchestrator/control"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
-	"remote-agent/internal/orchestrator/turn"
 	"remote-agent/internal/queue"
 )
 
@@ -66,7 +65,7 @@ type Inbox struct {
 func New(c Config) *Inbox {
 	i := &Inbox{Config: c, strangers: make(map[messages.Platform]*strangers, len(c.Outbox.Adapters)), seen: newSeen()}
 	for p := range c.Outbox.Adapters {
-		i.strangers[p] = &strangers{records: rate.NewLimiter(rate.Every(recordEvery), recordBurst)}
+		i.strangers[p] = newStrangers()
 	}
 	return i
 }

@@ -34,6 +34,10 @@ type strangers struct {
 	logged  time.Time
 }
 
+func newStrangers() *strangers {
+	return &strangers{records: rate.NewLimiter(rate.Every(recordEvery), recordBurst)}
+}
+
 // flooded reports whether more of them write than is recorded.
 func (s *strangers) flooded() bool { return s.records.Tokens() < 1 }
 

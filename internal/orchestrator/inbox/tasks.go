@@ -38,8 +38,12 @@ func (i *Inbox) StartDue() {
 // runDue puts the standing tasks that are due into the inboxes of their
 // conversations. What goes wrong with one of them does not keep the others.
 func (i *Inbox) runDue(ctx context.Context) {
+	var due []sessions.Schedule
 	now := i.Now()
-	due, err := port.Read(ctx, i.Storage, func(tx port.Tx) ([]sessions.Schedule, error) { return tx.Tasks().DueSchedules(ctx, now, maxTasks) })
+	err := i.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		due, err = tx.Tasks().DueSchedules(ctx, now, maxTasks)
+		return err
+	})
 	if err != nil {
 		i.Log.WarnContext(ctx, "could not look for standing tasks", "err", err)
 		return

@@ -278,7 +278,11 @@ func (o *Outbox) MarkAnswered(ctx context.Context, p messages.Platform, d messag
 	if d.EventID == "" || !o.MarksOutcomes(p) {
 		return
 	}
-	entry, err := port.Read(ctx, o.Storage, func(tx port.Tx) (sessions.Entry, error) { return tx.Inbox().Entry(ctx, d.EventID) })
+	var entry sessions.Entry
+	err := o.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		entry, err = tx.Inbox().Entry(ctx, d.EventID)
+		return err
+	})
 	switch {
 	case err != nil:
 		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)

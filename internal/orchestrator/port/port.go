@@ -35,15 +35,6 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx Tx) error) error
 }
 
-// Read reads one thing in a snapshot.
-func Read[T any](ctx context.Context, from Storage, get func(tx Tx) (T, error)) (found T, err error) {
-	err = from.InRead(ctx, func(tx Tx) (err error) {
-		found, err = get(tx)
-		return err
-	})
-	return found, err
-}
-
 // Tx is one transaction. What it can do is told by those whose rows it reads and
 // writes, in parts: all of them belong to the same transaction.
 type Tx interface {

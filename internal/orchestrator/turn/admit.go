@@ -3,7 +3,6 @@ package turn
 import (
 	"context"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/orchestrator/access"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
@@ -91,13 +90,15 @@ func (a *Work) Drop(failed error) {
 // is saved, and an agent's process. While something still runs or waits there it
 // stays; the sweep of idle worktrees comes later.
 func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
-	open, err := port.Read(ctx, o.config.Storage, func(tx port.Tx) (sessions.OpenWork, error) { return tx.Conversations().OpenWork(ctx, conv.ID) })
+	var open sessions.OpenWork
+	err := o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		open, err = tx.Conversations().OpenWork(ctx, conv.ID)
+		return err
+	})
 	if err != nil || open.Waiting {
 		return
 	}
-	if a, is := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent); is {
-		a.Release(conv.ID)
-	}
+	o.releaseAgent(conv)
 	if o.config.Worktrees == nil || conv.CodebaseID == "" {
 		return
 	}

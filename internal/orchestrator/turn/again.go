@@ -254,7 +254,11 @@ func (w *worker) countDown(ctx context.Context, handle *turnHandle, t *retrying)
 
 // isDue reports whether a turn that waits is to be looked at now, as the database has it.
 func (w *worker) isDue(ctx context.Context, entry sessions.Entry) bool {
-	now, err := port.Read(ctx, w.o.config.Storage, func(tx port.Tx) (sessions.Entry, error) { return tx.Inbox().Entry(ctx, entry.ID) })
+	var now sessions.Entry
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		now, err = tx.Inbox().Entry(ctx, entry.ID)
+		return err
+	})
 	return err == nil && !now.NextAt.After(time.Now())
 }
 

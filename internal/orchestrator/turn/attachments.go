@@ -154,7 +154,11 @@ func (pr preparation) stillKept(ctx context.Context, a messages.Attachment) bool
 	if a.File == "" {
 		return true
 	}
-	kept, err := port.Read(ctx, pr.o.config.Storage, func(tx port.Tx) (bool, error) { return tx.Messages().HasFile(ctx, a.File) })
+	kept := false
+	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		kept, err = tx.Messages().HasFile(ctx, a.File)
+		return err
+	})
 	return err != nil || kept // holdFiles looks again
 }
 

@@ -30,7 +30,11 @@ func (o *Turns) JudgeAll(ctx context.Context) { o.judge(ctx, math.MaxInt64, 0) }
 
 func (o *Turns) judge(ctx context.Context, before, seq int64) {
 	for _, h := range o.running.before(before) {
-		v, err := port.Read(ctx, o.config.Storage, func(tx port.Tx) (access.Verdict, error) { return o.access.Judge(ctx, tx, h.in) })
+		var v access.Verdict
+		err := o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+			v, err = o.access.Judge(ctx, tx, h.in)
+			return err
+		})
 		if err != nil {
 			o.config.Log.WarnContext(ctx, "could not check who may still use the bot; running turns continue", "err", err)
 			return

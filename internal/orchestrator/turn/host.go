@@ -310,7 +310,11 @@ func (h *host) recall(ctx context.Context) error {
 	if !h.r.d.begun.again {
 		return nil
 	}
-	stored, err := port.Read(ctx, h.r.w.o.config.Storage, func(tx port.Tx) ([]messages.Message, error) { return tx.Messages().RunMessages(ctx, h.r.d.entry.ID) })
+	var stored []messages.Message
+	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		stored, err = tx.Messages().RunMessages(ctx, h.r.d.entry.ID)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("read what the turn did so far: %w", err)
 	}

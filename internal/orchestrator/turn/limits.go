@@ -90,8 +90,10 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 	if out.host == nil || !p.worked() {
 		return ""
 	}
-	sum, err := port.Read(ctx, r.w.o.config.Storage, func(tx port.Tx) (spend.Sum, error) {
-		return tx.Spending().SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
+	var sum spend.Sum
+	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
+		return err
 	})
 	if err != nil {
 		return p.summary(out.took, "")

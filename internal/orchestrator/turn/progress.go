@@ -349,6 +349,10 @@ func (p *progress) reset() {
 	p.mu.Unlock()
 }
 
+func (p *progress) firstText() {
+	p.w.o.config.Metrics.FirstToken(p.w.conv.Assistant, time.Since(p.begin))
+}
+
 // update changes the card and shows it.
 func (p *progress) update(change func(c *card)) {
 	p.mu.Lock()
@@ -360,6 +364,10 @@ func (p *progress) update(change func(c *card)) {
 func (p *progress) tool(e assistant.ToolStarted) {
 	e.Summary = p.w.o.redact(e.Summary)
 	p.update(func(c *card) { c.started(e, time.Now()) })
+}
+
+func (p *progress) toolDone(e assistant.ToolFinished) {
+	p.update(func(c *card) { c.finished(e.ID, e.OK, time.Now()) })
 }
 
 // noteTool says how a call went, before it is done.

@@ -184,7 +184,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		switch e := event.(type) {
 		case assistant.TextDelta:
 			if deltas++; deltas == 1 {
-				r.w.o.config.Metrics.FirstToken(r.w.conv.Assistant, time.Since(p.begin))
+				p.firstText()
 			} else {
 				failpoint.Hit(failpoint.MidStream)
 			}
@@ -203,7 +203,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			p.tool(e)
 			err = r.toolStarted(e)
 		case assistant.ToolFinished:
-			p.update(func(c *card) { c.finished(e.ID, e.OK, time.Now()) })
+			p.toolDone(e)
 		case assistant.MessageDone:
 			m := r.w.o.redactMessage(e.Message, r.w.runsAgent())
 			err = r.messageDone(&out, m)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/sessions"
 )
@@ -131,4 +132,11 @@ func (o *Turns) Running(conversationID string) (since time.Time, ok bool) {
 // does.
 func (o *Turns) Wake(conversationID string) {
 	o.background.Go(func(ctx context.Context) { _ = o.Ring(ctx, conversationID) })
+}
+
+// releaseAgent ends what an agent keeps running for a conversation.
+func (o *Turns) releaseAgent(conv sessions.Conversation) {
+	if a, is := o.config.Assistants[assistant.Name(conv.Assistant)].(assistant.Agent); is {
+		a.Release(conv.ID)
+	}
 }

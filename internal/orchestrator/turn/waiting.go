@@ -60,7 +60,11 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 	defer ticker.Stop()
 	for {
 		told := h.r.w.o.decided.on(number) // before the look, so that nothing falls between
-		a, err := port.Read(ctx, h.r.w.o.config.Storage, func(tx port.Tx) (approval.Approval, error) { return tx.Questions().Approval(ctx, number) })
+		var a approval.Approval
+		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+			a, err = tx.Questions().Approval(ctx, number)
+			return err
+		})
 		switch {
 		case err != nil:
 			return assistant.Verdict{}, fmt.Errorf("look for a decision: %w", err)
