@@ -370,22 +370,24 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 	}
 	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
-		do, remove := s.InRead, (*store.Care).MeasureSession
-		if really {
-			do, remove = s.InTx, (*store.Care).RemoveSession
+		if !really {
+			err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+				r, err = tx.Care().MeasureSession(ctx, id)
+				return err
+			})
+			if err == nil {
+				say(env.Stdout, "would remove %s\nnothing was removed; run again with --yes to remove it\n", counted(r))
+			}
+			return err
 		}
-		err := do(ctx, func(tx *store.Tx) (err error) {
-			if r, err = remove(tx.Care(), ctx, id); err != nil || !really {
+		err := s.InTx(ctx, func(tx *store.Tx) (err error) {
+			if r, err = tx.Care().RemoveSession(ctx, id); err != nil {
 				return err
 			}
 			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "session.remove", Target: id})
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !really:
-			say(env.Stdout, "would remove %s\nnothing was removed; run again with --yes to remove it\n", counted(r))
-			return nil
 		}
 		say(env.Stdout, "removed %s\n", counted(r))
 		return finishErasing(ctx, cfg, env, s)
@@ -419,8 +421,11 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 			return s.Dump(ctx, out)
 		}
 		o := export.Options{Redact: redactor(cfg, env, q.Redact), At: time.Now()}
-		var err error
-		if o.ConversationID, err = read(ctx, s, func(tx *store.Tx) (string, error) { return conversationID(ctx, tx, q.Conversation) }); err != nil {
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			o.ConversationID, err = conversationID(ctx, tx, q.Conversation)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if q.Format == "csv" {

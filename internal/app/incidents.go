@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -171,13 +172,13 @@ func (i *incidents) readChats(ctx context.Context) {
 // direct sends a text without a record, at most once to each owner.
 func (i *incidents) direct(ctx context.Context, text string) {
 	for _, chat := range i.chats {
-		a := i.platforms.adapterOf(chat.key.Platform)
-		if a == nil {
+		n := slices.IndexFunc(i.platforms.adapters, func(a platform.Adapter) bool { return a.Platform() == chat.key.Platform })
+		if n < 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
-		if _, err := a.Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
+		if _, err := i.platforms.adapters[n].Send(ctx, messages.Outbound{Delivery: id, Conversation: chat.key, Text: text}); err != nil {
 			i.log.WarnContext(ctx, "could not tell an owner about an incident", "platform", chat.key.Platform, "err", err)
 		}
 		cancel()
@@ -199,7 +200,11 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 	if before, known := i.known[key]; known && before == state {
 		return nil
 	}
-	before, err := read(ctx, i.store, func(tx *store.Tx) (string, error) { return tx.Inbox().Cursor(ctx, "incident/"+key) })
+	before := ""
+	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
+		before, err = tx.Inbox().Cursor(ctx, "incident/"+key)
+		return err
+	})
 	if err == nil && before != state {
 		err = i.record(ctx, key, state, text)
 	}
@@ -259,8 +264,10 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
 	}
-	sum, err := read(ctx, i.store, func(tx *store.Tx) (spend.Sum, error) {
-		return tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
+	var sum spend.Sum
+	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
+		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
+		return err
 	})
 	if err != nil {
 		return c

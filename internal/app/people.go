@@ -78,8 +78,12 @@ func (d *daemon) sayAccess(ctx context.Context) {
 	}
 }
 
-func serviceState(ctx context.Context, s *store.Store) (sessions.ServiceState, error) {
-	return read(ctx, s, func(tx *store.Tx) (sessions.ServiceState, error) { return tx.People().ServiceState(ctx) })
+func serviceState(ctx context.Context, s *store.Store) (state sessions.ServiceState, err error) {
+	err = s.InRead(ctx, func(tx *store.Tx) error {
+		state, err = tx.People().ServiceState(ctx)
+		return err
+	})
+	return state, err
 }
 
 // haltCheck tells /readyz of a halt. It does not make the service unready: messages

@@ -37,7 +37,11 @@ func ShowPerson(ctx context.Context, cfg config.Config, env Env, named string) e
 		return err
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		h, err := read(ctx, s, func(tx *store.Tx) (memory.Holdings, error) { return tx.Persons().Holdings(ctx, account) })
+		var h memory.Holdings
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			h, err = tx.Persons().Holdings(ctx, account)
+			return err
+		})
 		if err == nil {
 			sayHoldings(env, h)
 		}

@@ -109,7 +109,11 @@ type cursors struct{ store *store.Store }
 
 // Load implements platform.Cursor.
 func (c cursors) Load(ctx context.Context, key string) (position string, err error) {
-	return read(ctx, c.store, func(tx *store.Tx) (string, error) { return tx.Inbox().Cursor(ctx, key) })
+	err = c.store.InRead(ctx, func(tx *store.Tx) error {
+		position, err = tx.Inbox().Cursor(ctx, key)
+		return err
+	})
+	return position, err
 }
 
 // Save implements platform.Cursor.

@@ -116,7 +116,11 @@ func findAgent(ctx context.Context, tx *store.Tx, named string) (profile.Profile
 // AgentList prints the profiles, one a line.
 func AgentList(ctx context.Context, cfg config.Config, env Env, group string) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		all, err := read(ctx, s, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, group) })
+		var all []profile.Profile
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			all, err = tx.Profiles().List(ctx, group)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -154,7 +158,11 @@ const hidden = "(hidden; bot agent export shows it)"
 // AgentShow prints a profile as YAML, without what is likely to be secret.
 func AgentShow(ctx context.Context, cfg config.Config, env Env, named string) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		p, err := read(ctx, s, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
+		var p profile.Profile
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			p, err = findAgent(ctx, tx, named)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -211,7 +219,11 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 // is changed if edit changes nothing, or if somebody else did in the meantime.
 func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, edit func(text []byte) ([]byte, error)) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		before, err := read(ctx, s, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
+		var before profile.Profile
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+			before, err = findAgent(ctx, tx, named)
+			return err
+		})
 		if err != nil {
 			return err
 		}

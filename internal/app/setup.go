@@ -217,7 +217,7 @@ func (s *Setup) Keep(ctx context.Context, step setup.Step, w setup.Way, values m
 		return nil, err
 	}
 	said := []string{"Saved in " + s.File() + "."}
-	if now, _ := s.now(); slices.ContainsFunc(kindsOf(now), func(k platform.Kind) bool { return string(k.Platform()) == step.Name && k.On() }) {
+	if s.introduces(step) {
 		said = append(said, s.introduce(ctx, c, messages.Platform(step.Name))...)
 	}
 	return append(said, told...), nil
@@ -250,6 +250,12 @@ func (s *Setup) replace(text []byte) error {
 	s.file = file
 	s.config, s.problems = s.with(text)
 	return nil
+}
+
+// introduces reports whether a step is that of a platform.
+func (s *Setup) introduces(step setup.Step) bool {
+	c, _ := s.now()
+	return slices.ContainsFunc(kindsOf(c), func(k platform.Kind) bool { return string(k.Platform()) == step.Name && k.On() })
 }
 
 // introduce tells a platform what the bot is, and its commands.

@@ -14,7 +14,6 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/setup"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -191,7 +190,14 @@ func (s *Setup) State(ctx context.Context, step setup.Step) setup.State {
 	case stepAddress:
 		state.On, state.Line = c.PublicURL != "", cmp.Or(c.PublicURL, "none; no webhooks, and web pages on this machine only")
 	case stepRepository:
-		state.On, state.Line = s.repositories(ctx)
+		state.On, state.Line = s.counted(ctx, "repository", "repositories", func(st *store.Store) (n int, err error) {
+			err = st.InRead(ctx, func(tx *store.Tx) error {
+				list, err := tx.Registry().List(ctx)
+				n = len(list)
+				return err
+			})
+			return n, err
+		})
 	case stepPeople:
 		state.On, state.Line = s.owners(ctx, c)
 	default:
@@ -224,24 +230,24 @@ func platformState(c config.Config, name string) (on bool, line string) {
 	return false, "off"
 }
 
-// repositories says how many there are in the database.
-func (s *Setup) repositories(ctx context.Context) (on bool, line string) {
+// counted says how many there are of something in the database.
+func (s *Setup) counted(ctx context.Context, one, many string, count func(st *store.Store) (int, error)) (on bool, line string) {
 	c, _ := s.now()
 	if _, err := os.Stat(c.Database.Path); c.Database.Driver == config.DriverSQLite && err != nil {
 		return false, "none"
 	}
-	var list []sessions.Codebase
+	n := 0
 	err := withStore(ctx, c, s.env, false, func(st *store.Store) (err error) {
-		list, err = read(ctx, st, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
+		n, err = count(st)
 		return err
 	})
 	switch {
 	case err != nil:
 		return false, "not known: " + fault.Public(err)
-	case len(list) == 0:
+	case n == 0:
 		return false, "none"
 	}
-	return true, wording.Count(len(list), "repository", "repositories")
+	return true, wording.Count(n, one, many)
 }
 
 func (s *Setup) owners(ctx context.Context, c config.Config) (on bool, line string) {

@@ -151,15 +151,6 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 	return fn(s)
 }
 
-// read reads something in a snapshot of the database.
-func read[T any](ctx context.Context, s *store.Store, get func(tx *store.Tx) (T, error)) (found T, err error) {
-	err = s.InRead(ctx, func(tx *store.Tx) (err error) {
-		found, err = get(tx)
-		return err
-	})
-	return found, err
-}
-
 // withExisting is withStore for a command that deletes: where there is no database it is
 // refused. With one made for it, it would say that nothing is left of what lies elsewhere.
 func withExisting(ctx context.Context, cfg config.Config, env Env, change bool, fn func(s *store.Store) error) error {

@@ -190,7 +190,11 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 }
 
 func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
-	all, err := read(ctx, s, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
+	var all []sessions.Codebase
+	err := s.InRead(ctx, func(tx *store.Tx) (err error) {
+		all, err = tx.Registry().List(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

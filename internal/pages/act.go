@@ -106,8 +106,12 @@ func sessionOf(ctx context.Context, from Storage, r *request, id string) (row st
 }
 
 // conversationOf returns a conversation.
-func conversationOf(ctx context.Context, from Storage, id string) (sessions.Conversation, error) {
-	return read(ctx, from, func(tx *store.Tx) (sessions.Conversation, error) { return tx.Conversations().Conversation(ctx, id) })
+func conversationOf(ctx context.Context, from Storage, id string) (conv sessions.Conversation, err error) {
+	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
+		conv, err = tx.Conversations().Conversation(ctx, id)
+		return err
+	})
+	return conv, err
 }
 
 // sessionForms are what is done with a session.

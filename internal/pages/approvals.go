@@ -167,7 +167,7 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
 		html.El("h3", state("waiting", "◆", a.Name()), html.Text(" "), p.show.line(a.Question())),
 		meta("asked for "+a.Requester, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
-		html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(len(a.Arguments)))),
+		wholeSize(len(a.Arguments)),
 		detail,
 		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.El("code", html.Text(p.show.redact(a.Rule))))),
 		toSession(a.SessionID),

@@ -81,7 +81,7 @@ func (r *request) readAudit() (f store.AuditSearch, err error) {
 		}
 	}
 	f = store.AuditSearch{Text: strings.TrimSpace(q.Get("q")), Actor: strings.TrimSpace(q.Get("person")), Action: strings.Trim(q.Get("kind"), " ."), Limit: auditPage}
-	if f.Before, err = r.number("before"); err != nil {
+	if f.Before, err = beforeOf(r); err != nil {
 		return f, err
 	}
 	for name, to := range map[string]*time.Time{"from": &f.Since, "to": &f.Until} {

@@ -16,7 +16,7 @@ const eventsPage = 50
 
 // events shows what came in for a session, what became of it, and what was sent.
 func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group, err error) {
-	before, err := r.number("before")
+	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (p *memoryPages) memory(r *request) (view, error) {
 		return view{title: "Memory", body: html.Group{html.El("h1", html.Text("Memory")), empty(html.Text("Nothing is remembered: memory is switched off in the configuration."))}}, nil
 	}
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
-	before, err := r.number("before")
+	before, err := beforeOf(r)
 	if err == nil && len(words) > 200 {
 		err = fault.New(fault.Invalid, "The words to look for are too long.")
 	}

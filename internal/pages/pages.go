@@ -265,102 +265,110 @@ type outcome struct {
 
 // open adds what people do who are not signed in yet.
 func (p *Pages) open(pattern string, do func(w http.ResponseWriter, r *request) (view, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) { //nolint:contextcheck // it carries one
-		r := &request{Request: plain}
-		v, err := do(w, r)
-		switch {
-		case err != nil:
-			p.frame.fail(w, r, err)
-		case v.body != nil:
-			p.frame.write(w, r, http.StatusOK, v)
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveOpen(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveOpen(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (view, error)) {
+	r := &request{Request: plain}
+	v, err := do(w, r)
+	switch {
+	case err != nil:
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	case v.body != nil:
+		p.frame.write(w, r, http.StatusOK, v)
+	}
 }
 
 // page adds a page for people who are signed in.
 func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) { //nolint:contextcheck // it carries one
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
-			return
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.servePage(w, r, show) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(r *request) (view, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
+		return
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	if isPart(plain) && plain.URL.Path == "/" {
+		if err := p.share(w, r, show); err != nil { //nolint:contextcheck // r carries it
+			p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
 		}
-		if err != nil {
-			p.frame.fail(w, r, err)
-			return
-		}
-		if isPart(plain) && plain.URL.Path == "/" {
-			if err := p.share(w, r, show); err != nil {
-				p.frame.fail(w, r, err)
-			}
-			return
-		}
-		if !isPart(plain) {
-			r.said = p.site.heard(w, plain)
-		}
-		at := p.frame.position()
-		v, err := show(r)
-		if err != nil {
-			p.frame.fail(w, r, err)
-			return
-		}
-		v.at = at
-		p.frame.write(w, r, http.StatusOK, v)
-	})
+		return
+	}
+	if !isPart(plain) {
+		r.said = p.site.heard(w, plain)
+	}
+	at := p.frame.position()
+	v, err := show(r)
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+		return
+	}
+	v.at = at
+	p.frame.write(w, r, http.StatusOK, v)
 }
 
 // file adds something that is not a page, for people who are signed in.
 func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request) error) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) { //nolint:contextcheck // it carries one
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in.")
-		}
-		if err == nil {
-			err = send(w, r)
-		}
-		if err != nil {
-			p.frame.fail(w, r, err)
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveFile(w, r, send) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveFile(w http.ResponseWriter, plain *http.Request, send func(w http.ResponseWriter, r *request) error) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in.")
+	}
+	if err == nil {
+		err = send(w, r)
+	}
+	if err != nil {
+		p.frame.fail(w, r, err) //nolint:contextcheck // r carries it
+	}
 }
 
 // act adds something that people who are signed in do with a form.
 func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (outcome, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, plain *http.Request) { //nolint:contextcheck // it carries one
-		r, err := p.authenticate(w, plain)
-		if errors.Is(err, errNobody) {
-			err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
-		}
-		if err == nil && isUpload(plain) { // who is not signed in gets no more time than others
-			until, control := time.Now().Add(uploadTime), http.NewResponseController(w)
-			_ = control.SetReadDeadline(until) // where there is none, there is nothing to wait for
-			_ = control.SetWriteDeadline(until.Add(time.Minute))
-		}
-		if err == nil {
-			err = readForm(plain)
-		}
-		if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
-			err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
-		}
-		if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
-			err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
-		}
-		var done outcome
-		if err == nil {
-			done, err = do(w, r)
-		}
-		switch {
-		case errors.Is(err, errAnswered):
-		case err != nil:
-			p.frame.refuse(w, r, err)
-		case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
-			p.frame.write(w, r, http.StatusOK, p.frame.answer(done))
-		default:
-			p.site.say(w, r, done.said)
-			http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
-		}
-	})
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveAct(w, r, do) }) //nolint:contextcheck // r carries it
+}
+
+func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (outcome, error)) {
+	r, err := p.authenticate(w, plain)
+	if errors.Is(err, errNobody) {
+		err = fault.New(fault.Unauthorized, "You are not signed in, so nothing was done. Sign in and try again.")
+	}
+	if err == nil && isUpload(plain) { // who is not signed in gets no more time than others
+		until, control := time.Now().Add(uploadTime), http.NewResponseController(w)
+		_ = control.SetReadDeadline(until) // where there is none, there is nothing to wait for
+		_ = control.SetWriteDeadline(until.Add(time.Minute))
+	}
+	if err == nil {
+		err = readForm(plain)
+	}
+	if err == nil && !sameText(plain.PostForm.Get("token"), formToken(r.token)) {
+		err = fault.New(fault.Forbidden, "This form is not from a page that you have open, so nothing was done. Reload the page and try again.")
+	}
+	if err == nil && !isNonce(plain.PostForm.Get("nonce")) {
+		err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
+	}
+	var done outcome
+	if err == nil {
+		done, err = do(w, r)
+	}
+	switch {
+	case errors.Is(err, errAnswered):
+	case err != nil:
+		p.frame.refuse(w, r, err) //nolint:contextcheck // r carries it
+	case wording.Head(done.said, maxSaid) != done.said: // no cookie has room for it
+		p.frame.write(w, r, http.StatusOK, p.frame.answer(done))
+	default:
+		p.site.say(w, r, done.said)
+		http.Redirect(w, plain, localPath(done.to), http.StatusSeeOther)
+	}
 }
 
 func ownersSee(show func(r *request) (view, error)) func(r *request) (view, error) {

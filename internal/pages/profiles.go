@@ -94,8 +94,12 @@ func profileFacts(a profile.Profile) []any {
 }
 
 // profileOf returns a profile with its picture.
-func (p *profilePages) profileOf(ctx context.Context, id string) (profile.Profile, error) {
-	return read(ctx, p.storage, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Agent(ctx, id) })
+func (p *profilePages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
+	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
+		a, err = tx.Profiles().Agent(ctx, id)
+		return err
+	})
+	return a, err
 }
 
 // profileText returns a profile as YAML for a page: without its picture and the values
@@ -195,13 +199,17 @@ func (p *profilePages) profile(r *request) (view, error) {
 		return view{}, err
 	}
 	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
-	goes, err := read(ctx, p.storage, func(tx *store.Tx) (store.AgentsRemoved, error) { return tx.Profiles().MeasureAgent(ctx, a.ID) })
+	var goes store.AgentsRemoved
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		goes, err = tx.Profiles().MeasureAgent(ctx, a.ID)
+		return err
+	})
 	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
 		html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))),
 		form(r, "/agents/"+a.ID+"/delete",
 			html.El("p", html.Textf("With it go %s and %s that it saved by itself; %s to the default. Nothing that was said is deleted.",
 				wording.Count(int(goes.Schedules), "standing task", "standing tasks"), wording.Count(int(goes.Memories), "memory", "memories"), wording.Count(int(goes.Conversations), "conversation returns", "conversations return"))),
-			sure("Yes, delete this profile"),
+			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this profile")),
 			button("Delete the profile", "danger"))}
 	return v, err
 }

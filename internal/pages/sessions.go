@@ -185,7 +185,7 @@ func (re *renderer) title(s sessions.Session) string {
 
 // said shows what was said in a session.
 func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, err error) {
-	before, err := r.number("before")
+	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +215,8 @@ func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, 
 	}
 	return append(body, sayHere(r, row)), nil
 }
+
+func beforeOf(r *request) (int64, error) { return r.number("before") }
 
 // number reads a place in a list from the address; 0 is its beginning.
 func (r *request) number(name string) (int64, error) {

@@ -156,6 +156,11 @@ func metaParts(parts []any) (g html.Group) {
 	return g
 }
 
+// size says how large what is decided on is.
+func wholeSize(n int) html.Node {
+	return html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(n)))
+}
+
 // until says how long it is to a time, to the nearest minute, or hour if it is two or more:
 // what lasts a day has 24 hours left in its first seconds.
 func until(t, now time.Time) string {

@@ -20,7 +20,7 @@ const (
 // timeline shows where the time of a session went: run by run, the last ones first, what
 // the model, the tools and people took.
 func (p *sessionPages) timeline(r *request, row store.SessionRow) (body html.Group, err error) {
-	before, err := r.number("before")
+	before, err := beforeOf(r)
 	if err != nil {
 		return nil, err
 	}
