@@ -1,7 +1,7 @@
-// Package chat has every command that people can give the bot in a chat, and one list
-// of them (see registry.go), from which help, the menus of the platforms, "did you mean"
-// and docs/commands.md come. Commands on one subject share a type that has what they need
-// (see families.go).
+// Package chat has every command that people can give the bot in a chat: a file
+// for each, and one list of them (see registry.go), from which help, the menus of
+// the platforms, "did you mean" and docs/commands.md come. Commands on one subject
+// share a type that has what they need (see families.go).
 //
 // A command is code and never sent to a model. It reads and writes through the
 // store, asks the engine for what only the engine can do (see Engine), and names

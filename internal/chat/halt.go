@@ -24,19 +24,3 @@ func (ac *access) runHalt(ctx context.Context, r command.Request) (command.Reply
 	said, err := ac.people.Halt(ctx, people.Owner(r), r.Call.Rest)
 	return command.Reply{Text: "⏸ " + said + " `/resume` ends the halt."}, err
 }
-
-func (ac *access) resumeCommand() command.Command {
-	return command.Command{
-		Name:    "resume",
-		Usage:   "resume",
-		Summary: "resume after a halt",
-		Example: "resume",
-		Owners:  true,
-		Run:     ac.runResume,
-	}
-}
-
-func (ac *access) runResume(ctx context.Context, r command.Request) (command.Reply, error) {
-	said, err := ac.people.Resume(ctx, people.Owner(r))
-	return command.Reply{Text: "▶ " + said}, err
-}

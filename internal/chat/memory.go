@@ -103,7 +103,8 @@ func (me *memories) listMemories(ctx context.Context, r command.Request, before 
 	on := false
 	now := me.now()
 	var sources map[string]string
-	err := me.store.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := me.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
 		if on, err = tx.Memories().MemoryOn(ctx, r.Actor()); err != nil {
 			return err
 		}
@@ -147,7 +148,8 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 	}
 	var found []memory.Match
 	var sources map[string]string
-	err := me.store.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := me.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
 		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}
@@ -238,87 +240,4 @@ func literal(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-func (me *memories) rememberCommand() command.Command {
-	return command.Command{
-		Name:    "remember",
-		Usage:   "remember <text>",
-		Summary: "save a memory about you",
-		Example: "remember I like short answers",
-		Reading: command.ReadingAside,
-		Needs:   command.Memory,
-		Run:     me.runRemember,
-	}
-}
-
-func (me *memories) runRemember(ctx context.Context, r command.Request) (command.Reply, error) {
-	if strings.TrimSpace(r.Call.Rest) == "" {
-		return command.Reply{}, fault.New(fault.Invalid, "Add the text: `/remember I prefer short answers`.")
-	}
-	out, err := me.memory.Remember(ctx, r.Entry, memory.Fact{
-		Scope: memory.Scope{Person: r.Actor()}, Text: r.Call.Rest, Origin: memory.ByPerson,
-	})
-	if err != nil {
-		return command.Reply{}, err
-	}
-	switch {
-	case out.Operation == memory.InsertNew:
-		return reply("Saved as memory %d. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
-	case memory.Hash(out.Memory.Text) == memory.Hash(out.Matched):
-		return reply("Already saved as memory %d.", out.Memory.Number)
-	case out.Contradicted:
-		return reply("Updated memory %d, which said something different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
-	}
-	return reply("Updated memory %d.", out.Memory.Number)
-}
-
-func (me *memories) forgetCommand() command.Command {
-	return command.Command{
-		Name:    "forget",
-		Usage:   "forget <n|all>",
-		Summary: "delete memories about you",
-		Example: "forget 3",
-		Reading: command.ReadingAside,
-		Needs:   command.Memory,
-		Run:     me.runForget,
-	}
-}
-
-func (me *memories) runForget(ctx context.Context, r command.Request) (command.Reply, error) {
-	what := strings.ToLower(strings.Join(r.Call.Args, " "))
-	if what == "all" || what == "all yes" {
-		return me.forgetAll(ctx, r, what == "all yes")
-	}
-	number, err := strconv.ParseInt(strings.TrimPrefix(what, "#"), 10, 64)
-	if err != nil || number <= 0 {
-		return command.Reply{}, fault.New(fault.Invalid, "Specify a memory by number: `/forget 3`. `/memory` lists them; `/forget all` deletes all.")
-	}
-	if err := me.memory.Forget(ctx, r.Actor(), number); err != nil {
-		return command.Reply{}, err
-	}
-	return reply("Deleted memory %d.", number)
-}
-
-// forgetAll asks first, unless there is nothing to ask about: what is still to be
-// learned is dropped then as well.
-func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
-	n, err := within(ctx, me.store.InTx, func(tx *store.Tx) (n int64, err error) {
-		if n, err = tx.Memories().Count(ctx, r.Actor(), me.now()); err != nil || n > 0 && !sure {
-			return n, err
-		}
-		if _, err := tx.Memories().ForgetMemories(ctx, r.Actor()); err != nil {
-			return 0, err
-		}
-		return n, tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "memory.forget_all", Target: strconv.FormatInt(n, 10)})
-	})
-	switch {
-	case err != nil:
-		return command.Reply{}, err
-	case n == 0:
-		return reply("No memories about you.")
-	case sure:
-		return reply("Deleted all %s.", wording.Count(int(n), "memory", "memories"))
-	}
-	return reply("This permanently deletes all memories about you (%d). To confirm: `/forget all yes`.", n)
 }

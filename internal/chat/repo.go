@@ -9,13 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
-	"remote-agent/internal/wording"
 	"remote-agent/internal/work"
 )
 
@@ -55,7 +52,7 @@ func (re *repositories) runRepo(ctx context.Context, r command.Request) (command
 // ends: what it knew was about something else. It returns what to say of that.
 func (re *repositories) useCodebase(ctx context.Context, r command.Request, codebaseID, cwd string) (string, error) {
 	ended := ""
-	err := whenIdle(ctx, re.store, re.prefix(r.Conv.Key), "switch", func(tx *store.Tx) error {
+	err := whenIdle(ctx, re.store, func(tx *store.Tx) error {
 		ended = ""
 		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
@@ -69,7 +66,7 @@ func (re *repositories) useCodebase(ctx context.Context, r command.Request, code
 			return err
 		}
 		if ok && head.State == sessions.EntryRunning && head.ID != r.Entry.ID {
-			return sessions.ErrBusy
+			return busy(re.prefix(r.Conv.Key), "switch")
 		}
 		if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{CodebaseID: &codebaseID, Cwd: &cwd}); err != nil {
 			return err
@@ -116,92 +113,4 @@ func (re *repositories) showMenu(ctx context.Context, conv sessions.Conversation
 	if err != nil {
 		re.log.InfoContext(ctx, "could not show a repository's commands in the menu", "conversation", conv.Key, "err", err)
 	}
-}
-
-func (re *repositories) reposCommand() command.Command {
-	return command.Command{
-		Name:    "repos",
-		Usage:   "repos",
-		Summary: "list the repositories",
-		Example: "repos",
-		Rank:    6,
-		Reading: command.ReadingAnywhere,
-		Menu:    true,
-		Needs:   command.Repositories,
-		Run:     re.runRepos,
-	}
-}
-
-func (re *repositories) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
-	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
-	if err != nil {
-		return command.Reply{}, err
-	}
-	if len(all) == 0 {
-		return command.Reply{Text: "There are no repositories yet. Add one with `/clone owner/repo`."}, nil
-	}
-	var b strings.Builder
-	for i, c := range all {
-		mark := ""
-		if c.ID == r.Conv.CodebaseID {
-			mark = " ← here"
-		}
-		fmt.Fprintf(&b, "%d. **%s**%s\n", i+1, c.Name, mark)
-	}
-	b.WriteString("\nSwitch with `/repo <name|number>`.")
-	return command.Reply{Text: b.String()}, nil
-}
-
-func (re *repositories) cloneCommand() command.Command {
-	return command.Command{
-		Name:    "clone",
-		Usage:   "clone <url>",
-		Summary: "clone a repository and work on it here",
-		Example: "clone https://github.com/acme/shop",
-		Lane:    command.Job,
-		Needs:   command.Repositories,
-		Run:     re.runClone,
-	}
-}
-
-// runClone gets a repository, registers it with its command files, and makes
-// the conversation work on it. The same URL again links: nothing is cloned
-// twice. It is safe to repeat after a crash.
-func (re *repositories) runClone(ctx context.Context, r command.Request) (command.Reply, error) {
-	if len(r.Call.Args) != 1 {
-		return command.Reply{}, fault.New(fault.Invalid, "Specify one repository: `/clone https://github.com/owner/repo` or `/clone owner/repo`.")
-	}
-	repo, err := re.space.Clone(ctx, r.Call.Args[0], func(p codebase.Progress) { r.Show(progressText(p)) })
-	if err != nil {
-		return command.Reply{}, fmt.Errorf("clone: %w", err)
-	}
-	c, _, problems, err := re.work.Register(ctx, repo)
-	if err != nil {
-		return command.Reply{}, err
-	}
-	cwd := ""
-	if own, err := re.work.Codebase(ctx, r.Conv); err == nil && own.RepositoryURL != "" && own.RepositoryURL == repo.URL {
-		c, cwd = own, r.Conv.Cwd // of several of one repository the conversation keeps its own
-	}
-	ended, err := re.useCodebase(ctx, r, c.ID, cwd)
-	if err != nil {
-		return command.Reply{}, err
-	}
-	verb := "Cloned"
-	if repo.Existing {
-		verb = "Already cloned; linked to"
-	}
-	text := fmt.Sprintf("%s **%s**.%s", verb, c.Name, ended)
-	if files, err := re.work.Commands(ctx, c.ID); err == nil && len(files) > 0 {
-		text += fmt.Sprintf(" It has %s: `/commands`.", wording.Count(len(files), "command", "commands"))
-	}
-	return command.Reply{Text: withProblems(text, problems)}, nil
-}
-
-// progressText says how far a clone is.
-func progressText(p codebase.Progress) string {
-	if p.Percent < 0 {
-		return "◐ " + p.Stage
-	}
-	return fmt.Sprintf("◐ %s: %d %%", p.Stage, p.Percent)
 }

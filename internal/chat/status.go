@@ -44,7 +44,8 @@ type standing struct {
 }
 
 func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
-	err = ov.store.InRead(ctx, func(tx *store.Tx) (err error) {
+	err = ov.store.InRead(ctx, func(tx *store.Tx) error {
+		var err error
 		if s.session, s.active, err = tx.Sessions().ActiveSession(ctx, conv.ID); err != nil {
 			return err
 		}

@@ -38,39 +38,3 @@ func template(text string) func(command.Call, string) (string, []string) {
 		return strings.NewReplacer("$ARGUMENTS", call.Invoked().Rest, "$PLAN", plan).Replace(text), nil
 	}
 }
-
-func executeCommand() command.Command {
-	return command.Command{
-		Name:    "execute",
-		Usage:   "execute [plan] [note]",
-		Summary: "run the plan in a new session",
-		Example: "execute p-3",
-		Menu:    true,
-		Lane:    command.Turn,
-		Prompt: &command.Prompt{
-			Meta: sessions.CommandMeta{Name: "execute", Consumes: sessions.Plan},
-			Expand: func(call command.Call, plan string) (string, []string) {
-				text := "Carry out this plan step by step. Say what you did for each step and where you had to depart " +
-					"from it.\n\nPlan:\n\n$PLAN"
-				if call.Invoked().Rest != "" {
-					text += "\n\nNote: $ARGUMENTS"
-				}
-				return template(text)(call, plan)
-			},
-		},
-	}
-}
-
-// invokeCommand is seed 002's long form of another command. What it means is
-// command.Call.Invoked; alone it is answered by Unknown.
-func invokeCommand() command.Command {
-	return command.Command{
-		Name:    command.Invoke,
-		Usage:   "command-invoke <name> [arguments]",
-		Summary: "run a repository command, `plan-feature` or `execute` by name",
-		Example: "command-invoke plan-feature add a --json flag",
-		Reading: command.ReadingAnywhere,
-		Hidden:  true,
-		Lane:    command.Turn,
-	}
-}

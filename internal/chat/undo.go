@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remote-agent/internal/command"
+	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
+)
+
+func (tu *turns) undoCommand() command.Command {
+	return command.Command{
+		Name:    "undo",
+		Usage:   "undo",
+		Summary: "undo the last turn (files and messages)",
+		Example: "undo",
+		Rank:    10,
+		Menu:    true,
+		Lane:    command.Job,
+		Needs:   command.Repositories,
+		Run:     tu.runUndo,
+	}
+}
+
+// undid begins the note on an entry whose turn has been taken back.
+const undid = "undid "
+
+// taken is a turn that was taken back.
+type taken struct {
+	entry    string   // the turn; empty if there was none
+	messages int      // that left the array
+	kept     []string // what could not be taken back
+	before   bool     // by this very command, before a crash
+}
+
+// runUndo goes back to before the last turn: its files and its talk, together.
+// What cannot be taken back is listed. It is safe to repeat after a crash: the
+// transaction that takes the turn back notes so on the entry, and a second run
+// does not take another one.
+func (tu *turns) runUndo(ctx context.Context, r command.Request) (command.Reply, error) {
+	t, err := tu.takeBack(ctx, r, false)
+	switch {
+	case err != nil:
+		return command.Reply{}, err
+	case t.entry == "":
+		return command.Reply{Text: "There is nothing to undo here."}, nil
+	case t.before:
+		return command.Reply{Text: "↩ Undid the last turn."}, nil
+	}
+	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s; the files are as they were before it.%s",
+		wording.Count(t.messages, "message", "messages"), keptText(t.kept))}, nil
+}
+
+func keptText(kept []string) string {
+	if len(kept) == 0 {
+		return ""
+	}
+	return "\n\nNot undone:\n\n- " + strings.Join(kept, "\n- ")
+}
+
+// lastTurn returns the state before the last turn of a conversation. Turns before a
+// fork belong to the session that it goes on from, which stays as it is: if there
+// are only those, it is a fault.Invalid that says so.
+func (tu *turns) lastTurn(ctx context.Context, conv sessions.Conversation) (last sessions.Checkpoint, ok bool, err error) {
+	var (
+		fork   sessions.Session
+		forked bool
+	)
+	err = tu.store.InRead(ctx, func(tx *store.Tx) error {
+		if last, ok, err = tx.Messages().LastCheckpoint(ctx, conv.ID); err != nil {
+			return err
+		}
+		fork, forked, err = tx.Sessions().ForkAfter(ctx, conv.ID, last.SessionID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return last, false, fmt.Errorf("find the last turn: %w", err)
+	case forked:
+		return last, false, fault.Newf(fault.Invalid, "Nothing was undone: there is no turn since the fork. "+
+			"The first %s belong to the previous session, which is unchanged, as are the files. "+
+			"To continue from an earlier message, use `/fork <n>`.", wording.Count(fork.Metadata.Forked(), "message", "messages"))
+	}
+	return last, ok, nil
+}
+
+// takeBack undoes the last turn of a conversation, once for a request. An agent's own
+// session still has the turn, so it is given up; only where the same is asked again, and
+// nothing had come of it, the agent keeps what it knows.
+func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (taken, error) {
+	if entry, ok := strings.CutPrefix(r.Entry.Error, undid); ok {
+		return taken{entry: entry, before: true}, nil
+	}
+	var t taken
+	last, ok, err := tu.lastTurn(ctx, r.Conv)
+	if err != nil || !ok {
+		return t, err
+	}
+	t.entry = last.EntryID
+	if last.Ref != "" {
+		_, tree, err := tu.work.Worktree(ctx, r.Conv)
+		if err != nil {
+			return t, err
+		}
+		restored, err := tu.space.Restore(ctx, tree, last.Ref)
+		if err != nil {
+			return t, fmt.Errorf("restore the files: %w", err)
+		}
+		t.kept = restored.NotUndone
+	}
+	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
+		var err error
+		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
+			return err
+		}
+		if last.SessionID != "" && (!again || t.messages > 1) {
+			if err := tx.Sessions().UpdateSession(ctx, last.SessionID, sessions.SessionUpdate{AssistantSessionID: new("")}); err != nil {
+				return err
+			}
+		}
+		done := undid + last.EntryID
+		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.Actor(), Action: "turn.undo", ConversationID: r.Conv.ID, Target: last.EntryID})
+	})
+	if err != nil {
+		return t, fmt.Errorf("take the turn back: %w", err)
+	}
+	tu.engine.ForgetSession(last.SessionID)
+	return t, nil
+}
