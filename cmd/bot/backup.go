@@ -50,21 +50,3 @@ type retentionCommand struct {
 }
 
 func (c retentionCommand) Run(p *program) error { return with(p, app.Retention, c.DryRun) }
-
-// migrateCommand is about the schema of the database.
-type migrateCommand struct {
-	Action string `arg:"" default:"status" enum:"status,up" help:"status shows which migrations are applied; up applies the rest."`
-}
-
-func (c migrateCommand) Run(p *program) error {
-	return p.command(func(ctx context.Context, cfg config.Config, env app.Env) error {
-		return app.Migrate(ctx, cfg, env, c.Action == "up")
-	})
-}
-
-// salvageCommand copies what can be read of a damaged database.
-type salvageCommand struct {
-	To string `arg:"" optional:"" help:"The new file. Default: bot.salvaged.db next to the damaged one." placeholder:"FILE"`
-}
-
-func (c salvageCommand) Run(p *program) error { return with(p, app.Salvage, c.To) }

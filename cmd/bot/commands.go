@@ -1,7 +1,7 @@
 package main
 
-// commandLine is everything that can be said on the command line. The method Run of a
-// command carries it out.
+// commandLine is everything that can be said on the command line. Each command
+// is in a file of its own.
 type commandLine struct {
 	EnvFile string `help:"Read options from FILE instead of .env." name:"env-file" placeholder:"FILE" global:""`
 	Version bool   `help:"Print the version."`

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	mangocobra "github.com/muesli/mango-cobra"
@@ -12,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"remote-agent/internal/commandline"
-	"remote-agent/internal/web"
 )
 
 // helpCommand is listed for who looks for it; asksForHelp answers it.
@@ -93,55 +89,4 @@ func (manCommand) Run(p *program) error {
 		_, err = fmt.Fprint(p.stdout, page.Build(roff.NewDocument()))
 	}
 	return err
-}
-
-// release is set by the linker (-X main.release=v1.2.3) in released binaries.
-var release string
-
-// version returns the release, else what the Go tool recorded about the build.
-func version() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "dev-" + s.Value[:12]
-		}
-	}
-	return "dev"
-}
-
-type versionCommand struct {
-	JSON bool `help:"Print JSON."`
-}
-
-func (c versionCommand) Run(p *program) error {
-	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(map[string]string{
-			"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-		})
-	}
-	_, err := fmt.Fprintln(p.stdout, versionLine())
-	return err
-}
-
-func versionLine() string {
-	return fmt.Sprintf("bot %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-type healthcheckCommand struct{}
-
-func (healthcheckCommand) Run(p *program) error {
-	cfg, err := p.load()
-	if err != nil {
-		return err
-	}
-	return web.Healthy(p.ctx, cfg.ListenAddr)
 }
