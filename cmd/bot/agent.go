@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,27 +31,20 @@ type agentListCommand struct {
 	Group string `help:"Only this group."`
 }
 
-// Run implements the command.
-func (c agentListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.AgentList(p.ctx, cfg, env, c.Group) })
-}
+func (c agentListCommand) Run(p *program) error { return with(p, app.AgentList, c.Group) }
 
 type agentShowCommand struct {
 	Name string `arg:"" help:"Name, or group/name."`
 }
 
-// Run implements the command.
-func (c agentShowCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.AgentShow(p.ctx, cfg, env, c.Name) })
-}
+func (c agentShowCommand) Run(p *program) error { return with(p, app.AgentShow, c.Name) }
 
 type agentCreateCommand struct {
 	File string `help:"YAML file; - for stdin." placeholder:"FILE" required:"" short:"f"`
 }
 
-// Run implements the command.
 func (c agentCreateCommand) Run(p *program) error {
-	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error { return app.AgentCreate(p.ctx, cfg, env, text) })
+	return p.withFile(c.File, app.AgentCreate)
 }
 
 type agentEditCommand struct {
@@ -58,12 +52,11 @@ type agentEditCommand struct {
 	File string `help:"YAML file to use instead of the editor; - is stdin." placeholder:"FILE" short:"f"`
 }
 
-// Run implements the command.
 func (c agentEditCommand) Run(p *program) error {
 	if c.File == "" {
-		return p.care(func(cfg config.Config, env app.Env) error {
+		return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 			kept := ""
-			err := app.AgentEdit(p.ctx, cfg, env, c.Name, func(text []byte) (changed []byte, err error) {
+			err := app.AgentEdit(ctx, cfg, env, c.Name, func(text []byte) (changed []byte, err error) {
 				changed, kept, err = p.editor(text)
 				return changed, err
 			})
@@ -77,8 +70,8 @@ func (c agentEditCommand) Run(p *program) error {
 			return os.RemoveAll(filepath.Dir(kept))
 		})
 	}
-	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error {
-		return app.AgentEdit(p.ctx, cfg, env, c.Name, func([]byte) ([]byte, error) { return text, nil })
+	return p.withFile(c.File, func(ctx context.Context, cfg config.Config, env app.Env, text []byte) error {
+		return app.AgentEdit(ctx, cfg, env, c.Name, func([]byte) ([]byte, error) { return text, nil })
 	})
 }
 
@@ -87,7 +80,7 @@ func (c agentEditCommand) Run(p *program) error {
 func (p *program) editor(text []byte) (changed []byte, file string, err error) {
 	command := ""
 	for _, name := range []string{"EDITOR", "VISUAL"} { // the latter wins, as usual
-		if value := p.variable(name); value != "" {
+		if value, _ := p.lookup(name); value != "" {
 			command = value
 		}
 	}
@@ -112,27 +105,16 @@ func (p *program) editor(text []byte) (changed []byte, file string, err error) {
 	return changed, file, err
 }
 
-// variable returns a variable of the environment.
-func (p *program) variable(name string) string {
-	value := ""
-	for _, pair := range p.environ {
-		if rest, ok := strings.CutPrefix(pair, name+"="); ok {
-			value = rest
-		}
-	}
-	return value
-}
-
 type agentRmCommand struct {
 	Name  string `arg:"" help:"Name, or group/name."  optional:""`
 	Group string `help:"Remove all profiles of this group."`
 	Yes   bool   `help:"Do not ask."                  short:"y"`
 }
 
-// Run implements the command. It asks first.
+// Run asks first.
 func (c agentRmCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.AgentRemove(p.ctx, cfg, env, c.Name, c.Group, func(question string) bool {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.AgentRemove(ctx, cfg, env, c.Name, c.Group, func(question string) bool {
 			return c.Yes || p.confirm(question)
 		})
 	})
@@ -152,10 +134,9 @@ type agentExportCommand struct {
 	Output string `help:"File to create; it must not exist. Default: stdout." placeholder:"FILE" short:"o"`
 }
 
-// Run implements the command.
 func (c agentExportCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return p.writeNew(c.Output, func(out io.Writer) error { return app.AgentExport(p.ctx, cfg, env, out, c.Name, c.All) })
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return p.writeNew(c.Output, func(out io.Writer) error { return app.AgentExport(ctx, cfg, env, out, c.Name, c.All) })
 	})
 }
 
@@ -163,16 +144,15 @@ type agentImportCommand struct {
 	File string `arg:"" help:"YAML file written by bot agent export; - for stdin."`
 }
 
-// Run implements the command.
 func (c agentImportCommand) Run(p *program) error {
-	return p.withFile(c.File, func(text []byte, cfg config.Config, env app.Env) error { return app.AgentImport(p.ctx, cfg, env, text) })
+	return p.withFile(c.File, app.AgentImport)
 }
 
 // maxProfiles is the longest file of profiles that is read, in bytes.
 const maxProfiles = 32 << 20
 
 // withFile runs a command on the data with the text of a file.
-func (p *program) withFile(name string, run func(text []byte, cfg config.Config, env app.Env) error) error {
+func (p *program) withFile(name string, run func(ctx context.Context, cfg config.Config, env app.Env, text []byte) error) error {
 	in := p.stdin
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the operator's own path
@@ -186,5 +166,5 @@ func (p *program) withFile(name string, run func(text []byte, cfg config.Config,
 	if err != nil {
 		return fault.Newf(fault.Invalid, "cannot read %s: not a text file", name)
 	}
-	return p.care(func(cfg config.Config, env app.Env) error { return run(text, cfg, env) })
+	return with(p, run, text)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"remote-agent/internal/app"
-	"remote-agent/internal/config"
 )
 
 // auditCommand is about the record of what was done, and by whom.
@@ -20,20 +19,12 @@ type auditListCommand struct {
 	JSON         bool   `help:"One JSON object per line, with hashes."                                              name:"json"`
 }
 
-// Run implements the command.
 func (c auditListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ListAudit(p.ctx, cfg, env, app.AuditQuery{
-			Since: c.Since, Actor: c.Actor, Action: c.Action, Conversation: c.Conversation, Limit: c.Limit, JSON: c.JSON,
-		})
-	})
+	return with(p, app.ListAudit, app.AuditQuery(c))
 }
 
 type auditVerifyCommand struct {
 	Expect string `help:"A chain end printed by an earlier verify; it must still be in the chain." placeholder:"SEQ:HASH"`
 }
 
-// Run implements the command.
-func (c auditVerifyCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.VerifyAudit(p.ctx, cfg, env, c.Expect) })
-}
+func (c auditVerifyCommand) Run(p *program) error { return with(p, app.VerifyAudit, c.Expect) }

@@ -35,13 +35,14 @@ type benchCommand struct {
 	Relay bool `hidden:"" help:"Be the relay that the measured process is compared with."`
 }
 
-// Run implements the command.
 func (c benchCommand) Run(p *program) error {
 	switch {
 	case c.Child:
 		return c.runChild(p)
 	case c.Relay:
-		return runRelay(p)
+		ctx, cancel := p.untilInputEnds() // it stops like the measured process
+		defer cancel()
+		return bench.Relay(ctx, p.lookup)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -130,13 +131,6 @@ func (c benchCommand) runChild(p *program) error {
 		return err
 	}
 	return errors.Join(app.Run(ctx, cfg, p.env(log, false)), stopProfile(), writeAllocs(c.Memprofile))
-}
-
-// runRelay is the floor, which stops like the measured process.
-func runRelay(p *program) error {
-	ctx, cancel := p.untilInputEnds()
-	defer cancel()
-	return bench.Relay(ctx, p.lookup)
 }
 
 // untilInputEnds returns a context that ends with the standard input, whatever

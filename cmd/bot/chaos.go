@@ -35,7 +35,6 @@ type chaosCommand struct {
 // errPromise says that the program did not do what it promises.
 var errPromise = errors.New("a promise was broken")
 
-// Run implements the command.
 func (c chaosCommand) Run(p *program) error {
 	if c.Minutes < 0 || c.Minutes == 0 && c.Kills == 0 || c.Minutes > 7*24*60 {
 		return fmt.Errorf("--minutes must be above 0, or --kills; %w", errUsage)

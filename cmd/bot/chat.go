@@ -30,7 +30,6 @@ func (chatCommand) Help() string {
 		`Example: git diff | bot chat "review this". Send a file with @path.`
 }
 
-// Run implements the command.
 func (c chatCommand) Run(p *program) error {
 	if c.Conversation != "" {
 		if err := console.CheckConversation(c.Conversation); err != nil {

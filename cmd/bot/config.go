@@ -13,7 +13,6 @@ type configCommand struct {
 
 type configShowCommand struct{}
 
-// Run implements the command.
 func (configShowCommand) Run(p *program) error {
 	cfg, err := p.load()
 	if err != nil {
@@ -24,7 +23,6 @@ func (configShowCommand) Run(p *program) error {
 
 type configExampleCommand struct{}
 
-// Run implements the command.
 func (configExampleCommand) Run(p *program) error {
 	return config.WriteExample(p.stdout, app.Sections()...)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"remote-agent/internal/app"
-	"remote-agent/internal/config"
 )
 
 // costsCommand sums up what was used.
@@ -14,9 +13,6 @@ type costsCommand struct {
 	JSON  bool   `help:"One JSON object per line; costs in millionths of a US dollar."             name:"json"`
 }
 
-// Run implements the command.
 func (c costsCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.Costs(p.ctx, cfg, env, app.CostQuery{By: c.By, Since: c.Since, Until: c.Until, CSV: c.CSV, JSON: c.JSON})
-	})
+	return with(p, app.Costs, app.CostQuery(c))
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"os"
-	"slices"
-	"strings"
 
 	"golang.org/x/term"
 
@@ -16,7 +14,6 @@ type demoCommand struct {
 	Interactive bool `help:"Chat with the bot yourself afterwards."`
 }
 
-// Run implements the command.
 func (c demoCommand) Run(p *program) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,11 +21,8 @@ func (c demoCommand) Run(p *program) error {
 	}
 	opts := tour.Options{Out: p.stdout, Fast: c.Fast, Version: version(), Program: self, Environ: systemEnviron(p.environ)}
 	if f, ok := p.stdout.(*os.File); ok && isTerminal(f) {
-		opts.Terminal = true
-		opts.Color = !slices.ContainsFunc(p.environ, func(e string) bool {
-			value, ok := strings.CutPrefix(e, "NO_COLOR=")
-			return ok && value != ""
-		})
+		noColor, _ := p.lookup("NO_COLOR")
+		opts.Terminal, opts.Color = true, noColor == ""
 		opts.Width, _, _ = term.GetSize(int(f.Fd())) //nolint:gosec // a descriptor fits
 	}
 	if c.Interactive {

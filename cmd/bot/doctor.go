@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"remote-agent/internal/app"
@@ -25,10 +26,9 @@ func (doctorCommand) Help() string {
 		"The daemon can keep running. Exit code 5 if a check failed."
 }
 
-// Run implements the command.
 func (c doctorCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		report := app.Doctor(p.ctx, cfg, env, c.Offline)
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		report := app.Doctor(ctx, cfg, env, c.Offline)
 		write := report.Write
 		if c.JSON {
 			write = report.WriteJSON

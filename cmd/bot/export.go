@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,11 +23,10 @@ type exportCommand struct {
 	Output       string `help:"File to create; it must not exist. Default: stdout." placeholder:"FILE"        short:"o"`
 }
 
-// Run implements the command.
 func (c exportCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		q := app.ExportQuery{Format: c.Format, Conversation: c.Conversation, Session: c.Session, Redact: c.Redact}
-		return p.writeNew(c.Output, func(out io.Writer) error { return app.Export(p.ctx, cfg, env, out, q) })
+		return p.writeNew(c.Output, func(out io.Writer) error { return app.Export(ctx, cfg, env, out, q) })
 	})
 }
 
@@ -62,7 +62,6 @@ type importCommand struct {
 	Skip   bool     `help:"With --from: skip rows that cannot be imported. Default: refuse the whole import."`
 }
 
-// Run implements the command.
 func (c importCommand) Run(p *program) (err error) {
 	if (c.File == "") == (c.From == "") {
 		return fault.New(fault.Invalid, "name a file written by bot export, or another database with --from")
@@ -72,10 +71,8 @@ func (c importCommand) Run(p *program) (err error) {
 		if err != nil {
 			return err
 		}
-		return p.care(func(cfg config.Config, env app.Env) error {
-			return app.ImportSeed(p.ctx, cfg, env, app.SeedImport{
-				From: source, Maps: c.Map, Dry: c.DryRun, Merge: c.Merge, Clone: c.Clone, Skip: c.Skip,
-			})
+		return with(p, app.ImportSeed, app.SeedImport{
+			From: source, Maps: c.Map, Dry: c.DryRun, Merge: c.Merge, Clone: c.Clone, Skip: c.Skip,
 		})
 	}
 	if c.DryRun || c.Merge || c.Clone || c.Skip || len(c.Map) > 0 {
@@ -89,7 +86,7 @@ func (c importCommand) Run(p *program) (err error) {
 		return fault.Newf(fault.Invalid, "cannot read %s: check the path", c.File)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return p.care(func(cfg config.Config, env app.Env) error { return app.Import(p.ctx, cfg, env, f) })
+	return with(p, app.Import, f)
 }
 
 // regularFile refuses a directory, or a pipe, which cannot be examined first.

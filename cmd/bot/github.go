@@ -16,7 +16,6 @@ type githubManifestCommand struct {
 	Name string `help:"Name of the app, up to 34 characters; people mention it by this name." default:"remote-agent"`
 }
 
-// Run implements the command.
 func (c githubManifestCommand) Run(p *program) error {
 	cfg, err := p.load()
 	if err != nil {

@@ -1,10 +1,11 @@
 package main
 
-import "remote-agent/internal/web"
+import (
+	"remote-agent/internal/web"
+)
 
 type healthcheckCommand struct{}
 
-// Run implements the command.
 func (healthcheckCommand) Run(p *program) error {
 	cfg, err := p.load()
 	if err != nil {

@@ -16,7 +16,6 @@ type helpCommand struct {
 	Command []string `arg:"" help:"The command to explain." optional:""`
 }
 
-// Run implements the command.
 func (c helpCommand) Run(p *program) error {
 	found, rest, err := p.root.Find(c.Command)
 	if err != nil {
@@ -70,7 +69,6 @@ func (completionCommand) Help() string {
 		"For fish: bot completion fish > ~/.config/fish/completions/bot.fish. For zsh: put source <(bot completion zsh) into ~/.zshrc."
 }
 
-// Run implements the command.
 func (c completionCommand) Run(p *program) error {
 	switch c.Shell {
 	case "bash":
@@ -85,7 +83,6 @@ func (c completionCommand) Run(p *program) error {
 // manCommand prints the manual page, in the form that man(1) reads.
 type manCommand struct{}
 
-// Run implements the command.
 func (manCommand) Run(p *program) error {
 	page, err := mangocobra.NewManPage(1, p.root)
 	if err == nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"remote-agent/internal/app"
-	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 )
 
@@ -23,15 +22,12 @@ type keyCreateCommand struct {
 	Expires string   `help:"Lifetime, such as 90d or 12h. Default: until revoked."                   placeholder:"TIME"`
 }
 
-// Run implements the command.
 func (c keyCreateCommand) Run(p *program) error {
 	life, err := parseLife(c.Expires)
 	if err != nil {
 		return err
 	}
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.CreateKey(p.ctx, cfg, env, app.KeyRequest{Name: c.Name, Scopes: c.Scope, Life: life})
-	})
+	return with(p, app.CreateKey, app.KeyRequest{Name: c.Name, Scopes: c.Scope, Life: life})
 }
 
 // parseLife reads a time such as 90d or 12h; empty is none.
@@ -53,16 +49,10 @@ func parseLife(text string) (time.Duration, error) {
 
 type keyListCommand struct{}
 
-// Run implements the command.
-func (keyListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.ListKeys(p.ctx, cfg, env) })
-}
+func (keyListCommand) Run(p *program) error { return p.care(app.ListKeys) }
 
 type keyRevokeCommand struct {
 	ID string `arg:"" help:"ID of the key, from list."`
 }
 
-// Run implements the command.
-func (c keyRevokeCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.RevokeKey(p.ctx, cfg, env, c.ID) })
-}
+func (c keyRevokeCommand) Run(p *program) error { return with(p, app.RevokeKey, c.ID) }

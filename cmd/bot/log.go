@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/lmittmann/tint"
@@ -101,11 +100,8 @@ func screenHandler(format string, stderr io.Writer, level slog.Leveler, environ 
 	if isJSON(format, stderr) {
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
 	}
-	noColor := slices.ContainsFunc(environ, func(e string) bool {
-		value, ok := strings.CutPrefix(e, "NO_COLOR=") // no-color.org: any value but none
-		return ok && value != ""
-	})
-	return tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: noColor || !terminal})
+	noColor, _ := lookup(environ, "NO_COLOR") // no-color.org: any value but none
+	return tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: "15:04:05.000", NoColor: noColor != "" || !terminal})
 }
 
 // isJSON reports whether what is logged to stderr is JSON.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"remote-agent/internal/app"
-	"remote-agent/internal/config"
 )
 
 // memoryCommand is about what is remembered.
@@ -12,7 +11,4 @@ type memoryCommand struct {
 
 type memoryStatusCommand struct{}
 
-// Run implements the command.
-func (memoryStatusCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.MemoryStatus(p.ctx, cfg, env) })
-}
+func (memoryStatusCommand) Run(p *program) error { return p.care(app.MemoryStatus) }

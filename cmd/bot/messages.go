@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
 	"remote-agent/internal/transcript"
@@ -22,13 +24,9 @@ type messagesListCommand struct {
 	JSON         bool   `help:"One JSON object per line, with all fields."`
 }
 
-// Run implements the command.
 func (c messagesListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		env.Stdout = transcript.VisibleJSON(p.stdout)
-		return app.ListMessages(p.ctx, cfg, env, app.MessageQuery{
-			Conversation: c.Conversation, Session: c.Session, Agent: c.Agent, Desc: c.Desc,
-			Limit: c.Limit, Offset: c.Offset, After: c.After, JSON: c.JSON,
-		})
+		return app.ListMessages(ctx, cfg, env, app.MessageQuery(c))
 	})
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"strings"
+	"context"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
@@ -24,29 +22,24 @@ type personShowCommand struct {
 	Account string `arg:"" help:"One of their accounts, such as telegram/42."`
 }
 
-// Run implements the command.
-func (c personShowCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.ShowPerson(p.ctx, cfg, env, c.Account) })
-}
+func (c personShowCommand) Run(p *program) error { return with(p, app.ShowPerson, c.Account) }
 
 type personForgetCommand struct {
 	Account string `arg:"" help:"One of their accounts, such as telegram/42."`
 	Yes     bool   `help:"Do not ask."                                      short:"y"`
 }
 
-// Run implements the command. It asks first.
+// Run asks first.
 func (c personForgetCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		if !c.Yes {
-			if err := app.ShowPerson(p.ctx, cfg, env, c.Account); err != nil {
+			if err := app.ShowPerson(ctx, cfg, env, c.Account); err != nil {
 				return err
 			}
-			_, _ = fmt.Fprint(p.stdout, "Permanently delete all of this for all of these accounts? [y/N] ") // the question may go unseen
-			line, _ := bufio.NewReader(p.stdin).ReadString('\n')                                            // no answer is a no
-			if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+			if !p.confirm("Permanently delete all of this for all of these accounts?") {
 				return fault.New(fault.Invalid, "nothing was deleted; answer y, or use --yes")
 			}
 		}
-		return app.ForgetPerson(p.ctx, cfg, env, c.Account)
+		return app.ForgetPerson(ctx, cfg, env, c.Account)
 	})
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+
 	"remote-agent/internal/app"
+	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 )
 
@@ -17,19 +20,16 @@ type repoAddCommand struct {
 	Source string `arg:"" help:"An https:// address, owner/repo, or a folder."`
 }
 
-// Run implements the command.
 func (c repoAddCommand) Run(p *program) error { return p.repo(app.RepoAdd, c.Source) }
 
 type repoListCommand struct{}
 
-// Run implements the command.
 func (c repoListCommand) Run(p *program) error { return p.repo(app.RepoList, "") }
 
 type repoSyncCommand struct {
 	Name string `arg:"" optional:"" help:"Name or number. Default: all."`
 }
 
-// Run implements the command.
 func (c repoSyncCommand) Run(p *program) error { return p.repo(app.RepoSync, c.Name) }
 
 type repoRmCommand struct {
@@ -37,7 +37,7 @@ type repoRmCommand struct {
 	Yes  bool   `help:"Do not ask." short:"y"`
 }
 
-// Run implements the command. It asks first.
+// Run asks first.
 func (c repoRmCommand) Run(p *program) error {
 	if !c.Yes && !p.confirm("Remove "+c.Name+" and delete its clone?") {
 		return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
@@ -46,14 +46,7 @@ func (c repoRmCommand) Run(p *program) error {
 }
 
 func (p *program) repo(action app.RepoAction, what string) error {
-	cfg, err := p.load()
-	if err != nil {
-		return err
-	}
-	log, closeLog, err := p.newLogger(cfg, false)
-	if err != nil {
-		return err
-	}
-	defer closeLog()
-	return app.Repo(p.ctx, cfg, p.env(log, false), action, what)
+	return p.command(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.Repo(ctx, cfg, env, action, what)
+	})
 }

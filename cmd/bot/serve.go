@@ -18,7 +18,6 @@ import (
 // person at the terminal or for text that is piped in.
 type startCommand struct{}
 
-// Run implements the command.
 func (startCommand) Run(p *program) error {
 	return p.serve(bothTerminals(p.process) || isPiped(p.stdin))
 }
@@ -30,7 +29,6 @@ type serveCommand struct {
 	PprofAddr string `help:"Serve Go's profiles under /debug/pprof/ on this loopback address, such as 127.0.0.1:6060 (default: off)." placeholder:"HOST:PORT"`
 }
 
-// Run implements the command.
 func (c serveCommand) Run(p *program) error {
 	if c.PprofAddr != "" {
 		at, stop, err := profiling.Listen(p.ctx, c.PprofAddr)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"remote-agent/internal/app"
@@ -9,8 +10,8 @@ import (
 	"remote-agent/internal/transcript"
 )
 
-// care runs a command on the data.
-func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
+// command runs a command of package app.
+func (p *program) command(run func(ctx context.Context, cfg config.Config, env app.Env) error) error {
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -20,9 +21,20 @@ func (p *program) care(run func(cfg config.Config, env app.Env) error) error {
 		return err
 	}
 	defer closeLog()
-	env := p.env(log, false)
-	env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
-	return run(cfg, env)
+	return run(p.ctx, cfg, p.env(log, false))
+}
+
+// care runs a command on the data.
+func (p *program) care(run func(ctx context.Context, cfg config.Config, env app.Env) error) error {
+	return p.command(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
+		return run(ctx, cfg, env)
+	})
+}
+
+// with runs a command on the data that is given one more thing.
+func with[A any](p *program, run func(ctx context.Context, cfg config.Config, env app.Env, given A) error, given A) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error { return run(ctx, cfg, env, given) })
 }
 
 // sessionsCommand is about what was said.
@@ -42,23 +54,15 @@ type sessionsListCommand struct {
 	Before       string `help:"Continue after this session."`
 }
 
-// Run implements the command.
 func (c sessionsListCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ListSessions(p.ctx, cfg, env, app.SessionQuery{
-			Conversation: c.Conversation, Status: c.Status, Limit: c.Limit, Before: c.Before,
-		})
-	})
+	return with(p, app.ListSessions, app.SessionQuery{Conversation: c.Conversation, Status: c.Status, Limit: c.Limit, Before: c.Before})
 }
 
 type sessionsRunsCommand struct {
 	ID string `arg:"" help:"ID of the session."`
 }
 
-// Run implements the command.
-func (c sessionsRunsCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.ListRuns(p.ctx, cfg, env, c.ID) })
-}
+func (c sessionsRunsCommand) Run(p *program) error { return with(p, app.ListRuns, c.ID) }
 
 type sessionsShowCommand struct {
 	ID     string `arg:"" help:"ID of the session."`
@@ -67,10 +71,9 @@ type sessionsShowCommand struct {
 	Redact bool   `help:"Mask credentials."`
 }
 
-// Run implements the command.
 func (c sessionsShowCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ShowSession(p.ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.ShowSession(ctx, cfg, env, env.Stdout, c.ID, app.ShowOptions{Whole: c.Whole, System: c.System, Redact: c.Redact})
 	})
 }
 
@@ -79,10 +82,9 @@ type sessionsForkCommand struct {
 	N  int    `arg:"" help:"Number of messages to copy. Default: all." optional:""`
 }
 
-// Run implements the command.
 func (c sessionsForkCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.ForkSession(p.ctx, cfg, env, c.ID, c.N)
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		return app.ForkSession(ctx, cfg, env, c.ID, c.N)
 	})
 }
 
@@ -93,12 +95,9 @@ type sessionsSearchCommand struct {
 	Before       string   `help:"Continue after this result."`
 }
 
-// Run implements the command.
 func (c sessionsSearchCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error {
-		return app.SearchSessions(p.ctx, cfg, env, app.SessionQuery{
-			Words: strings.Join(c.Words, " "), Conversation: c.Conversation, Limit: c.Limit, Before: c.Before,
-		})
+	return with(p, app.SearchSessions, app.SessionQuery{
+		Words: strings.Join(c.Words, " "), Conversation: c.Conversation, Limit: c.Limit, Before: c.Before,
 	})
 }
 
@@ -108,23 +107,19 @@ type sessionsRmCommand struct {
 	Yes          bool   `help:"Really delete it."                                              short:"y"`
 }
 
-// Run implements the command.
 func (c sessionsRmCommand) Run(p *program) error {
 	if (c.ID == "") == (c.Conversation == "") {
 		return fault.New(fault.Invalid, "give either a session ID, or a conversation with --conversation")
 	}
-	return p.care(func(cfg config.Config, env app.Env) error {
+	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		if c.Conversation != "" {
-			return app.RemoveConversation(p.ctx, cfg, env, c.Conversation, c.Yes)
+			return app.RemoveConversation(ctx, cfg, env, c.Conversation, c.Yes)
 		}
-		return app.RemoveSession(p.ctx, cfg, env, c.ID, c.Yes)
+		return app.RemoveSession(ctx, cfg, env, c.ID, c.Yes)
 	})
 }
 
 // scrubCommand rewrites the database.
 type scrubCommand struct{}
 
-// Run implements the command.
-func (scrubCommand) Run(p *program) error {
-	return p.care(func(cfg config.Config, env app.Env) error { return app.Scrub(p.ctx, cfg, env) })
-}
+func (scrubCommand) Run(p *program) error { return p.care(app.Scrub) }

@@ -21,7 +21,6 @@ func (setupCommand) Help() string {
 		"It can be done again at any time. Without a terminal, answers are read one a line. With --check, exit code 5 if something fails."
 }
 
-// Run implements the command.
 func (c setupCommand) Run(p *program) error {
 	cfg, _ := config.Inspect(p.source, app.Sections()...) // what is wrong is for the steps to mend
 	p.secrets = secrets(cfg, p.environ)

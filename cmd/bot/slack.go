@@ -18,7 +18,6 @@ type slackManifestCommand struct {
 	Form string `default:"yaml" enum:"yaml,json,url" help:"yaml, json, or url for the one-click link alone."`
 }
 
-// Run implements the command.
 func (c slackManifestCommand) Run(p *program) error {
 	cfg, err := p.load()
 	if err != nil {

@@ -105,7 +105,7 @@ func TestFinding10CareCommandsPrintNoControlBytes(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{process: process{stdout: &out, stderr: io.Discard, environ: []string{"DATA_DIR=" + t.TempDir()}}, ctx: t.Context()}
 	p.source = config.Source{Environ: p.environ}
-	err := p.care(func(_ config.Config, env app.Env) error {
+	err := p.care(func(_ context.Context, _ config.Config, env app.Env) error {
 		_, err := io.WriteString(env.Stdout, "a\x1b[2J\u202eb\n")
 		return err
 	})

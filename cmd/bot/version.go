@@ -34,7 +34,6 @@ type versionCommand struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Run implements the command.
 func (c versionCommand) Run(p *program) error {
 	if c.JSON {
 		return json.NewEncoder(p.stdout).Encode(map[string]string{

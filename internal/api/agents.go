@@ -62,7 +62,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 		return nil, err
 	}
 	var rows []profile.Profile
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		rows, err = tx.Profiles().List(ctx, c.args.text("group"))
 		return err
 	})
@@ -77,7 +77,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 
 func (a *API) getAgent(ctx context.Context, c call) (any, error) {
 	var p profile.Profile
-	err := a.read(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
 		p, err = tx.Profiles().Agent(ctx, c.args.text("agent_id"))
 		return err
 	})
@@ -100,7 +100,7 @@ type agentRemovedCounts struct {
 func (a *API) deleteAgent(ctx context.Context, c call) (any, error) {
 	id := c.args.text("agent_id")
 	var r store.AgentsRemoved
-	err := a.write(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) error {
 		p, err := tx.Profiles().Agent(ctx, id)
 		if err != nil {
 			return err

@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -235,18 +234,5 @@ func send(w http.ResponseWriter, status int, mediaType string, content []byte) {
 	_, _ = w.Write(content) //nolint:gosec // JSON or YAML, and the browser is told not to guess; a client that left needs no answer
 }
 
-// read runs fn in a snapshot.
-func (a *API) read(ctx context.Context, fn func(tx *store.Tx) error) error {
-	return a.config.Store.InRead(ctx, fn)
-}
-
-// write runs fn in a transaction.
-func (a *API) write(ctx context.Context, fn func(tx *store.Tx) error) error {
-	return a.config.Store.InTx(ctx, fn)
-}
-
 // gone reports whether err says that something is not there.
 func gone(err error) bool { return fault.Is(err, fault.NotFound) }
-
-// asProblem returns the problem in the chain of err.
-func asProblem(err error) (*problem, bool) { return errors.AsType[*problem](err) }

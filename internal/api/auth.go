@@ -70,7 +70,7 @@ func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 }
 
 func (a *API) find(ctx context.Context, id string) (k apikey.Key, err error) {
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		k, err = tx.SignIn().APIKey(ctx, id)
 		return err
 	})
@@ -84,7 +84,7 @@ func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
 	if !k.LastUsedAt.Before(used) {
 		return
 	}
-	if err := a.write(ctx, func(tx *store.Tx) error { return tx.SignIn().TouchAPIKey(ctx, k.ID, used) }); err != nil {
+	if err := a.config.Store.InTx(ctx, func(tx *store.Tx) error { return tx.SignIn().TouchAPIKey(ctx, k.ID, used) }); err != nil {
 		a.log.WarnContext(ctx, "could not note when a key was used", "key", k.Name, "err", err)
 	}
 }

@@ -52,7 +52,7 @@ func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 	}
 	limit := int(c.args.number("limit"))
 	var rows []memory.Memory
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		rows, err = tx.Memories().List(ctx, c.args.text("person"), before, limit+1, c.now)
 		return err
 	})
@@ -71,7 +71,7 @@ func noMemory(err error) error {
 
 func (a *API) getMemory(ctx context.Context, c call) (any, error) {
 	var m memory.Memory
-	err := a.read(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
 		m, err = tx.Memories().Memory(ctx, c.args.text("person"), c.args.number("memory_id"))
 		if err == nil && !m.ExpiresAt.IsZero() && !c.now.Before(m.ExpiresAt) {
 			err = fault.New(fault.NotFound, "")
@@ -92,7 +92,7 @@ type forgottenCounts struct {
 
 func (a *API) deleteMemory(ctx context.Context, c call) (any, error) {
 	whose, number := c.args.text("person"), c.args.number("memory_id")
-	err := a.write(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Memories().ForgetMemory(ctx, whose, number); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (a *API) deleteMemory(ctx context.Context, c call) (any, error) {
 func (a *API) deleteMemories(ctx context.Context, c call) (any, error) {
 	whose := c.args.text("person")
 	var n int64
-	err := a.write(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) error {
 		n = 0
 		some, err := tx.Memories().List(ctx, whose, 0, 1, time.Time{}) // expired ones as well
 		if err != nil || len(some) == 0 {

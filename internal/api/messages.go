@@ -116,7 +116,7 @@ const (
 
 func (a *API) messagePage(ctx context.Context, f store.MessageFilter, c call) (rows []store.ListedMessage, more bool, err error) {
 	limit := int(c.args.number("limit"))
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		var ok bool
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err // of a conversation that is not there, there are none
@@ -187,7 +187,7 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 	limit := int(c.args.number("limit"))
 	f := store.SearchFilter{Words: c.args.text("q"), Before: before, Limit: limit + 1}
 	var p page[messageBody]
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		p = page[messageBody]{Items: []messageBody{}}
 		var ok bool
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
@@ -215,17 +215,13 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 			}
 			size += sizeOf(m)
 			// Words may stand in several blocks of a message, which follow each other.
-			if body := showMessage(m); !slices.ContainsFunc(p.Items, body.same) {
+			if body := showMessage(m); !slices.ContainsFunc(p.Items, func(m messageBody) bool { return m.SessionID == body.SessionID && m.Seq == body.Seq }) {
 				p.Items = append(p.Items, body)
 			}
 		}
 		return nil
 	})
 	return p, err
-}
-
-func (m messageBody) same(other messageBody) bool {
-	return m.SessionID == other.SessionID && m.Seq == other.Seq
 }
 
 // messageOf returns the message of a hit. ok is false for a row that is part of

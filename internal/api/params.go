@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -112,19 +113,10 @@ func parse(params []param, path map[string]string, rawQuery string) (values, err
 			out[p.name] = p.usual
 		}
 	}
-	for _, name := range sorted(query) {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
 		return nil, badParameter(shorten(name), "Unknown parameter; expected "+known(params)+".")
 	}
 	return out, nil
-}
-
-func sorted(query url.Values) []string {
-	names := make([]string, 0, len(query))
-	for name := range query {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func known(params []param) string {

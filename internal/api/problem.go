@@ -89,7 +89,7 @@ func seconds(wait time.Duration) string {
 
 // problemOf makes a problem of an error.
 func problemOf(err error) *problem {
-	if p, ok := asProblem(err); ok {
+	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
 	detail := fault.Public(err)

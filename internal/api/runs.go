@@ -46,7 +46,7 @@ func (a *API) listRuns(ctx context.Context, c call) (any, error) {
 	}
 	limit := int(c.args.number("limit"))
 	var rows []sessions.Run
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		rows, err = tx.Sessions().Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
 		return err
 	})

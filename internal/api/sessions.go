@@ -57,7 +57,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 	}
 	limit := int(c.args.number("limit"))
 	var rows []sessions.Conversation
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		rows, err = tx.Pages().BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
 		return err
 	})
@@ -66,7 +66,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 
 func (a *API) getConversation(ctx context.Context, c call) (any, error) {
 	var row sessions.Conversation
-	err := a.read(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
 		row, err = tx.Conversations().Conversation(ctx, c.args.text("conversation_id"))
 		return err
 	})
@@ -161,7 +161,7 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 		q.After = store.SessionPlace{Started: after[0], ID: after[1]}
 	}
 	var rows []store.BrowsedSession
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		var ok bool
 		if q.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err // of a conversation that is not there, there are none
@@ -178,7 +178,7 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 
 func (a *API) getSession(ctx context.Context, c call) (any, error) {
 	var body sessionBody
-	err := a.read(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		s, err := tx.Sessions().Session(ctx, c.args.text("session_id"))
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ type removedCounts struct {
 func (a *API) deleteSession(ctx context.Context, c call) (any, error) {
 	id := c.args.text("session_id")
 	var r store.Removed
-	err := a.write(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) error {
 		s, err := tx.Sessions().Session(ctx, id)
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func removed(r store.Removed) removedBody {
 func (a *API) deleteConversation(ctx context.Context, c call) (any, error) {
 	id := c.args.text("conversation_id")
 	var r store.Removed
-	err := a.write(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) (err error) {
 		if r, err = tx.Care().RemoveConversation(ctx, id); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (a *API) forkSession(ctx context.Context, c call) (any, error) {
 		done sessions.Forked
 		body forkBody
 	)
-	err := a.write(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InTx(ctx, func(tx *store.Tx) (err error) {
 		from := c.args.text("session_id")
 		if done, err = tx.Sessions().ForkSession(ctx, sessions.Fork{From: from, N: int(c.args.number("n"))}); err != nil {
 			return err

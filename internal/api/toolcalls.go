@@ -48,7 +48,7 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 	}
 	var rows []sessions.ToolCall
 	more := false
-	err = a.read(ctx, func(tx *store.Tx) error {
+	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		rows, more, err = tx.Pages().BrowseToolCalls(ctx, c.args.text("session"), sessions.ToolStatus(c.args.text("status")), after, int(c.args.number("limit")))
 		return err
 	})
@@ -61,7 +61,7 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 
 func (a *API) getToolCall(ctx context.Context, c call) (any, error) {
 	var row sessions.ToolCall
-	err := a.read(ctx, func(tx *store.Tx) (err error) {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
 		row, err = tx.Pages().ToolCall(ctx, c.args.number("tool_call_id"))
 		return err
 	})

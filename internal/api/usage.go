@@ -42,7 +42,7 @@ func (a *API) usage(ctx context.Context, c call) (any, error) {
 	f := store.UsageFilter{Actor: c.args.text("person"), Since: c.args.time("since"), Until: c.args.time("until")}
 	limit := int(c.args.number("limit"))
 	body := usageBody{By: c.args.text("by"), Items: []groupBody{}}
-	err := a.read(ctx, func(tx *store.Tx) error {
+	err := a.config.Store.InRead(ctx, func(tx *store.Tx) error {
 		var ok bool
 		var err error
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {

@@ -156,10 +156,8 @@ func (ps *programs) agentEnv(agent assistant.Name, home string) []string {
 
 // lookup finds a variable of the environment, or of what the options say.
 func (ps *programs) lookup(name string) (string, bool) {
-	if ps.env.Lookup != nil {
-		if value, ok := ps.env.Lookup(name); ok {
-			return value, true
-		}
+	if value, ok := ps.env.lookup(name); ok {
+		return value, true
 	}
 	return ps.config.Text(name)
 }

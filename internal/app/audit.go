@@ -44,8 +44,7 @@ func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) er
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var rows []audit.Row
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			if f.ConversationID, err = conversationID(ctx, tx, q.Conversation); err != nil {
 				return err
 			}

@@ -19,10 +19,7 @@ import (
 func postgresTools(cfg config.Config, env Env) backup.Postgres {
 	p := backup.Postgres{URL: cfg.Database.URL.Reveal()}
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGPASSFILE"} {
-		if env.Lookup == nil {
-			break
-		}
-		if value, ok := env.Lookup(name); ok {
+		if value, ok := env.lookup(name); ok {
 			p.Environ = append(p.Environ, name+"="+value)
 		}
 	}

@@ -162,13 +162,19 @@ func inDaemon(ctx context.Context, cfg config.Config, env Env, name string, give
 	if env.daemon != nil || cfg.Database.Driver != config.DriverSQLite {
 		return false, nil
 	}
-	text, err := json.Marshal(given)
+	return post(ctx, cfg, "calls/"+name, given, func(answer io.Reader) error { return listen(ctx, answer, env.Stdout) })
+}
+
+// post sends something to the daemon that runs on the data directory of cfg, and has its
+// answer read. running is false if there is none.
+func post(ctx context.Context, cfg config.Config, path string, body any, read func(answer io.Reader) error) (running bool, err error) {
+	text, err := json.Marshal(body)
 	if err != nil {
-		return true, fault.Wrap(err, fault.Internal, "encode the command")
+		return true, fault.Wrap(err, fault.Internal, "encode the request")
 	}
 	client := localsocket.Client(socketPath(cfg))
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/calls/"+name, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+path, bytes.NewReader(text))
 	if err != nil {
 		return true, fault.Wrap(err, fault.Internal, "make the request")
 	}
@@ -180,7 +186,7 @@ func inDaemon(ctx context.Context, cfg config.Config, env Env, name string, give
 	if err := localsocket.ReadError(response); err != nil {
 		return true, err
 	}
-	return true, listen(ctx, response.Body, env.Stdout)
+	return true, read(response.Body)
 }
 
 // listen prints what a daemon says until it is over.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
@@ -42,11 +44,8 @@ type caretaker struct {
 // sweepRetention removes what is older than RETENTION_* allows, now and then. Of
 // several replicas one does it at a time: what it leaves is soon done for the others.
 func (c caretaker) sweepRetention(ctx context.Context) {
-	for sleep(ctx, time.Minute) { // not while everybody starts
+	for wait := time.Minute; sleep(ctx, wait); wait = pruneEvery { // not while everybody starts
 		c.pruneAlone(ctx)
-		if !sleep(ctx, pruneEvery) {
-			return
-		}
 	}
 }
 
@@ -212,11 +211,10 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (string, er
 	if named == "" || !ok {
 		return named, nil
 	}
-	key, err := parseKey(platform, id)
-	if err != nil {
-		return "", err
+	if platform == "" || id == "" {
+		return "", fault.New(fault.Invalid, "Specify a conversation by its ID, or as platform/id, such as telegram/123.")
 	}
-	c, err := tx.Conversations().FindConversation(ctx, key)
+	c, err := tx.Conversations().FindConversation(ctx, messages.ConversationKey{Platform: messages.Platform(platform), ID: id})
 	return c.ID, err
 }
 
@@ -304,9 +302,12 @@ func runLine(r sessions.Run) string {
 
 // SearchSessions prints messages that have all the words, the newest first.
 func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
-	before, err := parseCursor(q.Before)
-	if err != nil {
-		return err
+	before := int64(0)
+	if q.Before != "" {
+		var err error
+		if before, err = strconv.ParseInt(q.Before, 10, 64); err != nil || before <= 0 {
+			return fault.Newf(fault.Invalid, "--before %q is not a number printed by a search.", q.Before)
+		}
 	}
 	limit, err := pageSize(q.Limit, 20)
 	if err != nil {
@@ -370,8 +371,7 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		if !really {
-			err := s.InRead(ctx, func(tx *store.Tx) error {
-				var err error
+			err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 				r, err = tx.Care().MeasureSession(ctx, id)
 				return err
 			})
@@ -380,12 +380,11 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 			}
 			return err
 		}
-		err := s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InTx(ctx, func(tx *store.Tx) (err error) {
 			if r, err = tx.Care().RemoveSession(ctx, id); err != nil {
 				return err
 			}
-			return tx.Audit(ctx, auditRemoval(id))
+			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "session.remove", Target: id})
 		})
 		if err != nil {
 			return err
@@ -422,8 +421,7 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 			return s.Dump(ctx, out)
 		}
 		o := export.Options{Redact: redactor(cfg, env, q.Redact), At: time.Now()}
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			o.ConversationID, err = conversationID(ctx, tx, q.Conversation)
 			return err
 		})

@@ -19,8 +19,7 @@ import (
 // models_config), with what the options say written over them.
 func modelTiers(ctx context.Context, s *store.Store, wanted map[string]config.Tier) (map[string]spend.Tier, error) {
 	var tiers map[string]spend.Tier
-	err := s.InTx(ctx, func(tx *store.Tx) error {
-		var err error
+	err := s.InTx(ctx, func(tx *store.Tx) (err error) {
 		if tiers, err = tx.Spending().Tiers(ctx); err != nil || len(wanted) == 0 {
 			return err
 		}
@@ -119,7 +118,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Rush:           d.env.Rush,
 		Pages:          d.config.PublicURL,
 		RedactPart:     d.redact.Partial,
-		Storage:        storage{d.store},
+		Storage:        engineStorage{storage[orchestrator.Tx]{d.store, func(tx *store.Tx) orchestrator.Tx { return store.Port{Tx: tx} }}},
 		Commands:       d.chat,
 		Worktrees:      worktrees,
 		Memory:         d.memory.port(),

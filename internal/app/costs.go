@@ -29,12 +29,9 @@ const (
 // sumUsage sums up what was used on days that are over, now and then, so that sums of
 // years are there at once. Two replicas that do it at a time do the same.
 func (c caretaker) sumUsage(ctx context.Context) {
-	for sleep(ctx, time.Minute) { // not while everybody starts
+	for wait := time.Minute; sleep(ctx, wait); wait = sumUsageEvery { // not while everybody starts
 		if err := sumUsage(ctx, c.store, time.Now()); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "could not sum up what was used; sums of costs take longer until that is done", "err", err)
-		}
-		if !sleep(ctx, sumUsageEvery) {
-			return
 		}
 	}
 }
@@ -75,8 +72,7 @@ func Costs(ctx context.Context, cfg config.Config, env Env, q CostQuery) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var groups []spend.Group
 		var total spend.Sum
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			groups, total, err = tx.Spending().UsageBy(ctx, by, f, 0)
 			return err
 		})

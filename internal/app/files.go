@@ -29,10 +29,8 @@ func newFiles(cfg config.Config, s *store.Store, log *slog.Logger) *files.Store 
 
 // buildFiles builds what reads pictures, documents and recordings.
 func (d *daemon) buildFiles() error {
-	if d.config.Transcribe.Configured() {
-		client, err := transcribe.New(transcribe.Config{
-			BaseURL: d.config.Transcribe.BaseURL, APIKey: d.config.Transcribe.APIKey.Reveal(), Model: d.config.Transcribe.Model,
-		})
+	if c := d.config.Transcribe; c.Configured() {
+		client, err := transcribe.New(transcribe.Config{BaseURL: c.BaseURL, APIKey: c.APIKey.Reveal(), Model: c.Model})
 		if err != nil {
 			return err
 		}
@@ -47,16 +45,13 @@ func (d *daemon) buildFiles() error {
 // tidyFiles removes now and then what crashes have left of files, and such as no
 // message came to have.
 func (c caretaker) tidyFiles(ctx context.Context) {
-	for sleep(ctx, time.Minute) { // not while everybody starts
+	for wait := time.Minute; sleep(ctx, wait); wait = tidyEvery { // not while everybody starts
 		err := c.files.Tidy(ctx)
 		if err == nil {
 			_, err = c.files.Sweep(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "could not tidy the files that people attached", "err", err)
-		}
-		if !sleep(ctx, tidyEvery) {
-			return
 		}
 	}
 }

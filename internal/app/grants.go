@@ -31,9 +31,6 @@ func granted(dir, tree, gitData, home string) sandbox.Spec {
 	return s
 }
 
-// grantedServer is what the program of an MCP server gets: a home.
-func grantedServer(home string) sandbox.Spec { return sandbox.Spec{Home: home} }
-
 // programFolders are what the program of an agent outside of the system's folders
 // needs to be read: its own folder, or the one that its package manager keeps it
 // in. For one in the agent's own home it is nothing, because links there are the

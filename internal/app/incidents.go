@@ -265,8 +265,7 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 		return c
 	}
 	var sum spend.Sum
-	err := i.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
 		return err
 	})

@@ -119,8 +119,7 @@ func RevokeKey(ctx context.Context, cfg config.Config, env Env, named string) er
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var k apikey.Key
 		done := false
-		err := s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InTx(ctx, func(tx *store.Tx) (err error) {
 			if k, done, err = tx.SignIn().RevokeAPIKey(ctx, id); err != nil || !done {
 				return err
 			}

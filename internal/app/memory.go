@@ -26,35 +26,9 @@ var (
 	_ learn.Tx     = store.Learning{}
 )
 
-// memoryStorage shows the store through the port of memory.
-type memoryStorage struct{ store *store.Store }
-
-// InTx implements recollect.Storage.
-func (s memoryStorage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-// ReadOnce implements recollect.Storage.
-func (s memoryStorage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-// InRead implements recollect.Storage.
-func (s memoryStorage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
 // learnStorage shows the store through the port of learning.
-type learnStorage struct{ store *store.Store }
-
-// InTx implements learn.Storage.
-func (s learnStorage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
-}
-
-// InRead implements learn.Storage.
-func (s learnStorage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
+func learnStorage(s *store.Store) learn.Storage {
+	return storage[learn.Tx]{s, func(tx *store.Tx) learn.Tx { return tx.Learning() }}
 }
 
 // remembering is what remembers people, and what learns of them by itself.
@@ -86,7 +60,7 @@ func (m *remembering) build(ctx context.Context) error {
 		return err
 	}
 	port := recollect.Config{
-		Storage: memoryStorage{m.store}, Redact: m.redact.String, Now: m.now, Log: m.log,
+		Storage: storage[recollect.Tx]{m.store, func(tx *store.Tx) recollect.Tx { return tx.Memories() }}, Redact: m.redact.String, Now: m.now, Log: m.log,
 		Judge: func(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment {
 			return m.judge.Of(ctx, entry, f)
 		},
@@ -118,7 +92,7 @@ func (m *remembering) buildLearner(ctx context.Context, tiers map[string]spend.T
 		return
 	}
 	m.learner = learn.New(learn.Config{
-		Storage: learnStorage{m.store}, Model: model, Name: name, Budget: m.budget,
+		Storage: learnStorage(m.store), Model: model, Name: name, Budget: m.budget,
 		Redact: m.redact.String, Embed: m.service.Embedding, Judge: m.judge, Now: m.now, Log: m.log,
 		Paused: m.halted,
 	})
@@ -131,7 +105,7 @@ func (m *remembering) buildJudge(cheap spend.Tier) {
 		return
 	}
 	m.judge = learn.NewJudge(learn.Config{
-		Storage: learnStorage{m.store}, Model: model, Name: cheap.Model, Budget: m.budget,
+		Storage: learnStorage(m.store), Model: model, Name: cheap.Model, Budget: m.budget,
 		Redact: m.redact.String, Now: m.now, Log: m.log,
 		Paused: m.halted,
 	})

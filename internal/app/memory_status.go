@@ -20,12 +20,9 @@ const vectorsEvery = time.Hour
 
 // keepVectors keeps what pgvector has in step, until ctx ends.
 func (c caretaker) keepVectors(ctx context.Context) {
-	for {
+	for again := true; again; again = sleep(ctx, vectorsEvery) {
 		if err := c.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
-		}
-		if !sleep(ctx, vectorsEvery) {
-			return
 		}
 	}
 }
@@ -60,8 +57,7 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var counts store.MemoryCounts
 		var near map[memory.Kind]map[int64]int64
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			if counts, err = tx.Memories().CountAll(ctx); err != nil {
 				return err
 			}

@@ -253,7 +253,7 @@ func (o *outside) startServer(home string) func(context.Context, mcp.Server) (*m
 		if err != nil {
 			return nil, err
 		}
-		spec := grantedServer(home)
+		spec := sandbox.Spec{Home: home}
 		err = o.connect(&spec, egress.Policy{ //nolint:contextcheck // connections live as long as the program
 			Who: fmt.Sprintf("the MCP server %q", s.Name), Kind: "mcp", Rules: rules, Remedy: `To allow it, add "hosts": ["%s"] to the entry of that server`,
 		})
@@ -268,8 +268,6 @@ func (o *outside) startServer(home string) func(context.Context, mcp.Server) (*m
 var owners = map[assistant.Name]*regexp.Regexp{
 	acp.ClaudeName: regexp.MustCompile(`^(ANTHROPIC|CLAUDE)_`), acp.CodexName: regexp.MustCompile(`^(OPENAI|CODEX)_`),
 }
-
-var secretVariable = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential|cookie`)
 
 // agentVariables are the variables of AGENT_ENV that an agent gets: what is given
 // to it by name, what has the name of its provider, and what is neither of another
@@ -293,7 +291,7 @@ func agentVariables(agent assistant.Name, names []string) []string {
 			}
 		}
 		_, preset := owners[agent]
-		if of == agent || of == "" && (!preset || !secretVariable.MatchString(name)) {
+		if of == agent || of == "" && (!preset || !secretName.MatchString(name)) {
 			out = append(out, name)
 		}
 	}

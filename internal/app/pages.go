@@ -164,9 +164,7 @@ func (d *daemon) about() pages.About {
 				if _, err := tx.Care().RemoveSession(ctx, id); err != nil {
 					return err
 				}
-				entry := auditRemoval(id)
-				entry.Actor = by
-				return tx.Audit(ctx, entry)
+				return tx.Audit(ctx, sessions.AuditEntry{Actor: by, Action: "session.remove", Target: id})
 			})
 		},
 		Export: func(ctx context.Context, out io.Writer, id string, all bool) error {

@@ -38,8 +38,7 @@ func ShowPerson(ctx context.Context, cfg config.Config, env Env, named string) e
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var h memory.Holdings
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			h, err = tx.Persons().Holdings(ctx, account)
 			return err
 		})
@@ -81,8 +80,7 @@ func ForgetPerson(ctx context.Context, cfg config.Config, env Env, named string)
 	}
 	return withExisting(ctx, cfg, env, true, func(s *store.Store) error {
 		var h memory.Holdings
-		err := s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InTx(ctx, func(tx *store.Tx) (err error) {
 			if h, err = tx.Persons().ForgetPerson(ctx, account); err != nil {
 				return err
 			}

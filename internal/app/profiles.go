@@ -117,8 +117,7 @@ func findAgent(ctx context.Context, tx *store.Tx, named string) (profile.Profile
 func AgentList(ctx context.Context, cfg config.Config, env Env, group string) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var all []profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			all, err = tx.Profiles().List(ctx, group)
 			return err
 		})
@@ -160,8 +159,7 @@ const hidden = "(hidden; bot agent export shows it)"
 func AgentShow(ctx context.Context, cfg config.Config, env Env, named string) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var p profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			p, err = findAgent(ctx, tx, named)
 			return err
 		})
@@ -222,8 +220,7 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, edit func(text []byte) ([]byte, error)) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var before profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			before, err = findAgent(ctx, tx, named)
 			return err
 		})
@@ -274,8 +271,7 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var p profile.Profile
 		var would store.AgentsRemoved
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			var err error
+		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 			if group != "" {
 				would, err = tx.Profiles().MeasureAgents(ctx, group)
 				return err
@@ -300,8 +296,7 @@ func AgentRemove(ctx context.Context, cfg config.Config, env Env, named, group s
 			return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
 		}
 		var r store.AgentsRemoved
-		err = s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
+		err = s.InTx(ctx, func(tx *store.Tx) (err error) {
 			if group != "" {
 				r, err = tx.Profiles().DeleteAgents(ctx, group)
 			} else {

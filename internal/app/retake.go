@@ -1,12 +1,12 @@
 package app
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -138,28 +138,10 @@ func (r retakes) ask(ctx context.Context, made change, answer func(t taken, err 
 // running is false if there is none. It is a fault.Invalid if the daemon refuses what it
 // read, and goes on with what it had.
 func tellDaemon(ctx context.Context, cfg config.Config, made change) (t taken, running bool, err error) {
-	text, err := json.Marshal(made)
-	if err != nil {
-		return t, false, fault.Wrap(err, fault.Internal, "encode what was changed")
-	}
-	client := localsocket.Client(socketPath(cfg))
-	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/configuration", bytes.NewReader(text))
-	if err != nil {
-		return t, false, fault.Wrap(err, fault.Internal, "make the request")
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return t, !errors.Is(err, localsocket.ErrNobody), classified(ctx, err)
-	}
-	defer response.Body.Close() //nolint:errcheck // only read
-	if err := localsocket.ReadError(response); err != nil {
-		return t, true, err
-	}
-	if err := json.NewDecoder(response.Body).Decode(&t); err != nil {
-		return t, true, fault.Wrap(err, fault.Internal, "read what the bot says")
-	}
-	return t, true, nil
+	running, err = post(ctx, cfg, "configuration", made, func(answer io.Reader) error {
+		return fault.Wrap(json.NewDecoder(answer).Decode(&t), fault.Internal, "read what the bot says")
+	})
+	return t, running, err
 }
 
 // restartWait is how long a restart may take besides SHUTDOWN_GRACE, and restartAsk how
@@ -184,13 +166,7 @@ func awaitRestart(ctx context.Context, cfg config.Config, before string) bool {
 
 // sameFile reports whether two absolute paths name one file.
 func sameFile(a, b string) bool {
-	at, err := filepath.EvalSymlinks(a)
-	if err != nil {
-		at = a
-	}
-	bt, err := filepath.EvalSymlinks(b)
-	if err != nil {
-		bt = b
-	}
-	return at == bt
+	at, _ := filepath.EvalSymlinks(a) // what is not there has the name that it has
+	bt, _ := filepath.EvalSymlinks(b)
+	return cmp.Or(at, a) == cmp.Or(bt, b)
 }

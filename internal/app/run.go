@@ -44,7 +44,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.sayAccess(ctx)
 	d.offerOwnership(ctx)
 	for _, a := range d.platforms.adapters {
-		if d.platforms.isSentTo(a) {
+		if d.platforms.intakeOf(a) != platform.Polled { // a webhook, or a socket: the platform would not keep what it sends
 			intake.Go(func() error {
 				d.receive(doors, a)
 				return nil
@@ -98,10 +98,6 @@ func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) er
 	})
 	return nil
 }
-
-// isSentTo reports whether an adapter receives what a platform sends and would not
-// keep for us: webhooks, and what comes over sockets.
-func (pl *platforms) isSentTo(a platform.Adapter) bool { return pl.intakeOf(a) != platform.Polled }
 
 // runHelpers runs what works beside the conversations.
 func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop context.CancelFunc) {

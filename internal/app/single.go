@@ -82,8 +82,7 @@ func (l leases) acquire(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, singleTTL/3)
 	defer cancel()
 	held := false
-	err := l.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
+	err := l.store.InTx(ctx, func(tx *store.Tx) (err error) {
 		held, err = tx.Leases().AcquireNamed(ctx, name, l.owner, singleTTL)
 		return err
 	})
@@ -103,13 +102,4 @@ func (l leases) release(ctx context.Context, name string) {
 }
 
 // sleep waits for d. It reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
+func sleep(ctx context.Context, d time.Duration) bool { return platform.Sleep(ctx, d) == nil }

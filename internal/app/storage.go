@@ -20,27 +20,38 @@ import (
 )
 
 var (
-	_ orchestrator.Storage = storage{}
+	_ orchestrator.Storage = engineStorage{}
 	_ orchestrator.Tx      = store.Port{}
 )
 
-// storage shows the store through the orchestrator's port. The store may not
+// storage shows the store through a port with transactions of its own. The store may not
 // know the port, and Go does not convert function types by itself.
-type storage struct{ store *store.Store }
-
-// InTx implements orchestrator.Storage.
-func (s storage) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
+type storage[Tx any] struct {
+	store *store.Store
+	show  func(tx *store.Tx) Tx
 }
+
+// InTx is that of the store.
+func (s storage[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
+	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
+}
+
+// InRead is that of the store.
+func (s storage[Tx]) InRead(ctx context.Context, fn func(tx Tx) error) error {
+	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
+}
+
+// ReadOnce is that of the store.
+func (s storage[Tx]) ReadOnce(ctx context.Context, fn func(tx Tx) error) error {
+	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
+}
+
+// engineStorage is the storage of the orchestrator.
+type engineStorage struct{ storage[orchestrator.Tx] }
 
 // Commit implements orchestrator.Storage.
-func (s storage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
+func (s engineStorage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
 	return s.store.Commit(ctx, l, c)
-}
-
-// InRead implements orchestrator.Storage.
-func (s storage) InRead(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(store.Port{Tx: tx}) })
 }
 
 // openStore opens the database, which on SQLite no other daemon may have open.
@@ -91,7 +102,7 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	if len(applied) > 0 {
 		d.log.InfoContext(ctx, "applied migrations", "count", len(applied), "dialect", s.Dialect())
 	}
-	if newest, ok := newestBackup(d.config.BackupDir); ok && slices.ContainsFunc(applied, isFirst) {
+	if newest, ok := newestBackup(d.config.BackupDir); ok && slices.ContainsFunc(applied, func(migration string) bool { return strings.HasPrefix(migration, "00001_") }) { // which only an empty database lacks
 		d.log.WarnContext(ctx, "the database is new, but BACKUP_DIR has backups; if data was lost, stop and restore the newest one", "restore", "bot backup restore "+newest.Dir)
 	}
 	if err := s.ClearLeases(ctx); err != nil {
@@ -100,9 +111,6 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled(), Alone: s.Alone})
 	return err
 }
-
-// isFirst reports whether a migration is the one that only an empty database lacks.
-func isFirst(migration string) bool { return strings.HasPrefix(migration, "00001_") }
 
 // openStore opens the database that cfg names.
 func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) (*store.Store, error) {

@@ -77,7 +77,7 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 		}
 		*place.path = path
 	}
-	t.ripgrep = lookPath("rg", d.env.Lookup)
+	t.ripgrep = lookPath("rg", d.env)
 	var err error
 	var home string
 	if t.mcp, home, err = openMCP(d.config, d.programs.outside, d.log); err != nil {
@@ -94,11 +94,8 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 
 // lookPath finds a program in the PATH of the environment; empty if it is not
 // there.
-func lookPath(name string, env func(string) (string, bool)) string {
-	if env == nil {
-		return ""
-	}
-	dirs, _ := env("PATH")
+func lookPath(name string, env Env) string {
+	dirs, _ := env.lookup("PATH")
 	for _, dir := range filepath.SplitList(dirs) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -63,7 +63,7 @@ func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger, repo
 
 // sweepWorktrees puts worktrees of idle conversations away, now and then.
 func (c caretaker) sweepWorktrees(ctx context.Context) {
-	for sleep(ctx, time.Minute) { // not while everybody starts
+	for wait := time.Minute; sleep(ctx, wait); wait = sweepEvery { // not while everybody starts
 		swept, err := c.work.Sweep(ctx, time.Now().Add(-idleWorktree))
 		if err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "could not remove all idle worktrees", "err", err)
@@ -73,9 +73,6 @@ func (c caretaker) sweepWorktrees(ctx context.Context) {
 		}
 		if err := c.tools.sweep(time.Now().Add(-idleWorktree)); err != nil {
 			c.log.WarnContext(ctx, "could not remove all idle homes of programs", "err", err)
-		}
-		if !sleep(ctx, sweepEvery) {
-			return
 		}
 	}
 }
@@ -194,8 +191,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 
 func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
 	var all []sessions.Codebase
-	err := s.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err := s.InRead(ctx, func(tx *store.Tx) (err error) {
 		all, err = tx.Registry().List(ctx)
 		return err
 	})

@@ -21,7 +21,7 @@ import (
 // had is an error, one line without any secret.
 func Edit(text []byte, set map[string]string, sections ...option.Section) ([]byte, error) {
 	changes := make(map[string]string) // "" takes out
-	for _, o := range tableOf(sections) {
+	for _, o := range Options(sections...) {
 		value, ok := set[o.Name]
 		if !ok {
 			continue

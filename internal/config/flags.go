@@ -16,7 +16,7 @@ type Flag struct {
 // Flags lists the part of the command line that options can be set with, made from
 // the table. A secret is given as a file.
 func Flags(sections ...option.Section) []Flag {
-	options := tableOf(sections)
+	options := Options(sections...)
 	flags := make([]Flag, 0, len(options))
 	for _, o := range options {
 		f := Flag{Name: o.Flag(), Help: o.Help, Group: o.Group, Placeholder: "VALUE"}

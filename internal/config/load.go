@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,21 +78,17 @@ func Load(src Source, sections ...option.Section) (Config, error) {
 // showing it and for mending them.
 func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	l := &loader{flags: src.Flags, failed: map[string]bool{}}
-	l.config.values, l.config.table, l.config.Sections = map[string]value{}, tableOf(sections), sections
+	l.config.values, l.config.Sections = map[string]value{}, sections
+	l.config.table = l.config.options()
 
-	path := src.EnvFile
-	if path == "" {
-		path = EnvFile
-	}
+	path := cmp.Or(src.EnvFile, EnvFile)
 	text, err := src.text(path)
 	var file map[string]string
 	if err == nil {
 		file, err = parseEnvFile(path, text)
 	}
-	whole := true
 	if err != nil {
 		l.problems = append(l.problems, err.Error())
-		whole = false
 	}
 	environment := map[string]string{}
 	for _, entry := range src.Environ {
@@ -107,8 +104,6 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file, l.config.table)...)
 	if err == nil {
 		l.config.Warnings = append(l.config.Warnings, repeated(filepath.Base(path), text)...)
-	}
-	if whole {
 		l.derive()
 		l.checkSignIn()
 		l.checkSections()
@@ -135,7 +130,7 @@ func (l *loader) option(o Option) {
 	if v.text == "" {
 		return
 	}
-	if err := o.parse(&l.config, v.text); err != nil {
+	if err := o.parse(v.text); err != nil {
 		l.fail(o.Name, label, err)
 	}
 }

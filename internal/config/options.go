@@ -35,10 +35,7 @@ type Option struct {
 	Help    string // one sentence
 	Example string // a value for the example file; Default if empty
 
-	// parse checks text, which is not empty, and stores it in c. Its error says
-	// what is wrong and what to do, without the variable's name and without the
-	// text of a secret.
-	parse func(c *Config, text string) error
+	parse option.Parser
 
 	live bool // of a section: a running process takes a change of it
 
@@ -65,17 +62,17 @@ func (o Option) Flag() string {
 }
 
 // Options returns the table, with the options of sections.
-func Options(sections ...option.Section) []Option { return tableOf(sections) }
+func Options(sections ...option.Section) []Option { return (&Config{Sections: sections}).options() }
 
-// tableOf returns the options of the program and of sections, in the order in which
-// they are listed.
-func tableOf(sections []option.Section) []Option {
+// options returns the options of the program and of its sections, in the order in which
+// they are listed. What they parse is stored in c.
+func (c *Config) options() []Option {
 	var models, theirs []Option
-	for _, s := range sections {
+	for _, s := range c.Sections {
 		for _, o := range s.Options() {
 			row := Option{
 				Name: o.Name, Default: o.Default, Empty: o.Empty, Secret: o.Secret, Group: o.Group, Help: o.Help, Example: o.Example, live: o.Live,
-				parse: func(_ *Config, text string) error { return o.Parse(text) },
+				parse: o.Parse,
 			}
 			for _, name := range o.Aliases {
 				row.Aliases = append(row.Aliases, Alias{Name: name})
@@ -90,139 +87,142 @@ func tableOf(sections []option.Section) []Option {
 			}
 		}
 	}
-	return slices.Concat(baseOptions, []Option{assistantOption(modelNames(sections))}, workOptions, careOptions, models, modelOptions, toolOptions, agentOptions, memoryOptions, fileOptions, signInOptions, theirs, lastOptions)
+	return slices.Concat(c.baseOptions(), c.workOptions(), c.careOptions(), models, c.modelOptions(), c.toolOptions(), c.agentOptions(),
+		c.memoryOptions(), c.fileOptions(), c.signInOptions(), theirs, c.lastOptions())
 }
 
-var baseOptions = []Option{
-	{
-		Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
-		Help:    "Address the HTTP server listens on (health, metrics, webhooks, API), as host:port.",
-		Aliases: []Alias{{Name: "PORT", convert: listenOnPort}},
-		parse:   parseListenAddr,
-	},
-	{
-		Name: "PUBLIC_URL", Empty: "no webhooks", Group: groupServer,
-		Help:    "Public address of this server; needed for webhooks, OIDC_ISSUER and web pages from elsewhere.",
-		Example: "https://bot.example.com",
-		parse:   parsePublicURL,
-	},
-	{
-		Name: "API", Default: "on", Group: groupServer,
-		Help: "on serves /api/v1 to programs that have a key from `bot key create`; off disables the API.",
-		parse: setChoice(func(c *Config, v string) { c.API = v == "on" },
-			"on", "off"),
-	},
-	{
-		Name: "DATA_DIR", Default: defaultDataDir, Group: groupStorage,
-		Help:  "Folder for the SQLite database, the logs and the workspace; created if missing.",
-		parse: setText(func(c *Config) *string { return &c.DataDir }),
-	},
-	{ //nolint:gosec // the password is an example
-		Name: "DATABASE_URL", Empty: "SQLite in DATA_DIR", Secret: true, Group: groupStorage,
-		Help:    "Database: sqlite:PATH or postgres://user:password@host/name.",
-		Example: "postgres://bot:password@localhost:5432/bot",
-		parse:   parseDatabaseURL, mask: maskURL,
-	},
-	{
-		Name: "WORKSPACE_PATH", Empty: "DATA_DIR/workspace", Group: groupStorage,
-		Help:    "Folder for the clones and worktrees of repositories.",
-		Example: "./data/workspace",
-		parse:   setText(func(c *Config) *string { return &c.WorkspacePath }),
-	},
-}
-
-// assistantOption is who answers; models are those of the sections.
-func assistantOption(models []string) Option {
-	return Option{
-		Name: "DEFAULT_AI_ASSISTANT", Empty: strings.Join(models, " or ") + " if its key or base URL is set, otherwise demo", Group: groupWork,
-		Help:    "Assistant for new conversations: " + strings.Join(append(models, AssistantClaude, AssistantCodex), ", ") + ", a name from ACP_AGENTS, or demo (scripted and offline).",
-		Example: append(models, AssistantDemo)[0],
-		parse:   parseAssistant,
+func (c *Config) baseOptions() []Option {
+	return []Option{
+		{
+			Name: "LISTEN_ADDR", Default: "127.0.0.1:3000", Group: groupServer,
+			Help:    "Address the HTTP server listens on (health, metrics, webhooks, API), as host:port.",
+			Aliases: []Alias{{Name: "PORT", convert: listenOnPort}},
+			parse:   c.parseListenAddr,
+		},
+		{
+			Name: "PUBLIC_URL", Empty: "no webhooks", Group: groupServer,
+			Help:    "Public address of this server; needed for webhooks, OIDC_ISSUER and web pages from elsewhere.",
+			Example: "https://bot.example.com",
+			parse:   option.URL(&c.PublicURL),
+		},
+		{
+			Name: "API", Default: "on", Group: groupServer,
+			Help:  "on serves /api/v1 to programs that have a key from `bot key create`; off disables the API.",
+			parse: option.Choice(func(v string) { c.API = v == "on" }, "on", "off"),
+		},
+		{
+			Name: "DATA_DIR", Default: defaultDataDir, Group: groupStorage,
+			Help:  "Folder for the SQLite database, the logs and the workspace; created if missing.",
+			parse: option.Text(&c.DataDir),
+		},
+		{ //nolint:gosec // the password is an example
+			Name: "DATABASE_URL", Empty: "SQLite in DATA_DIR", Secret: true, Group: groupStorage,
+			Help:    "Database: sqlite:PATH or postgres://user:password@host/name.",
+			Example: "postgres://bot:password@localhost:5432/bot",
+			parse:   c.parseDatabaseURL, mask: maskURL,
+		},
+		{
+			Name: "WORKSPACE_PATH", Empty: "DATA_DIR/workspace", Group: groupStorage,
+			Help:    "Folder for the clones and worktrees of repositories.",
+			Example: "./data/workspace",
+			parse:   option.Text(&c.WorkspacePath),
+		},
 	}
 }
 
-var workOptions = []Option{
-	{
-		Name: "MAX_CONCURRENT_CONVERSATIONS", Default: "10", Group: groupWork,
-		Help:  "How many conversations are answered in parallel; others are queued and told so.",
-		parse: setInt(func(c *Config) *int { return &c.MaxConversations }, 1, 10_000),
-	},
-	{
-		Name: "MAX_WAITING_MESSAGES", Default: "50", Group: groupWork,
-		Help:  "How many messages one person can have queued in a conversation, and ten times that across all of them; further messages are refused, with one notice.",
-		parse: setInt(func(c *Config) *int { return &c.MaxWaiting }, 1, 10_000),
-	},
-	{
-		Name: "PAIRING", Default: "on", Group: groupWork,
-		Help: "on asks the owners, in their private chats, whether to let in people who write to the bot privately; off refuses them.",
-		parse: setChoice(func(c *Config, v string) { c.Pairing = v == "on" },
-			"on", "off"),
-	},
-	{
-		Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
-		Help:  "Time limit for one answer.",
-		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.TurnTimeout) }, true),
-	},
-	{
-		Name: "SHUTDOWN_GRACE", Default: "30s", Group: groupWork,
-		Help:  "How long running answers may take to finish at shutdown; the rest continue after the restart.",
-		parse: setDuration(func(c *Config) *duration { return (*duration)(&c.ShutdownGrace) }, false),
-	},
+func (c *Config) workOptions() []Option {
+	models := modelNames(c.Sections)
+	return []Option{
+		{
+			Name: "DEFAULT_AI_ASSISTANT", Empty: strings.Join(models, " or ") + " if its key or base URL is set, otherwise demo", Group: groupWork,
+			Help:    "Assistant for new conversations: " + strings.Join(append(models, AssistantClaude, AssistantCodex), ", ") + ", a name from ACP_AGENTS, or demo (scripted and offline).",
+			Example: append(models, AssistantDemo)[0],
+			parse:   c.parseAssistant,
+		},
+		{
+			Name: "MAX_CONCURRENT_CONVERSATIONS", Default: "10", Group: groupWork,
+			Help:  "How many conversations are answered in parallel; others are queued and told so.",
+			parse: option.Int(&c.MaxConversations, 1, 10_000),
+		},
+		{
+			Name: "MAX_WAITING_MESSAGES", Default: "50", Group: groupWork,
+			Help:  "How many messages one person can have queued in a conversation, and ten times that across all of them; further messages are refused, with one notice.",
+			parse: option.Int(&c.MaxWaiting, 1, 10_000),
+		},
+		{
+			Name: "PAIRING", Default: "on", Group: groupWork,
+			Help:  "on asks the owners, in their private chats, whether to let in people who write to the bot privately; off refuses them.",
+			parse: option.Choice(func(v string) { c.Pairing = v == "on" }, "on", "off"),
+		},
+		{
+			Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
+			Help:  "Time limit for one answer.",
+			parse: option.Duration(&c.TurnTimeout, true),
+		},
+		{
+			Name: "SHUTDOWN_GRACE", Default: "30s", Group: groupWork,
+			Help:  "How long running answers may take to finish at shutdown; the rest continue after the restart.",
+			parse: option.Duration(&c.ShutdownGrace, false),
+		},
+	}
 }
 
-var modelOptions = []Option{
-	{
-		Name: "CONTEXT_TOKENS", Default: "100000", Group: groupModel,
-		Help:  "How much of the conversation is sent with each message, in tokens.",
-		parse: setInt(func(c *Config) *int { return &c.ContextTokens }, 500, 100_000_000),
-	},
-	{
-		Name: "SYSTEM_PROMPT", Empty: "short built-in instructions", Group: groupModel,
-		Help:    "Instructions for the assistant, replacing the built-in ones. The platform, repository and date are always added.",
-		Example: `"Answer briefly."`,
-		parse:   setText(func(c *Config) *string { return &c.SystemPrompt }),
-	},
-	{
-		Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model fast, as assistant:model.",
-		Example: "openai:gpt-5-mini",
-		parse:   parseTier("fast"),
-	},
-	{
-		Name: "MODEL_SMART", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model smart.",
-		Example: "anthropic:claude-opus-4-6",
-		parse:   parseTier("smart"),
-	},
-	{
-		Name: "MODEL_CHEAP", Empty: "no such tier", Group: groupModel,
-		Help:    "Model for /model cheap.",
-		Example: "openai:gpt-5-nano",
-		parse:   parseTier("cheap"),
-	},
+func (c *Config) modelOptions() []Option {
+	return []Option{
+		{
+			Name: "CONTEXT_TOKENS", Default: "100000", Group: groupModel,
+			Help:  "How much of the conversation is sent with each message, in tokens.",
+			parse: option.Int(&c.ContextTokens, 500, 100_000_000),
+		},
+		{
+			Name: "SYSTEM_PROMPT", Empty: "short built-in instructions", Group: groupModel,
+			Help:    "Instructions for the assistant, replacing the built-in ones. The platform, repository and date are always added.",
+			Example: `"Answer briefly."`,
+			parse:   option.Text(&c.SystemPrompt),
+		},
+		{
+			Name: "MODEL_FAST", Empty: "no such tier", Group: groupModel,
+			Help:    "Model for /model fast, as assistant:model.",
+			Example: "openai:gpt-5-mini",
+			parse:   c.parseTier("fast"),
+		},
+		{
+			Name: "MODEL_SMART", Empty: "no such tier", Group: groupModel,
+			Help:    "Model for /model smart.",
+			Example: "anthropic:claude-opus-4-6",
+			parse:   c.parseTier("smart"),
+		},
+		{
+			Name: "MODEL_CHEAP", Empty: "no such tier", Group: groupModel,
+			Help:    "Model for /model cheap.",
+			Example: "openai:gpt-5-nano",
+			parse:   c.parseTier("cheap"),
+		},
+	}
 }
 
-var lastOptions = []Option{
-	{
-		Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,
-		Help:  "Hosts that repositories may be cloned from, comma-separated; host:port if the port is not 443. Git never contacts any other host.",
-		parse: parseHosts,
-	},
-	{
-		Name: "GITHUB_TOKEN", Empty: "the GitHub App, or public repositories only", Secret: true, Group: groupGit,
-		Help:    "Personal access token. Git sends it only to github.com; with GITHUB_MODE, the bot comments as this person.",
-		Aliases: []Alias{{Name: "GH_TOKEN"}},
-		parse:   setSecret(func(c *Config) *Secret { return &c.Git.Token }),
-	},
-	{
-		Name: "LOG_LEVEL", Default: "info", Group: groupLog,
-		Help:  "Log level: debug, info, warn or error.",
-		parse: setChoice(setLevel, "debug", "info", "warn", "error"),
-	},
-	{
-		Name: "LOG_FORMAT", Default: FormatAuto, Group: groupLog,
-		Help: "Log format: auto (text on a terminal, otherwise JSON), text or json.",
-		parse: setChoice(func(c *Config, v string) { c.Log.Format = v },
-			FormatAuto, FormatText, FormatJSON),
-	},
+func (c *Config) lastOptions() []Option {
+	return []Option{
+		{
+			Name: "GIT_ALLOWED_HOSTS", Default: "github.com", Group: groupGit,
+			Help:  "Hosts that repositories may be cloned from, comma-separated; host:port if the port is not 443. Git never contacts any other host.",
+			parse: c.parseHosts,
+		},
+		{
+			Name: "GITHUB_TOKEN", Empty: "the GitHub App, or public repositories only", Secret: true, Group: groupGit,
+			Help:    "Personal access token. Git sends it only to github.com; with GITHUB_MODE, the bot comments as this person.",
+			Aliases: []Alias{{Name: "GH_TOKEN"}},
+			parse:   option.Secrecy(&c.Git.Token),
+		},
+		{
+			Name: "LOG_LEVEL", Default: "info", Group: groupLog,
+			Help:  "Log level: debug, info, warn or error.",
+			parse: option.Choice(func(v string) { _ = c.Log.Level.UnmarshalText([]byte(v)) }, "debug", "info", "warn", "error"),
+		},
+		{
+			Name: "LOG_FORMAT", Default: FormatAuto, Group: groupLog,
+			Help:  "Log format: auto (text on a terminal, otherwise JSON), text or json.",
+			parse: option.Choice(func(v string) { c.Log.Format = v }, FormatAuto, FormatText, FormatJSON),
+		},
+	}
 }

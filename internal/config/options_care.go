@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"remote-agent/internal/option"
 )
 
 // The options of how long data is kept. They belong to the table in options.go.
@@ -17,33 +19,35 @@ const day = 24 * time.Hour
 // operator to notice that something is wrong.
 const minRetention = day
 
-var careOptions = []Option{
-	{
-		Name: "RETENTION_RAW", Default: "30d", Group: groupCare,
-		Help:  "How long the raw bodies of processed events, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them forever. The record that an event arrived is kept, and so is the last turn for /undo.",
-		parse: setRetention(func(c *Config) *time.Duration { return &c.Retention.Raw }),
-	},
-	{
-		Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
-		Help:    "How long sessions, with their messages and tool calls, are kept after the last message, such as 365d; at least 1d.",
-		Example: "365d",
-		parse:   setRetention(func(c *Config) *time.Duration { return &c.Retention.Sessions }),
-	},
-	{
-		Name: "BACKUP_DIR", Empty: "DATA_DIR/backups", Group: groupCare,
-		Help:    "Folder for `bot backup`; preferably on another disk.",
-		Example: "/var/backups/bot",
-		parse:   setText(func(c *Config) *string { return &c.BackupDir }),
-	},
+func (c *Config) careOptions() []Option {
+	return []Option{
+		{
+			Name: "RETENTION_RAW", Default: "30d", Group: groupCare,
+			Help:  "How long the raw bodies of processed events, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them forever. The record that an event arrived is kept, and so is the last turn for /undo.",
+			parse: setRetention(&c.Retention.Raw),
+		},
+		{
+			Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
+			Help:    "How long sessions, with their messages and tool calls, are kept after the last message, such as 365d; at least 1d.",
+			Example: "365d",
+			parse:   setRetention(&c.Retention.Sessions),
+		},
+		{
+			Name: "BACKUP_DIR", Empty: "DATA_DIR/backups", Group: groupCare,
+			Help:    "Folder for `bot backup`; preferably on another disk.",
+			Example: "/var/backups/bot",
+			parse:   option.Text(&c.BackupDir),
+		},
+	}
 }
 
 // Retention says how long data is kept; zero is for ever.
 type Retention struct{ Raw, Sessions, Files time.Duration }
 
-func setRetention(field func(*Config) *time.Duration) parser {
-	return func(c *Config, text string) error {
+func setRetention(to *time.Duration) option.Parser {
+	return func(text string) error {
 		if text == "off" {
-			*field(c) = 0
+			*to = 0
 			return nil
 		}
 		d, err := time.ParseDuration(text)
@@ -58,7 +62,7 @@ func setRetention(field func(*Config) *time.Duration) parser {
 		if err != nil || d < minRetention {
 			return fmt.Errorf("is %q: use a time of at least a day, such as 30d or 720h, or off to keep everything", text)
 		}
-		*field(c) = d
+		*to = d
 		return nil
 	}
 }

@@ -1,33 +1,35 @@
 package config
 
-import "time"
+import "remote-agent/internal/option"
 
 // The options of what people attach: pictures, documents and recordings.
 
 const groupFiles = "Pictures, documents and voice messages"
 
-var fileOptions = []Option{
-	{
-		Name: "TRANSCRIBE_BASE_URL", Empty: "the official API if TRANSCRIBE_API_KEY is set, otherwise voice messages are not transcribed", Group: groupFiles,
-		Help:    "Base URL of an OpenAI-compatible transcription API, including /v1. Voice messages (OGG, M4A, MP3, WAV) are sent to it.",
-		Example: "http://127.0.0.1:8000/v1",
-		parse:   setURL(func(c *Config) *string { return &c.Transcribe.BaseURL }),
-	},
-	{
-		Name: "TRANSCRIBE_MODEL", Default: "whisper-1", Group: groupFiles,
-		Help:  "Model for transcription, as the server names it.",
-		parse: setText(func(c *Config) *string { return &c.Transcribe.Model }),
-	},
-	{
-		Name: "TRANSCRIBE_API_KEY", Empty: "no key", Secret: true, Group: groupFiles,
-		Help:  "API key for the transcription API.",
-		parse: setSecret(func(c *Config) *Secret { return &c.Transcribe.APIKey }),
-	},
-	{
-		Name: "RETENTION_FILES", Default: "90d", Group: groupFiles,
-		Help:  "How long pictures and documents are kept after they were last attached, such as 90d or 720h, at least 1d; off keeps them as long as a message refers to them. They are always deleted with the last session that contains them.",
-		parse: setRetention(func(c *Config) *time.Duration { return &c.Retention.Files }),
-	},
+func (c *Config) fileOptions() []Option {
+	return []Option{
+		{
+			Name: "TRANSCRIBE_BASE_URL", Empty: "the official API if TRANSCRIBE_API_KEY is set, otherwise voice messages are not transcribed", Group: groupFiles,
+			Help:    "Base URL of an OpenAI-compatible transcription API, including /v1. Voice messages (OGG, M4A, MP3, WAV) are sent to it.",
+			Example: "http://127.0.0.1:8000/v1",
+			parse:   option.URL(&c.Transcribe.BaseURL),
+		},
+		{
+			Name: "TRANSCRIBE_MODEL", Default: "whisper-1", Group: groupFiles,
+			Help:  "Model for transcription, as the server names it.",
+			parse: option.Text(&c.Transcribe.Model),
+		},
+		{
+			Name: "TRANSCRIBE_API_KEY", Empty: "no key", Secret: true, Group: groupFiles,
+			Help:  "API key for the transcription API.",
+			parse: option.Secrecy(&c.Transcribe.APIKey),
+		},
+		{
+			Name: "RETENTION_FILES", Default: "90d", Group: groupFiles,
+			Help:  "How long pictures and documents are kept after they were last attached, such as 90d or 720h, at least 1d; off keeps them as long as a message refers to them. They are always deleted with the last session that contains them.",
+			parse: setRetention(&c.Retention.Files),
+		},
+	}
 }
 
 // Transcribe configures who writes down what is said in recordings.

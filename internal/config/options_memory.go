@@ -1,36 +1,38 @@
 package config
 
+import "remote-agent/internal/option"
+
 // The options of what is remembered of people.
 
-var memoryOptions = []Option{
-	{
-		Name: "MEMORY", Default: "on", Group: groupMemory,
-		Help: "on lets people and assistants save facts about a person for later conversations (/memory, /remember, /forget). off disables this and keeps what is stored.",
-		parse: setChoice(func(c *Config, v string) { c.Memory.On = v == "on" },
-			"on", "off"),
-	},
-	{
-		Name: "MEMORY_LEARNING", Default: "on", Group: groupMemory,
-		Help: "on remembers what people say about themselves automatically: after some turns, a model reads what the person typed. It uses MODEL_CHEAP if set, otherwise the default model; it needs a model API, so the demo and agents alone learn nothing. off remembers only on request. Requires MEMORY=on.",
-		parse: setChoice(func(c *Config, v string) { c.Memory.Learning = v == "on" },
-			"on", "off"),
-	},
-	{
-		Name: "EMBEDDING_BASE_URL", Empty: "the official API if EMBEDDING_API_KEY is set, otherwise memories are found by keyword", Group: groupMemory,
-		Help:    "Base URL of an OpenAI-compatible embeddings API, including /v1. Memories are sent to it.",
-		Example: "http://127.0.0.1:11434/v1",
-		parse:   setURL(func(c *Config) *string { return &c.Memory.BaseURL }),
-	},
-	{
-		Name: "EMBEDDING_MODEL", Default: "text-embedding-3-small", Group: groupMemory,
-		Help:  "Embedding model; it must support 384 dimensions. Changing it re-embeds all memories.",
-		parse: setText(func(c *Config) *string { return &c.Memory.Model }),
-	},
-	{
-		Name: "EMBEDDING_API_KEY", Empty: "no key", Secret: true, Group: groupMemory,
-		Help:  "API key for the embeddings API.",
-		parse: setSecret(func(c *Config) *Secret { return &c.Memory.APIKey }),
-	},
+func (c *Config) memoryOptions() []Option {
+	return []Option{
+		{
+			Name: "MEMORY", Default: "on", Group: groupMemory,
+			Help:  "on lets people and assistants save facts about a person for later conversations (/memory, /remember, /forget). off disables this and keeps what is stored.",
+			parse: option.Choice(func(v string) { c.Memory.On = v == "on" }, "on", "off"),
+		},
+		{
+			Name: "MEMORY_LEARNING", Default: "on", Group: groupMemory,
+			Help:  "on remembers what people say about themselves automatically: after some turns, a model reads what the person typed. It uses MODEL_CHEAP if set, otherwise the default model; it needs a model API, so the demo and agents alone learn nothing. off remembers only on request. Requires MEMORY=on.",
+			parse: option.Choice(func(v string) { c.Memory.Learning = v == "on" }, "on", "off"),
+		},
+		{
+			Name: "EMBEDDING_BASE_URL", Empty: "the official API if EMBEDDING_API_KEY is set, otherwise memories are found by keyword", Group: groupMemory,
+			Help:    "Base URL of an OpenAI-compatible embeddings API, including /v1. Memories are sent to it.",
+			Example: "http://127.0.0.1:11434/v1",
+			parse:   option.URL(&c.Memory.BaseURL),
+		},
+		{
+			Name: "EMBEDDING_MODEL", Default: "text-embedding-3-small", Group: groupMemory,
+			Help:  "Embedding model; it must support 384 dimensions. Changing it re-embeds all memories.",
+			parse: option.Text(&c.Memory.Model),
+		},
+		{
+			Name: "EMBEDDING_API_KEY", Empty: "no key", Secret: true, Group: groupMemory,
+			Help:  "API key for the embeddings API.",
+			parse: option.Secrecy(&c.Memory.APIKey),
+		},
+	}
 }
 
 // Memory configures what is remembered of people.

@@ -28,51 +28,53 @@ type SignIn struct {
 	Header  string         // in which a proxy names people; empty if none does
 }
 
-var signInOptions = []Option{
-	{
-		Name: "SIGN_IN_PEOPLE", Empty: "only links sign in", Group: groupPages,
-		Help: "Who signs in to the web pages through OIDC_ISSUER or SIGN_IN_HEADER, as name=account, comma-separated; " +
-			"each has the rights of that account.",
-		Example: "ann@example.com=telegram/42",
-		parse:   parseSignInPeople,
-	},
-	{
-		Name: "OIDC_ISSUER", Empty: "no OpenID Connect", Group: groupPages,
-		Help:    "Address of an OpenID Connect issuer that the people of SIGN_IN_PEOPLE can sign in with; it sends them back to PUBLIC_URL/sign-in/oidc/back.",
-		Example: "https://accounts.google.com",
-		parse:   parseIssuer,
-	},
-	{
-		Name: "OIDC_CLIENT_ID", Empty: "no OpenID Connect", Group: groupPages,
-		Help:    "Client ID at the issuer.",
-		Example: "remote-agent",
-		parse:   setText(func(c *Config) *string { return &c.SignIn.ClientID }),
-	},
-	{
-		Name: "OIDC_CLIENT_SECRET", Empty: "a public client", Secret: true, Group: groupPages,
-		Help:  "Client secret at the issuer.",
-		parse: setSecret(func(c *Config) *Secret { return &c.SignIn.ClientSecret }),
-	},
-	{
-		Name: "OIDC_CLAIM", Default: "email", Group: groupPages,
-		Help:  "Claim of the ID token that holds the names of SIGN_IN_PEOPLE; email counts only if the issuer verified it.",
-		parse: setText(func(c *Config) *string { return &c.SignIn.Claim }),
-	},
-	{
-		Name: "TRUSTED_PROXIES", Empty: "none", Group: groupPages,
-		Help:    "Networks of the reverse proxies in front of this server, comma-separated; X-Forwarded-For and SIGN_IN_HEADER are read from them only.",
-		Example: "10.0.0.5/32",
-		parse:   parseProxies,
-	},
-	{
-		Name: "SIGN_IN_HEADER", Empty: "none", Group: groupPages,
-		Help:    "Header in which a trusted proxy names who it has signed in; the proxy must remove it from what browsers send.",
-		Example: "X-Forwarded-User",
-		parse:   parseHeaderName,
-	},
+func (c *Config) signInOptions() []Option {
+	return []Option{
+		{
+			Name: "SIGN_IN_PEOPLE", Empty: "only links sign in", Group: groupPages,
+			Help: "Who signs in to the web pages through OIDC_ISSUER or SIGN_IN_HEADER, as name=account, comma-separated; " +
+				"each has the rights of that account.",
+			Example: "ann@example.com=telegram/42",
+			parse:   c.parseSignInPeople,
+		},
+		{
+			Name: "OIDC_ISSUER", Empty: "no OpenID Connect", Group: groupPages,
+			Help:    "Address of an OpenID Connect issuer that the people of SIGN_IN_PEOPLE can sign in with; it sends them back to PUBLIC_URL/sign-in/oidc/back.",
+			Example: "https://accounts.google.com",
+			parse:   c.parseIssuer,
+		},
+		{
+			Name: "OIDC_CLIENT_ID", Empty: "no OpenID Connect", Group: groupPages,
+			Help:    "Client ID at the issuer.",
+			Example: "remote-agent",
+			parse:   option.Text(&c.SignIn.ClientID),
+		},
+		{
+			Name: "OIDC_CLIENT_SECRET", Empty: "a public client", Secret: true, Group: groupPages,
+			Help:  "Client secret at the issuer.",
+			parse: option.Secrecy(&c.SignIn.ClientSecret),
+		},
+		{
+			Name: "OIDC_CLAIM", Default: "email", Group: groupPages,
+			Help:  "Claim of the ID token that holds the names of SIGN_IN_PEOPLE; email counts only if the issuer verified it.",
+			parse: option.Text(&c.SignIn.Claim),
+		},
+		{
+			Name: "TRUSTED_PROXIES", Empty: "none", Group: groupPages,
+			Help:    "Networks of the reverse proxies in front of this server, comma-separated; X-Forwarded-For and SIGN_IN_HEADER are read from them only.",
+			Example: "10.0.0.5/32",
+			parse:   c.parseProxies,
+		},
+		{
+			Name: "SIGN_IN_HEADER", Empty: "none", Group: groupPages,
+			Help:    "Header in which a trusted proxy names who it has signed in; the proxy must remove it from what browsers send.",
+			Example: "X-Forwarded-User",
+			parse:   c.parseHeaderName,
+		},
+	}
 }
 
-func parseIssuer(c *Config, text string) error {
+func (c *Config) parseIssuer(text string) error {
 	if option.PlainHTTPAbroad(text) {
 		return fmt.Errorf("is %q: use https://", text)
 	}
@@ -103,7 +105,7 @@ func accountPlatforms(sections []option.Section) []string {
 	return names
 }
 
-func parseSignInPeople(c *Config, text string) error {
+func (c *Config) parseSignInPeople(text string) error {
 	people := map[string]string{}
 	for entry := range strings.SplitSeq(text, ",") {
 		if entry = strings.TrimSpace(entry); entry == "" {
@@ -127,7 +129,7 @@ func parseSignInPeople(c *Config, text string) error {
 	return nil
 }
 
-func parseProxies(c *Config, text string) error {
+func (c *Config) parseProxies(text string) error {
 	var list []netip.Prefix
 	for entry := range strings.SplitSeq(text, ",") {
 		if entry = strings.TrimSpace(entry); entry == "" {
@@ -151,7 +153,7 @@ func parseProxies(c *Config, text string) error {
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-func parseHeaderName(c *Config, text string) error {
+func (c *Config) parseHeaderName(text string) error {
 	if !headerName.MatchString(text) {
 		return fmt.Errorf("is %q: write the name of a header, such as X-Forwarded-User", text)
 	}

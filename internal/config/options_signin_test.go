@@ -20,12 +20,12 @@ func (h host) Accounts() string { return h.name }
 func TestSignInOptions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		parse parser
+		parse func(c *Config, text string) error
 		good  map[string]string // what is kept, printed
 		bad   map[string]string // a part of the error
 	}{
 		"SIGN_IN_PEOPLE": {
-			parseSignInPeople,
+			(*Config).parseSignInPeople,
 			map[string]string{
 				"ann@example.com=telegram/42, bob=slack/T1:U2,": "map[ann@example.com:telegram/42 bob:slack/T1:U2]",
 				"a=b=github/7": "map[a=b:github/7]", "me=console/local": "map[me:console/local]",
@@ -38,17 +38,17 @@ func TestSignInOptions(t *testing.T) {
 			},
 		},
 		"OIDC_ISSUER": {
-			parseIssuer,
+			(*Config).parseIssuer,
 			map[string]string{"https://id.example.com/": "https://id.example.com/", "http://127.0.0.1:9": "http://127.0.0.1:9"},
 			map[string]string{"http://id.example.com": "use https://", "id.example.com": "", "https://": ""},
 		},
 		"TRUSTED_PROXIES": {
-			parseProxies,
+			(*Config).parseProxies,
 			map[string]string{"10.0.0.5, 10.1.2.3/24,::1": "[10.0.0.5/32 10.1.2.0/24 ::1/128]"},
 			map[string]string{"0.0.0.0/0": "everybody", "::/0": "everybody", "proxy.local": "write an address", "10.0.0.1/33": "write an address"},
 		},
 		"SIGN_IN_HEADER": {
-			parseHeaderName,
+			(*Config).parseHeaderName,
 			map[string]string{"X-Forwarded-User": "X-Forwarded-User"},
 			map[string]string{"X User": "write the name", "Cookie": "browsers send", "user-agent": "browsers send", "X-Üser": "write the name"},
 		},

@@ -3,57 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"remote-agent/internal/option"
 )
 
-type duration time.Duration
-
-type parser = func(c *Config, text string) error
-
-func setText(field func(*Config) *string) parser {
-	return func(c *Config, text string) error { return option.Text(field(c))(text) }
-}
-
-func setSecret(field func(*Config) *Secret) parser {
-	return func(c *Config, text string) error { return option.Secrecy(field(c))(text) }
-}
-
-func setInt(field func(*Config) *int, low, high int) parser {
-	return func(c *Config, text string) error { return option.Int(field(c), low, high)(text) }
-}
-
-func setDuration(field func(*Config) *duration, positive bool) parser {
-	return func(c *Config, text string) error { return option.Duration(field(c), positive)(text) }
-}
-
-func setChoice(set func(c *Config, v string), choices ...string) parser {
-	return func(c *Config, text string) error {
-		return option.Choice(func(v string) { set(c, v) }, choices...)(text)
-	}
-}
-
-func setLevel(c *Config, v string) {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	c.Log.Level = levels[v]
-}
-
-func setURL(field func(*Config) *string) parser {
-	return func(c *Config, text string) error { return option.URL(field(c))(text) }
-}
-
-func parsePublicURL(c *Config, text string) error {
-	return setURL(func(c *Config) *string { return &c.PublicURL })(c, text)
-}
-
-func parseListenAddr(c *Config, text string) error {
+func (c *Config) parseListenAddr(text string) error {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		return fmt.Errorf("is %q: use host:port, such as 127.0.0.1:3000", text)
@@ -74,7 +31,7 @@ func listenOnPort(text string) (string, error) {
 	return net.JoinHostPort("127.0.0.1", text), nil
 }
 
-func parseDatabaseURL(c *Config, text string) error {
+func (c *Config) parseDatabaseURL(text string) error {
 	if path, ok := strings.CutPrefix(text, "sqlite:"); ok {
 		path = strings.TrimPrefix(path, "//")
 		if path == "" || strings.ContainsAny(path, "?\x00") {
@@ -98,7 +55,7 @@ func parseDatabaseURL(c *Config, text string) error {
 	return nil
 }
 
-func parseAssistant(c *Config, text string) error {
+func (c *Config) parseAssistant(text string) error {
 	v := strings.ToLower(text)
 	if !assistantName.MatchString(v) {
 		return fmt.Errorf("is %q: use %s, claude, codex, demo or a name from ACP_AGENTS", text, strings.Join(modelNames(c.Sections), ", "))
@@ -108,7 +65,7 @@ func parseAssistant(c *Config, text string) error {
 }
 
 // parseHosts reads a list of hosts, each with an optional port.
-func parseHosts(c *Config, text string) error {
+func (c *Config) parseHosts(text string) error {
 	var hosts []string
 	for _, f := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
 		u, err := url.Parse("https://" + f)

@@ -13,8 +13,8 @@ import (
 )
 
 // parseTier reads "assistant:model".
-func parseTier(tier string) parser {
-	return func(c *Config, text string) error {
+func (c *Config) parseTier(tier string) option.Parser {
+	return func(text string) error {
 		provider, model, ok := strings.Cut(text, ":")
 		if !ok || provider == "" || model == "" || strings.ContainsAny(text, " \t\n") {
 			return fmt.Errorf("is %q: use assistant:model, such as openai:gpt-5-mini", text)
@@ -28,8 +28,8 @@ func parseTier(tier string) parser {
 }
 
 // setDollars reads an amount into millionths of a dollar.
-func setDollars(field func(*Config) *int64) parser {
-	return func(c *Config, text string) error {
+func setDollars(to *int64) option.Parser {
+	return func(text string) error {
 		amount, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 		if err != nil || amount <= 0 || amount > 1e6 || math.IsNaN(amount) {
 			return fmt.Errorf("is %q: use an amount in US dollars above 0, such as 2.50", text)
@@ -38,18 +38,18 @@ func setDollars(field func(*Config) *int64) parser {
 		if micros < 10_000 {
 			return fmt.Errorf("is %q: use at least one cent, 0.01", text)
 		}
-		*field(c) = micros
+		*to = micros
 		return nil
 	}
 }
 
-func setCount(field func(*Config) *int64) parser {
-	return func(c *Config, text string) error {
+func setCount(to *int64) option.Parser {
+	return func(text string) error {
 		n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
 		if err != nil || n <= 0 {
 			return fmt.Errorf("is %q: use a whole number above 0, such as 500000", text)
 		}
-		*field(c) = n
+		*to = n
 		return nil
 	}
 }
@@ -72,21 +72,17 @@ func (c *Config) ownSecret(name string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-func parseNames(field func(*Config) *[]string) parser { return parseVariables(field, false) }
-
-// parseAgentNames is parseNames for names that may be for one agent: agent=NAME.
-func parseAgentNames(field func(*Config) *[]string) parser { return parseVariables(field, true) }
-
-// parseProgramHosts reads a list of hosts. What they mean is checked where they are used.
-func parseProgramHosts(field func(*Config) *[]string) parser {
-	return func(c *Config, text string) error {
-		*field(c) = option.List(text)
+// setHosts reads a list of hosts. What they mean is checked where they are used.
+func setHosts(to *[]string) option.Parser {
+	return func(text string) error {
+		*to = option.List(text)
 		return nil
 	}
 }
 
-func parseVariables(field func(*Config) *[]string, agents bool) parser {
-	return func(c *Config, text string) error {
+// setVariables reads names; those for agents may be for one of them: agent=NAME.
+func (c *Config) setVariables(to *[]string, agents bool) option.Parser {
+	return func(text string) error {
 		names := option.List(text)
 		for _, n := range names {
 			if _, name, ok := strings.Cut(n, "="); ok && agents {
@@ -99,14 +95,14 @@ func parseVariables(field func(*Config) *[]string, agents bool) parser {
 				return fmt.Errorf("contains %s, which is a secret of the bot: assistants must not see it", n)
 			}
 		}
-		*field(c) = names
+		*to = names
 		return nil
 	}
 }
 
-// parsePaths reads absolute folders with commas; a folder may have spaces.
-func parsePaths(field func(*Config) *[]string) parser {
-	return func(c *Config, text string) error {
+// setPaths reads absolute folders with commas; a folder may have spaces.
+func setPaths(to *[]string) option.Parser {
+	return func(text string) error {
 		var paths []string
 		for p := range strings.SplitSeq(text, ",") {
 			p = strings.TrimSpace(p)
@@ -118,7 +114,7 @@ func parsePaths(field func(*Config) *[]string) parser {
 			}
 			paths = append(paths, filepath.Clean(p))
 		}
-		*field(c) = paths
+		*to = paths
 		return nil
 	}
 }

@@ -63,8 +63,7 @@ func (o *Orchestrator) ringAll(ctx context.Context, before time.Time, limit int)
 		ids     []string
 		control []sessions.Entry
 	)
-	err = o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
+	err = o.config.Storage.InRead(ctx, func(tx Tx) (err error) {
 		if ids, err = tx.Conversations().ConversationsWithWork(ctx, limit); err != nil {
 			return err
 		}

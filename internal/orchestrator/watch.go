@@ -70,8 +70,7 @@ func (o *Orchestrator) watch(ctx context.Context) {
 func (o *Orchestrator) look(ctx context.Context) {
 	defer background.Recover(ctx, o.config.Log, "watch", nil)
 	var next sessions.ServiceState
-	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
-		var err error
+	err := o.config.Storage.InRead(ctx, func(tx Tx) (err error) {
 		next, err = tx.People().ServiceState(ctx)
 		return err
 	})

@@ -79,8 +79,7 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	var list []store.SessionRow
 	var codebases []sessions.Codebase
 	further := url.Values{} // leads to what is not on the page
-	look := func(tx *store.Tx) error {
-		var err error
+	look := func(tx *store.Tx) (err error) {
 		if codebases, err = tx.Registry().List(ctx); err != nil {
 			return err
 		}

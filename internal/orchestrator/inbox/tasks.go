@@ -40,8 +40,7 @@ func (i *Inbox) StartDue() {
 func (i *Inbox) runDue(ctx context.Context) {
 	var due []sessions.Schedule
 	now := i.Now()
-	err := i.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := i.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		due, err = tx.Tasks().DueSchedules(ctx, now, maxTasks)
 		return err
 	})

@@ -91,8 +91,7 @@ func (a *Work) Drop(failed error) {
 // stays; the sweep of idle worktrees comes later.
 func (o *Turns) Release(ctx context.Context, conv sessions.Conversation) {
 	var open sessions.OpenWork
-	err := o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		open, err = tx.Conversations().OpenWork(ctx, conv.ID)
 		return err
 	})

@@ -255,8 +255,7 @@ func (w *worker) countDown(ctx context.Context, handle *turnHandle, t *retrying)
 // isDue reports whether a turn that waits is to be looked at now, as the database has it.
 func (w *worker) isDue(ctx context.Context, entry sessions.Entry) bool {
 	var now sessions.Entry
-	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		now, err = tx.Inbox().Entry(ctx, entry.ID)
 		return err
 	})

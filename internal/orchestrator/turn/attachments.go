@@ -155,8 +155,7 @@ func (pr preparation) stillKept(ctx context.Context, a messages.Attachment) bool
 		return true
 	}
 	kept := false
-	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		kept, err = tx.Messages().HasFile(ctx, a.File)
 		return err
 	})

@@ -31,8 +31,7 @@ func (o *Turns) JudgeAll(ctx context.Context) { o.judge(ctx, math.MaxInt64, 0) }
 func (o *Turns) judge(ctx context.Context, before, seq int64) {
 	for _, h := range o.running.before(before) {
 		var v access.Verdict
-		err := o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-			var err error
+		err := o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 			v, err = o.access.Judge(ctx, tx, h.in)
 			return err
 		})

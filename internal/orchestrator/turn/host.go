@@ -273,8 +273,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	h.mu.Lock()
 	recorded := h.recorded
 	h.mu.Unlock()
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
-		var err error
+	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		steered, said = nil, nil
 		if err = h.record(ctx, tx, used, recorded, ""); err != nil {
 			return err
@@ -312,8 +311,7 @@ func (h *host) recall(ctx context.Context) error {
 		return nil
 	}
 	var stored []messages.Message
-	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		stored, err = tx.Messages().RunMessages(ctx, h.r.d.entry.ID)
 		return err
 	})

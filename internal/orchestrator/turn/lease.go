@@ -27,8 +27,7 @@ func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
 		asked := time.Now()
 		ctx, done := context.WithDeadline(w.ctx, valid)
 		var stopSeq int64
-		err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-			var err error
+		err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) (err error) {
 			stopSeq, err = tx.Leases().RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
 			return err
 		})

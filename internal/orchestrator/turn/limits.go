@@ -91,8 +91,7 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 		return ""
 	}
 	var sum spend.Sum
-	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
 		return err
 	})
@@ -189,8 +188,7 @@ func (h *host) mayBegin(ctx context.Context) error {
 		return nil
 	}
 	var asked ruling
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
-		var err error
+	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		asked, err = h.mayGoOn(ctx, tx, h.rounds)
 		return err
 	})

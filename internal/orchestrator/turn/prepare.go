@@ -139,8 +139,7 @@ func (pr preparation) beginsSession(ctx context.Context, call command.Call) bool
 		return true
 	}
 	active := false
-	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		var err error
+	err := pr.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 		_, active, err = tx.Sessions().ActiveSession(ctx, pr.conv.ID)
 		return err
 	})

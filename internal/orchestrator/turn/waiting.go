@@ -61,8 +61,7 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 	for {
 		told := h.r.w.o.decided.on(number) // before the look, so that nothing falls between
 		var a approval.Approval
-		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-			var err error
+		err := h.r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
 			a, err = tx.Questions().Approval(ctx, number)
 			return err
 		})

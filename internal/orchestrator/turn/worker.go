@@ -198,8 +198,7 @@ func (w *worker) markFound() {
 // take decides what to do next, in one transaction that also records what was
 // sent.
 func (w *worker) take() (next decision, err error) {
-	err = w.o.config.Storage.InTx(w.ctx, func(tx port.Tx) error {
-		var err error
+	err = w.o.config.Storage.InTx(w.ctx, func(tx port.Tx) (err error) {
 		if w.conv, err = tx.Leases().HoldLease(w.ctx, w.lease); err != nil {
 			return err
 		}
