@@ -177,8 +177,8 @@ func listedSessionsSQL(f MessageFilter, from string, included, counted bool) (qu
 	query = `
 		SELECT s.id, s.conversation_id, s.agent_name, c.platform_type, c.platform_conversation_id, ` + count + `
 		FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id` + c.where()
-	args = append(c.args, sessionBatch)
-	return query + fmt.Sprintf(" ORDER BY s.started_at%[1]s, s.id%[1]s LIMIT $%[2]d", order, len(args)), args
+	c.args = append(c.args, sessionBatch)
+	return query + fmt.Sprintf(" ORDER BY s.started_at%[1]s, s.id%[1]s LIMIT $%[2]d", order, len(c.args)), c.args
 }
 
 // countListedSQL is how many messages of session s a listing shows. Both counts are

@@ -513,12 +513,11 @@ func TestCostOfAFailedTurn(t *testing.T) {
 		got := ask(t.Context(), w, turn)
 		var used assistant.Usage
 		for _, e := range got.events {
-			switch e := e.(type) {
-			case assistant.Resumable:
-				resume = e
-			case assistant.UsageUpdated:
-				used = e.Usage
-			default:
+			if r, ok := e.(assistant.Resumable); ok {
+				resume = r
+			}
+			if u, ok := e.(assistant.UsageUpdated); ok {
+				used = u.Usage
 			}
 		}
 		if used.CostUSD != want || (got.err != nil) != (i == 1) {
