@@ -100,9 +100,9 @@ func RemoveConversation(ctx context.Context, cfg config.Config, env Env, named s
 	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
 		var r store.Removed
 		var atConsole bool
-		do, remove := s.InRead, store.Care.MeasureConversation
+		do, remove := s.InRead, (*store.Care).MeasureConversation
 		if really {
-			do, remove = s.InTx, store.Care.RemoveConversation
+			do, remove = s.InTx, (*store.Care).RemoveConversation
 		}
 		err := do(ctx, func(tx *store.Tx) error {
 			id, err := conversationID(ctx, tx, named)

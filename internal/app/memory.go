@@ -22,13 +22,13 @@ import (
 )
 
 var (
-	_ recollect.Tx = store.Memories{}
-	_ learn.Tx     = store.Learning{}
+	_ recollect.Tx = (*store.Memories)(nil)
+	_ learn.Tx     = (*store.Lessons)(nil)
 )
 
 // learnStorage shows the store through the port of learning.
 func learnStorage(s *store.Store) learn.Storage {
-	return storage[learn.Tx]{s, func(tx *store.Tx) learn.Tx { return tx.Learning() }}
+	return storage[learn.Tx]{s, func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
 }
 
 // remembering is what remembers people, and what learns of them by itself.

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 type storage struct{ *store.Store }
 
 func (s storage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 func (s storage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Learning()) })
+	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
 }
 
 // model is a model API that answers with a function of what it reads. It keeps

@@ -268,7 +268,7 @@ func (p *queuePages) queueTurn(_ http.ResponseWriter, r *request) (outcome, erro
 	ctx, id, what := r.Context(), r.PostForm.Get("id"), r.PostForm.Get("do")
 	done := outcome{to: "/queue", said: "Dropped the failed turn."}
 	if what == "drop" {
-		return done, p.settle(r, "turn.drop", id, store.Queue.DropFailed)
+		return done, p.settle(r, "turn.drop", id, (*store.Queue).DropFailed)
 	}
 	var e sessions.Entry
 	var conv sessions.Conversation
@@ -303,15 +303,15 @@ func (p *queuePages) queueDelivery(_ http.ResponseWriter, r *request) (outcome, 
 	id := r.PostForm.Get("id")
 	switch r.PostForm.Get("do") {
 	case "retry":
-		return outcome{to: "/queue", said: "Sending it again."}, p.settle(r, "delivery.retry", id, store.Queue.RetryDelivery)
+		return outcome{to: "/queue", said: "Sending it again."}, p.settle(r, "delivery.retry", id, (*store.Queue).RetryDelivery)
 	case "drop":
-		return outcome{to: "/queue", said: "Dropped the answer. The transcript still has it."}, p.settle(r, "delivery.drop", id, store.Queue.DropDelivery)
+		return outcome{to: "/queue", said: "Dropped the answer. The transcript still has it."}, p.settle(r, "delivery.drop", id, (*store.Queue).DropDelivery)
 	}
 	return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 }
 
 // settling is a method of the database that ends a dead end.
-type settling func(tx store.Queue, ctx context.Context, id string) (conversationID string, err error)
+type settling func(tx *store.Queue, ctx context.Context, id string) (conversationID string, err error)
 
 // settle ends a dead end, writes that down, and has somebody look after its conversation.
 func (p *queuePages) settle(r *request, action, id string, change settling) error {

@@ -21,7 +21,7 @@ func scanIdentity(i *sessions.Identity) []any {
 }
 
 // Identity returns a person; ok is false if nothing is known.
-func (t People) Identity(
+func (t *People) Identity(
 	ctx context.Context, p messages.Platform, id messages.UserID,
 ) (i sessions.Identity, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanIdentity(&i), `
@@ -38,7 +38,7 @@ func scanState(s *sessions.ServiceState) []any {
 
 // Access returns what is known of a person, and the state of the service, as they
 // are at this moment.
-func (t People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
+func (t *People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
 	ok, err := t.tx.one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
 		SELECT `+stateColumns+`, `+identityColumns+`
 		FROM service_state s LEFT JOIN identities i ON i.platform_type = $1 AND i.user_id = $2
@@ -48,14 +48,14 @@ func (t People) Access(ctx context.Context, p messages.Platform, id messages.Use
 }
 
 // ServiceState returns what holds for the whole service.
-func (t People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
+func (t *People) ServiceState(ctx context.Context) (s sessions.ServiceState, err error) {
 	ok, err := t.tx.one(ctx, scanState(&s), `SELECT `+stateColumns+` FROM service_state s WHERE s.id = 1`)
 	return found(s, ok, err, "state of the service")
 }
 
 // Halt has nothing start from the next transaction on, until Resume. It reports
 // false, and changes nothing, if the service is halted already.
-func (t People) Halt(ctx context.Context, by, reason string) (bool, error) {
+func (t *People) Halt(ctx context.Context, by, reason string) (bool, error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = {now}, halted_by = $1, halt_reason = $2
 		WHERE id = 1 AND halted_ms = 0`, by, reason)
@@ -63,7 +63,7 @@ func (t People) Halt(ctx context.Context, by, reason string) (bool, error) {
 }
 
 // Resume ends a halt. It reports false if there is none.
-func (t People) Resume(ctx context.Context) (bool, error) {
+func (t *People) Resume(ctx context.Context) (bool, error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE service_state SET access_seq = access_seq + 1, halted_ms = 0, halted_by = '', halt_reason = ''
 		WHERE id = 1 AND halted_ms > 0`)
@@ -72,7 +72,7 @@ func (t People) Resume(ctx context.Context) (bool, error) {
 
 // SaveIdentity stores a person; of one who is there it replaces the name and the
 // time of the last refusal. What somebody may do is changed by SetRole only.
-func (t People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
+func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -108,7 +108,7 @@ func storedRole(r sessions.Role) (role string, reads bool) {
 // is sessions.Stranger. With removed they are a stranger from now on, whatever the
 // configuration says; any other call ends that. Every process sees the change with
 // the next look at ServiceState. The name is kept if name is empty.
-func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
+func (t *People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
@@ -137,13 +137,13 @@ func (t People) SetRole(ctx context.Context, i sessions.Identity, by string, rem
 }
 
 // Roles returns everybody who was given a role or removed, by platform and id.
-func (t People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
+func (t *People) Roles(ctx context.Context) (list []sessions.Identity, err error) {
 	return rowsOf(ctx, t.tx, "list roles", scanIdentity, `SELECT `+identityColumns+` FROM identities i WHERE i.role <> 'stranger' OR i.reads OR i.removed_ms > 0
 		ORDER BY i.platform_type, i.user_id`)
 }
 
 // HasOwner reports whether a platform has an owner.
-func (t People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
+func (t *People) HasOwner(ctx context.Context, p messages.Platform) (bool, error) {
 	ok, err := t.tx.exists(ctx, `
 		SELECT 1 FROM identities WHERE platform_type = $1 AND role = 'owner' LIMIT 1`, string(p))
 	return ok, wrap(err, "look for an owner")
@@ -151,7 +151,7 @@ func (t People) HasOwner(ctx context.Context, p messages.Platform) (bool, error)
 
 // SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
 // sender the owner on a platform, replacing earlier ones of that platform.
-func (t People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
+func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
 	return t.tx.run(ctx, "save owner code", `
 		INSERT INTO owner_codes (platform_type, code_hash, expires_ms) VALUES ($1, $2, $3)
 		ON CONFLICT (platform_type) DO UPDATE
@@ -161,7 +161,7 @@ func (t People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash str
 
 // UseOwnerCode reports whether hash is a valid code of the platform, and uses it
 // up. Of two callers at once one is told so.
-func (t People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
+func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
 	n, err := t.tx.exec(ctx, `
 		DELETE FROM owner_codes WHERE platform_type = $1 AND code_hash = $2 AND expires_ms > {now}`,
 		string(p), hash)
@@ -170,14 +170,14 @@ func (t People) UseOwnerCode(ctx context.Context, p messages.Platform, hash stri
 
 // PrivateConversation returns where a person last wrote to the bot alone, since a
 // time; fault.NotFound if they did not.
-func (t People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
+func (t *People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
 	var conversation string
 	ok, err := t.tx.one(ctx, []any{text{&conversation}}, `
 		SELECT conversation_id FROM inbound_events
 		WHERE accepted_ms >= $3 AND data IS NOT NULL AND platform_type = $1 AND sender = $2 AND conversation_id IS NOT NULL
 			AND CAST(data AS TEXT) LIKE '%"private":true%'
 		ORDER BY accepted_ms DESC LIMIT 1`, string(p), string(id), millis(since))
-	if _, err := found(conversation, ok, err, "private conversation"); err != nil {
+	if err := missing(ok, err, "private conversation"); err != nil {
 		return sessions.Conversation{}, err
 	}
 	return t.tx.Conversations().Conversation(ctx, conversation)

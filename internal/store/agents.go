@@ -73,7 +73,7 @@ func list(texts profile.Texts) []string {
 // Create stores a new profile and returns it with its id, version and times.
 // The caller has checked it. A name that its group has already is a
 // fault.Conflict.
-func (t Profiles) Create(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+func (t *Profiles) Create(ctx context.Context, p profile.Profile) (profile.Profile, error) {
 	p = p.Prepare()
 	id, err := newID()
 	if err != nil {
@@ -105,18 +105,18 @@ func taken(p profile.Profile) error {
 }
 
 // Agent returns a profile by its id; fault.NotFound if there is none.
-func (t Profiles) Agent(ctx context.Context, id string) (profile.Profile, error) {
+func (t *Profiles) Agent(ctx context.Context, id string) (profile.Profile, error) {
 	return rowOf(ctx, t.tx, "profile", scanAgent, `SELECT `+agentColumns+`, avatar_image FROM agents WHERE CAST(id AS TEXT) = $1`, id)
 }
 
 // Named returns the profiles of a name in all groups, by group.
-func (t Profiles) Named(ctx context.Context, name string) ([]profile.Profile, error) {
+func (t *Profiles) Named(ctx context.Context, name string) ([]profile.Profile, error) {
 	return t.agents(ctx, `avatar_image`, `WHERE name = $1 ORDER BY "group"`, name)
 }
 
 // List returns the profiles of a group by name, or those of all groups if it
 // is empty, by group and name. Their pictures are left out.
-func (t Profiles) List(ctx context.Context, group string) ([]profile.Profile, error) {
+func (t *Profiles) List(ctx context.Context, group string) ([]profile.Profile, error) {
 	if group == "" {
 		return t.agents(ctx, `NULL`, `ORDER BY "group", name`)
 	}
@@ -125,7 +125,7 @@ func (t Profiles) List(ctx context.Context, group string) ([]profile.Profile, er
 
 // Find returns the profile that a person means. Its errors are those of
 // profile.Ref.Choose.
-func (t Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, error) {
+func (t *Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, error) {
 	named, err := t.Named(ctx, r.Name)
 	if err != nil {
 		return profile.Profile{}, err
@@ -145,7 +145,7 @@ func (t Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, err
 	return r.Choose(named, titles)
 }
 
-func (t Profiles) agents(ctx context.Context, picture, rest string, args ...any) ([]profile.Profile, error) {
+func (t *Profiles) agents(ctx context.Context, picture, rest string, args ...any) ([]profile.Profile, error) {
 	return rowsOf(ctx, t.tx, "list agents", scanAgent, `SELECT `+agentColumns+`, `+picture+` FROM agents `+rest, args...)
 }
 
@@ -154,7 +154,7 @@ func (t Profiles) agents(ctx context.Context, picture, rest string, args ...any)
 // changed since is a fault.Conflict, as is a name that its group has already; one
 // that is gone is a fault.NotFound. A standing task keeps its place: its next run
 // is one interval after its last.
-func (t Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profile, error) {
+func (t *Profiles) Update(ctx context.Context, p profile.Profile) (profile.Profile, error) {
 	p = p.Prepare()
 	before, err := t.Agent(ctx, p.ID)
 	if err != nil {
@@ -225,16 +225,16 @@ func wroteMemory(which string) string {
 }
 
 // MeasureAgent says what Delete would delete, and changes nothing.
-func (t Profiles) MeasureAgent(ctx context.Context, id string) (AgentsRemoved, error) {
+func (t *Profiles) MeasureAgent(ctx context.Context, id string) (AgentsRemoved, error) {
 	return t.measureAgents(ctx, agentByID, id)
 }
 
 // MeasureAgents says what DeleteAgents would delete, and changes nothing.
-func (t Profiles) MeasureAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+func (t *Profiles) MeasureAgents(ctx context.Context, group string) (AgentsRemoved, error) {
 	return t.measureAgents(ctx, agentsInGroup, group)
 }
 
-func (t Profiles) measureAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+func (t *Profiles) measureAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
 	var r AgentsRemoved
 	_, err := t.tx.one(ctx, []any{&r.Agents, &r.Conversations, &r.Schedules, &r.Memories}, `
 		SELECT
@@ -249,7 +249,7 @@ func (t Profiles) measureAgents(ctx context.Context, which, value string) (Agent
 // Delete deletes a profile with its standing tasks and the memories that it
 // wrote by itself; conversations that used it go on with the default, and their
 // messages stay. One that is gone is a fault.NotFound.
-func (t Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error) {
+func (t *Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error) {
 	r, err := t.deleteAgents(ctx, agentByID, id)
 	if err == nil && r.Agents == 0 {
 		err = notFound("profile")
@@ -260,11 +260,11 @@ func (t Profiles) Delete(ctx context.Context, id string) (AgentsRemoved, error) 
 // DeleteAgents is seed 004's delete_all_agents with a scope: it deletes the
 // profiles of one group as Delete does each of them, in this transaction, and
 // the counts are of what was really deleted. A group without profiles is no error.
-func (t Profiles) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, error) {
+func (t *Profiles) DeleteAgents(ctx context.Context, group string) (AgentsRemoved, error) {
 	return t.deleteAgents(ctx, agentsInGroup, group)
 }
 
-func (t Profiles) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
+func (t *Profiles) deleteAgents(ctx context.Context, which, value string) (AgentsRemoved, error) {
 	var r AgentsRemoved
 	// Conversations first, as a turn locks them, so that the two do not wait for each
 	// other; then the profiles, so that nobody begins to use one in between.

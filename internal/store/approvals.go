@@ -25,7 +25,7 @@ func scanApproval(a *approval.Approval) []any {
 // SHA256, State, CreatedAt and, unless it is set, ExpiresAt, and makes a what is
 // stored: the sum is that of the arguments as they are kept. A rule that would
 // not be kept byte by byte is left out.
-func (t Questions) InsertApproval(ctx context.Context, a *approval.Approval) error {
+func (t *Questions) InsertApproval(ctx context.Context, a *approval.Approval) error {
 	next := *a
 	for _, s := range []*string{&next.Tool, &next.Arguments, &next.Title, &next.Detail} {
 		*s = storable(*s)
@@ -60,7 +60,7 @@ func (t Questions) InsertApproval(ctx context.Context, a *approval.Approval) err
 // Approval returns an approval by its number; fault.NotFound if there is none.
 // The row of its conversation is locked until the transaction ends; in a
 // read-only snapshot nothing is.
-func (t Questions) Approval(ctx context.Context, number int64) (approval.Approval, error) {
+func (t *Questions) Approval(ctx context.Context, number int64) (approval.Approval, error) {
 	if err := t.tx.require(ctx, "approval", `
 		SELECT 1 FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM approvals WHERE number = $1) {lock}`, number); err != nil {
@@ -75,7 +75,7 @@ const callApprovalSQL = `
 
 // CallApproval returns the newest approval of a call of a turn, whatever its
 // arguments; ok is false if nobody was asked.
-func (t Questions) CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error) {
+func (t *Questions) CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanApproval(&a), callApprovalSQL, entryID, callID)
 	return a, ok, wrap(err, "find approval")
 }
@@ -84,14 +84,14 @@ const countApprovalsSQL = `
 	SELECT count(*) FROM approvals WHERE event_id = $1 AND tool_name = $2 AND state = $3`
 
 // CountApprovals returns how many approvals of a turn for a tool are in a state.
-func (t Questions) CountApprovals(ctx context.Context, entryID, tool string, state approval.State) (n int64, err error) {
+func (t *Questions) CountApprovals(ctx context.Context, entryID, tool string, state approval.State) (n int64, err error) {
 	_, err = t.tx.one(ctx, []any{&n}, countApprovalsSQL, entryID, tool, string(state))
 	return n, wrap(err, "count approvals")
 }
 
 // WaitingApprovals returns the approvals of a conversation that wait, oldest
 // first; those of all conversations if it is empty. They may have expired.
-func (t Questions) WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error) {
+func (t *Questions) WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error) {
 	return t.approvals(ctx, `
 		SELECT `+approvalColumns+` FROM approvals
 		WHERE state = 'waiting' AND (conversation_id = $1 OR $1 IS NULL) ORDER BY number LIMIT $2`,
@@ -100,14 +100,14 @@ func (t Questions) WaitingApprovals(ctx context.Context, conversationID string, 
 
 // OpenApprovals returns the approvals of a conversation that wait, and those that were
 // decided at or after a time, oldest first. Those that wait may have expired.
-func (t Questions) OpenApprovals(ctx context.Context, conversationID string, decided time.Time, limit int) ([]approval.Approval, error) {
+func (t *Questions) OpenApprovals(ctx context.Context, conversationID string, decided time.Time, limit int) ([]approval.Approval, error) {
 	return t.approvals(ctx, `
 		SELECT `+approvalColumns+` FROM approvals
 		WHERE conversation_id = $1 AND (state = 'waiting' OR decided_ms >= $2) ORDER BY number LIMIT $3`,
 		conversationID, millis(decided), limit)
 }
 
-func (t Questions) approvals(ctx context.Context, query string, args ...any) (list []approval.Approval, err error) {
+func (t *Questions) approvals(ctx context.Context, query string, args ...any) (list []approval.Approval, err error) {
 	return rowsOf(ctx, t.tx, "list approvals", scanApproval, query, args...)
 }
 
@@ -116,14 +116,14 @@ const entryApprovalsSQL = `
 
 // EntryApprovals returns the approvals of a turn that wait, oldest first. They
 // may have expired.
-func (t Questions) EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error) {
+func (t *Questions) EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error) {
 	return t.approvals(ctx, entryApprovalsSQL, entryID)
 }
 
 // SettleApproval moves an approval that waits to a.State, with who decided, when
 // and the note. One that was settled is a fault.Conflict. With the state waiting
 // it records a.DeliveryID only.
-func (t Questions) SettleApproval(ctx context.Context, a approval.Approval) error {
+func (t *Questions) SettleApproval(ctx context.Context, a approval.Approval) error {
 	if a.State == approval.Waiting {
 		return t.tx.change(ctx, "record where an approval is shown", "approval", `UPDATE approvals SET delivery_id = $2 WHERE number = $1`, a.Number, a.DeliveryID)
 	}
@@ -142,7 +142,7 @@ func (t Questions) SettleApproval(ctx context.Context, a approval.Approval) erro
 }
 
 // SaveRule stores an allow rule; one that is there already stays as it is.
-func (t Questions) SaveRule(ctx context.Context, r approval.Rule) error {
+func (t *Questions) SaveRule(ctx context.Context, r approval.Rule) error {
 	return t.tx.run(ctx, "store allow rule", `
 		INSERT INTO allow_rules (codebase_id, tool_name, rule, created_by, created_ms)
 		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (codebase_id, tool_name, rule) DO NOTHING`,
@@ -150,7 +150,7 @@ func (t Questions) SaveRule(ctx context.Context, r approval.Rule) error {
 }
 
 // Rules returns the allow rules of a codebase, oldest first.
-func (t Questions) Rules(ctx context.Context, codebaseID string) (list []approval.Rule, err error) {
+func (t *Questions) Rules(ctx context.Context, codebaseID string) (list []approval.Rule, err error) {
 	return rowsOf(ctx, t.tx, "list allow rules", func(r *approval.Rule) []any {
 		return []any{&r.ID, text{&r.CodebaseID}, &r.Tool, &r.Rule, &r.CreatedBy, msTime{&r.CreatedAt}}
 	}, `SELECT id, codebase_id, tool_name, rule, created_by, created_ms FROM allow_rules WHERE codebase_id = $1 ORDER BY id`, codebaseID)
@@ -160,7 +160,7 @@ const hasRuleSQL = `SELECT 1 FROM allow_rules WHERE codebase_id = $1 AND tool_na
 
 // HasRule reports whether a codebase has an allow rule. One that differs in a
 // single byte is another.
-func (t Questions) HasRule(ctx context.Context, codebaseID, tool, rule string) (bool, error) {
+func (t *Questions) HasRule(ctx context.Context, codebaseID, tool, rule string) (bool, error) {
 	if storable(rule) != rule {
 		return false, nil // PostgreSQL would compare what it makes of it
 	}
@@ -170,6 +170,6 @@ func (t Questions) HasRule(ctx context.Context, codebaseID, tool, rule string) (
 
 // DeleteRule removes an allow rule of a codebase; fault.NotFound if it has none
 // with that id.
-func (t Questions) DeleteRule(ctx context.Context, codebaseID string, id int64) error {
+func (t *Questions) DeleteRule(ctx context.Context, codebaseID string, id int64) error {
 	return t.tx.change(ctx, "delete allow rule", "rule", `DELETE FROM allow_rules WHERE codebase_id = $1 AND id = $2`, codebaseID, id)
 }

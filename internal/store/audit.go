@@ -56,17 +56,17 @@ func (t *Tx) seal(ctx context.Context) error {
 	return t.AuditLog().moveHead(ctx, head)
 }
 
-func (t AuditLog) lockHead(ctx context.Context) (head audit.Head, err error) {
+func (t *AuditLog) lockHead(ctx context.Context) (head audit.Head, err error) {
 	ok, err := t.tx.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1 {lock}`)
 	head, err = found(head, ok, err, "end of the audit log")
 	return head, wrap(err, "append to audit log")
 }
 
-func (t AuditLog) moveHead(ctx context.Context, head audit.Head) error {
+func (t *AuditLog) moveHead(ctx context.Context, head audit.Head) error {
 	return t.tx.run(ctx, "append to audit log", `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
 }
 
-func (t AuditLog) insert(ctx context.Context, r audit.Row) (int64, error) {
+func (t *AuditLog) insert(ctx context.Context, r audit.Row) (int64, error) {
 	n, err := t.tx.exec(ctx, `
 		INSERT INTO audit_log (at_ms, actor, action, conversation_id, target, detail, seq, hash, effect)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (effect) DO NOTHING`,
@@ -81,7 +81,7 @@ func scanAudit(r *audit.Row) []any {
 }
 
 // Head returns the end of the audit log.
-func (t AuditLog) Head(ctx context.Context) (head audit.Head, err error) {
+func (t *AuditLog) Head(ctx context.Context) (head audit.Head, err error) {
 	ok, err := t.tx.one(ctx, []any{&head.Seq, &head.Hash}, `SELECT seq, hash FROM audit_head WHERE id = 1`)
 	return found(head, ok, err, "end of the audit log")
 }
@@ -96,7 +96,7 @@ type AuditFilter struct {
 }
 
 // Rows returns the newest rows that f chooses, the oldest of them first.
-func (t AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
+func (t *AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
 	return rowsOf(ctx, t.tx, "list audit log", scanAudit, `SELECT * FROM (
 			SELECT `+auditColumns+` FROM audit_log
 			WHERE at_ms >= $1 AND (actor = $2 OR $2 = '') AND (action = $3 OR $3 = '' OR substr(action, 1, length($3) + 1) = $3 || '.')
@@ -109,7 +109,7 @@ func (t AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, er
 const auditPage = 1000
 
 // each visits the rows of the chain behind a sequence number, in order.
-func (t AuditLog) each(ctx context.Context, after int64, visit func(r audit.Row) error) error {
+func (t *AuditLog) each(ctx context.Context, after int64, visit func(r audit.Row) error) error {
 	for {
 		page, err := rowsOf(ctx, t.tx, "read audit log", scanAudit,
 			`SELECT `+auditColumns+` FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2`, after, auditPage)
@@ -130,7 +130,7 @@ func (t AuditLog) each(ctx context.Context, after int64, visit func(r audit.Row)
 
 // older sums up the rows without a place in the chain from one number to another;
 // with zero for the last one all from there on.
-func (t AuditLog) older(ctx context.Context, from, to int64) (audit.Older, error) {
+func (t *AuditLog) older(ctx context.Context, from, to int64) (audit.Older, error) {
 	d := audit.NewDigest()
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r audit.Row
@@ -173,7 +173,7 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 
 // covered returns up to which number the chain vouches for rows that have no place
 // in it.
-func (t AuditLog) covered(ctx context.Context) (to int64, err error) {
+func (t *AuditLog) covered(ctx context.Context) (to int64, err error) {
 	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var detail string
 		if err := scan(&detail); err != nil {
@@ -245,7 +245,7 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 }
 
 // checkOlder checks what a row says of rows from before the chain.
-func (t AuditLog) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
+func (t *AuditLog) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
 	if err := json.Unmarshal([]byte(r.Detail), &says); err != nil {
 		return says, &audit.Break{Seq: r.Seq, Reason: "what it says of earlier rows cannot be read"}
 	}
@@ -258,7 +258,7 @@ func (t AuditLog) checkOlder(ctx context.Context, r audit.Row) (says audit.Older
 
 // noStrays looks for rows that have no place in the chain and that nothing vouches
 // for.
-func (t AuditLog) noStrays(ctx context.Context, covered int64) error {
+func (t *AuditLog) noStrays(ctx context.Context, covered int64) error {
 	var id int64
 	ok, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
 	if err != nil || !ok {

@@ -27,7 +27,7 @@ const auditScan = 10_000
 // Search returns up to f.Limit rows that f chooses, the newest first. older is where
 // to go on (AuditSearch.Before), 0 if there is nothing left; a page may be short, or
 // empty, because there was much that was not chosen.
-func (t AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, older int64, err error) {
+func (t *AuditLog) Search(ctx context.Context, f AuditSearch) (list []audit.Row, older int64, err error) {
 	if f.Before <= 0 {
 		f.Before = math.MaxInt64
 	}

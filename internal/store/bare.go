@@ -10,7 +10,7 @@ import (
 
 // BareMemories returns at most limit memories that model has neither embedded nor
 // refused, oldest first and facts before episodes.
-func (t Memories) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
+func (t *Memories) BareMemories(ctx context.Context, model string, limit int, now time.Time) (all []memory.Memory, err error) {
 	for _, table := range bothMemoryTables() {
 		if len(all) == limit {
 			break
@@ -29,7 +29,7 @@ func (t Memories) BareMemories(ctx context.Context, model string, limit int, now
 
 // SaveEmbedding stores the embedding of a memory, unless its text has changed
 // since m was read or it is gone.
-func (t Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
+func (t *Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.Embedding) error {
 	if err := e.Vector.Check(); err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func (t Memories) SaveEmbedding(ctx context.Context, m memory.Memory, e memory.E
 // RefuseEmbedding notes that a model refuses the text of a memory, unless that has changed
 // since m was read. The memory is found by its words, and BareMemories does not return it
 // for that model again.
-func (t Memories) RefuseEmbedding(ctx context.Context, m memory.Memory, model string) error {
+func (t *Memories) RefuseEmbedding(ctx context.Context, m memory.Memory, model string) error {
 	return t.setEmbedding(ctx, m, nil, memory.RefusedBy(model))
 }
 
-func (t Memories) setEmbedding(ctx context.Context, m memory.Memory, encoded []byte, model string) error {
+func (t *Memories) setEmbedding(ctx context.Context, m memory.Memory, encoded []byte, model string) error {
 	var on bool // locked before the row, as everybody does who changes memories
 	if _, err := t.tx.one(ctx, []any{&on}, memoryOnSQL+` {lock}`, m.Person); err != nil {
 		return fmt.Errorf("lock a person's memory: %w", err)

@@ -65,7 +65,7 @@ func (s *Store) Post(ctx context.Context, p messages.Posted) (id messages.Messag
 
 // post stores a message with its files at the end of its conversation, whose row is
 // locked.
-func (t Board) post(ctx context.Context, p messages.Posted, event []byte) (messages.MessageID, error) {
+func (t *Board) post(ctx context.Context, p messages.Posted, event []byte) (messages.MessageID, error) {
 	if p.ID == "" {
 		id, err := newID()
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) MarkPosted(ctx context.Context, chat string, id messages.Message
 }
 
 // deleteChat deletes what stands in the browser of a conversation, if it is one of there.
-func (t Board) deleteChat(ctx context.Context, conversation string) error {
+func (t *Board) deleteChat(ctx context.Context, conversation string) error {
 	var chat string
 	there, err := t.tx.one(ctx, []any{&chat}, `DELETE FROM web_chats WHERE id = (
 		SELECT platform_conversation_id FROM remote_agent_conversations WHERE id = $1 AND platform_type = 'web') RETURNING id`, conversation)
@@ -149,7 +149,7 @@ func (t Board) deleteChat(ctx context.Context, conversation string) error {
 // as RemoveConversation does. One of another account is fault.NotFound. It is a
 // fault.Conflict while something in it waits or runs, or was said and not taken: that would
 // be answered afterwards.
-func (t Board) RemoveChat(ctx context.Context, account, id string) (total Removed, err error) {
+func (t *Board) RemoveChat(ctx context.Context, account, id string) (total Removed, err error) {
 	parts, err := t.tx.ids(ctx, `SELECT id FROM remote_agent_conversations
 		WHERE platform_type = 'web' AND (platform_conversation_id = $1 OR substr(platform_conversation_id, 1, $2) = $3) ORDER BY id {lock}`,
 		id, utf8.RuneCountInString(id)+1, id+"~")
@@ -217,7 +217,7 @@ func (s *Store) Took(ctx context.Context, ids ...messages.MessageID) error {
 
 // Chats returns up to limit conversations of an account in which anything stands, the
 // last that changed first: those that changed until a moment in milliseconds (0: all).
-func (t Board) Chats(ctx context.Context, account string, until int64, limit int) (list []messages.Chat, err error) {
+func (t *Board) Chats(ctx context.Context, account string, until int64, limit int) (list []messages.Chat, err error) {
 	return rowsOf(ctx, t.tx, "list conversations in the browser", func(c *messages.Chat) []any {
 		return []any{&c.ID, &c.Account, msTime{&c.ChangedAt}, &c.Title}
 	}, `SELECT c.id, c.account, c.changed_ms, COALESCE((
@@ -228,25 +228,25 @@ func (t Board) Chats(ctx context.Context, account string, until int64, limit int
 
 // allChats returns the ids of the conversations of an account, however many, the last that
 // changed first: whoever is to be forgotten is to read of each.
-func (t Board) allChats(ctx context.Context, account string) ([]string, error) {
+func (t *Board) allChats(ctx context.Context, account string) ([]string, error) {
 	ids, err := t.tx.ids(ctx, `SELECT id FROM web_chats WHERE account = $1 ORDER BY changed_ms DESC, id`, account)
 	return ids, wrap(err, "list conversations in the browser")
 }
 
 // ChatOf reports whether there is a conversation of an account with an id.
-func (t Board) ChatOf(ctx context.Context, account, id string) (bool, error) {
+func (t *Board) ChatOf(ctx context.Context, account, id string) (bool, error) {
 	ok, err := t.tx.exists(ctx, `SELECT 1 FROM web_chats WHERE id = $1 AND account = $2`, id, account)
 	return ok, wrap(err, "find a conversation in the browser")
 }
 
 // HasPosted reports whether a message of the program stands in a conversation.
-func (t Board) HasPosted(ctx context.Context, chat string, id messages.MessageID) (bool, error) {
+func (t *Board) HasPosted(ctx context.Context, chat string, id messages.MessageID) (bool, error) {
 	ok, err := t.tx.exists(ctx, `SELECT 1 FROM web_messages WHERE id = $1 AND chat_id = $2 AND delivery_id IS NOT NULL`, string(id), chat)
 	return ok, wrap(err, "find a message in the browser")
 }
 
 // Posted returns the last messages of a conversation, up to limit, in their order.
-func (t Board) Posted(ctx context.Context, chat string, limit int) (list []messages.Posted, err error) {
+func (t *Board) Posted(ctx context.Context, chat string, limit int) (list []messages.Posted, err error) {
 	list, err = rowsOf(ctx, t.tx, "read a conversation in the browser", scanPosted, `SELECT `+postedColumns+` FROM (
 			SELECT * FROM web_messages WHERE chat_id = $1 ORDER BY seq DESC LIMIT $2) AS m ORDER BY m.seq`, chat, limit)
 	if err != nil || len(list) == 0 {
@@ -273,7 +273,7 @@ func (t Board) Posted(ctx context.Context, chat string, limit int) (list []messa
 
 // PostedFile returns a file of a conversation; fault.NotFound if there is none, or none of
 // its bytes.
-func (t Board) PostedFile(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
+func (t *Board) PostedFile(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
 	ok, err := t.tx.one(ctx, []any{&f.ID, &f.Name, &f.MediaType, &f.Size, &f.Data}, `
 		SELECT f.id, f.name, f.media_type, f.size, f.data FROM web_files f JOIN web_messages m ON m.id = f.message_id
 		WHERE f.id = $1 AND m.chat_id = $2`, id, chat)
@@ -281,7 +281,7 @@ func (t Board) PostedFile(ctx context.Context, chat, id string) (f messages.Post
 }
 
 // EmptyPosted deletes the bytes of files that were sent before a time; their names stay.
-func (t Board) EmptyPosted(ctx context.Context, before time.Time) error {
+func (t *Board) EmptyPosted(ctx context.Context, before time.Time) error {
 	n, err := t.tx.exec(ctx, `UPDATE web_files SET data = $1 WHERE length(data) > 0 AND message_id IN (
 		SELECT m.id FROM web_files f JOIN web_messages m ON m.id = f.message_id WHERE length(f.data) > 0 AND m.created_ms < $2)`, []byte{}, millis(before))
 	if n > 0 {

@@ -28,7 +28,7 @@ type SessionPlace struct {
 }
 
 // check refuses a place that the database would not understand.
-func (t Pages) checkPlace(p SessionPlace) error {
+func (t *Pages) checkPlace(p SessionPlace) error {
 	if err := checkID(p.ID, "session"); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (t Pages) checkPlace(p SessionPlace) error {
 
 // startedText is a start as it is compared. On SQLite that is the text itself,
 // which a person may have written in another form than this program.
-func (t Pages) startedText(at time.Time, raw string) string {
+func (t *Pages) startedText(at time.Time, raw string) string {
 	if t.tx.pg != nil {
 		return at.Format(time.RFC3339Nano)
 	}
@@ -121,7 +121,7 @@ type BrowsedSession struct {
 	Place SessionPlace
 }
 
-func (t Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
+func (t *Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []any, err error) {
 	var c conditions
 	if q.ConversationID != "" {
 		if err := checkID(q.ConversationID, "conversation"); err != nil {
@@ -151,7 +151,7 @@ func (t Pages) browseSessionsSQL(q BrowseSessionsQuery) (query string, args []an
 
 // BrowseSessions returns a page of sessions, the newest first. A conversation or
 // a place that cannot be one is fault.Invalid.
-func (t Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
+func (t *Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]BrowsedSession, error) {
 	query, args, err := t.browseSessionsSQL(q)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (t Pages) BrowseSessions(ctx context.Context, q BrowseSessionsQuery) ([]Bro
 }
 
 // CountSession counts the messages and tool calls of a session.
-func (t Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
+func (t *Pages) CountSession(ctx context.Context, id string) (msgs, calls int64, err error) {
 	_, err = t.tx.one(ctx, []any{&msgs, &calls}, `
 		SELECT (SELECT count(*) FROM agent_messages WHERE session_id = $1 AND part = 0 AND role <> 'system'),
 			(SELECT count(*) FROM agent_tool_calls WHERE session_id = $1)`, id)
@@ -179,7 +179,7 @@ const browseConversationsSQL = `SELECT ` + conversationColumns + ` FROM remote_a
 // BrowseConversations returns a page of conversations of a platform (empty: of
 // all) by id, descending: conversations that this program made come newest
 // first. After is the id of the last one of the page before.
-func (t Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
+func (t *Pages) BrowseConversations(ctx context.Context, p messages.Platform, after string, limit int) (list []sessions.Conversation, err error) {
 	var c conditions
 	c.when(p != "", "platform_type = $%d", string(p))
 	if after != "" {
@@ -197,7 +197,7 @@ const browseCallsSQL = toolCallsSQL + ` WHERE c.session_id = $1 AND c.id > $2 OR
 // BrowseToolCalls returns a page of the tool calls of a session with a status
 // (empty: any) in the order of their recording, behind the one with the number
 // after. more says that others follow; a page of much text ends early.
-func (t Pages) BrowseToolCalls(
+func (t *Pages) BrowseToolCalls(
 	ctx context.Context, sessionID string, status sessions.ToolStatus, after int64, limit int,
 ) (list []sessions.ToolCall, more bool, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
@@ -226,12 +226,12 @@ func (t Pages) BrowseToolCalls(
 }
 
 // ToolCall returns a tool call by its number; fault.NotFound if there is none.
-func (t Pages) ToolCall(ctx context.Context, id int64) (sessions.ToolCall, error) {
+func (t *Pages) ToolCall(ctx context.Context, id int64) (sessions.ToolCall, error) {
 	return rowOf(ctx, t.tx, "tool call", scanToolCall, toolCallsSQL+` WHERE c.id = $1`, id)
 }
 
 // AgentAtWork reports whether a conversation that uses a profile works now.
-func (t Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
+func (t *Pages) AgentAtWork(ctx context.Context, agentID string) (bool, error) {
 	if err := checkID(agentID, "profile"); err != nil {
 		return false, err
 	}

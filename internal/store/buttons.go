@@ -12,7 +12,7 @@ import (
 // SaveButton stores what pressing a button means. Its ID has 1 to 40 bytes of
 // [A-Za-z0-9_-], or it is a fault.Invalid; one that is taken is a
 // fault.Conflict. Without ExpiresAt it lives for plan.TTL.
-func (t Buttons) SaveButton(ctx context.Context, b command.Button) error {
+func (t *Buttons) SaveButton(ctx context.Context, b command.Button) error {
 	if !validButtonID(b.ID) {
 		return fault.New(fault.Invalid, "A button needs an id of up to 40 letters, digits, hyphens and underscores.")
 	}
@@ -32,7 +32,7 @@ func (t Buttons) SaveButton(ctx context.Context, b command.Button) error {
 
 // Button returns a stored button; fault.NotFound if there is none or it has
 // expired. Reading does not use it up.
-func (t Buttons) Button(ctx context.Context, id string) (command.Button, error) {
+func (t *Buttons) Button(ctx context.Context, id string) (command.Button, error) {
 	var b command.Button
 	ok, err := t.tx.one(ctx, []any{
 		&b.ID, text{&b.ConversationID}, &b.Decision, &b.Number, &b.SHA256, msTime{&b.ExpiresAt},

@@ -58,7 +58,7 @@ const (
 )
 
 // MeasureSession counts what RemoveSession would remove.
-func (t Care) MeasureSession(ctx context.Context, id string) (Removed, error) {
+func (t *Care) MeasureSession(ctx context.Context, id string) (Removed, error) {
 	if err := checkID(id, "session"); err != nil {
 		return Removed{}, err
 	}
@@ -83,7 +83,7 @@ type counted struct {
 	query string
 }
 
-func (t Care) count(ctx context.Context, doing, id string, list []counted) error {
+func (t *Care) count(ctx context.Context, doing, id string, list []counted) error {
 	for _, c := range list {
 		if _, err := t.tx.one(ctx, []any{c.to}, c.query, id); err != nil {
 			return wrap(err, doing)
@@ -96,7 +96,7 @@ func (t Care) count(ctx context.Context, doing, id string, list []counted) error
 // what else holds its text: settled deliveries, plans and approvals of its
 // turns, and the content of the messages that they answered. It is a
 // fault.Conflict while a turn of the session waits or runs.
-func (t Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
+func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	r, err := t.MeasureSession(ctx, id)
 	if err != nil {
 		return Removed{}, err
@@ -138,7 +138,7 @@ const conversationBusy = `
 		OR EXISTS (SELECT 1 FROM approvals WHERE conversation_id = $1 AND state = 'waiting')`
 
 // MeasureConversation counts what RemoveConversation would remove.
-func (t Care) MeasureConversation(ctx context.Context, id string) (Removed, error) {
+func (t *Care) MeasureConversation(ctx context.Context, id string) (Removed, error) {
 	if err := checkID(id, "conversation"); err != nil {
 		return Removed{}, err
 	}
@@ -162,7 +162,7 @@ func (t Care) MeasureConversation(ctx context.Context, id string) (Removed, erro
 // RemoveConversation deletes a conversation with all its sessions and everything
 // else that holds its text. Sums of usage, the audit log and memories stay. It is a
 // fault.Conflict while something in it waits or runs.
-func (t Care) RemoveConversation(ctx context.Context, id string) (Removed, error) {
+func (t *Care) RemoveConversation(ctx context.Context, id string) (Removed, error) {
 	r, err := t.MeasureConversation(ctx, id)
 	if err != nil {
 		return Removed{}, err
@@ -182,7 +182,7 @@ func (t Care) RemoveConversation(ctx context.Context, id string) (Removed, error
 }
 
 // sessionBusy reports whether the conversation of an active session has work.
-func (t Care) sessionBusy(ctx context.Context, id string) (bool, error) {
+func (t *Care) sessionBusy(ctx context.Context, id string) (bool, error) {
 	busy, err := t.tx.exists(ctx, `
 		SELECT 1 FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
 		WHERE s.id = $1 AND s.active AND (
@@ -195,7 +195,7 @@ func (t Care) sessionBusy(ctx context.Context, id string) (bool, error) {
 // OldSessions returns ids of sessions in which nothing happened since the given
 // time and that are not at work, the oldest first. It looks at sessions after
 // the given id and returns up to limit; pass the last id to go on.
-func (t Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
+func (t *Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
 	if after == "" {
 		after = firstUUID
 	}
@@ -234,7 +234,7 @@ const ErrRestored = "ended by a restore or an import: what happened after the co
 // is queued. Positions up to where platforms were read are forgotten: reading
 // starts at now. What was said in the browser and not taken is taken no more. Leases end. Keys of the API and sessions of browsers are revoked: one
 // that was revoked after the copy was made, because it had leaked, must not work again.
-func (t Care) SettleRestored(ctx context.Context, notice string) (Settled, error) {
+func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, error) {
 	var s Settled
 	open, err := t.tx.ids(ctx, `
 		SELECT conversation_id FROM inbound_events

@@ -17,7 +17,7 @@ const lastCheckpointSQL = `
 
 // LastCheckpoint returns the newest checkpoint of a conversation, by the order of
 // its inbox, that was not undone; ok is false if there is none.
-func (t Messages) LastCheckpoint(ctx context.Context, conversationID string) (c sessions.Checkpoint, ok bool, err error) {
+func (t *Messages) LastCheckpoint(ctx context.Context, conversationID string) (c sessions.Checkpoint, ok bool, err error) {
 	ok, err = t.tx.one(ctx, []any{
 		text{&c.EntryID}, text{&c.ConversationID}, text{&c.SessionID}, &c.Seq, text{&c.Ref},
 	}, lastCheckpointSQL, conversationID)
@@ -29,7 +29,7 @@ func (t Messages) LastCheckpoint(ctx context.Context, conversationID string) (c 
 // stored and are left out of MessagesBefore and RunMessages. It returns how many
 // there were, system ones not counted. Of two callers at once one gets a
 // fault.Conflict: a turn is undone once.
-func (t Messages) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, error) {
+func (t *Messages) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, error) {
 	var session string
 	var seq int64
 	ok, err := t.tx.one(ctx, []any{text{&session}, &seq}, `
@@ -58,7 +58,7 @@ func (t Messages) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, err
 // WithdrawMessages takes the messages of a session from a sequence number on out of the
 // message array: they stay stored and are left out of MessagesBefore and RunMessages.
 // Once more it changes nothing.
-func (t Messages) WithdrawMessages(ctx context.Context, session string, seq int64) error {
+func (t *Messages) WithdrawMessages(ctx context.Context, session string, seq int64) error {
 	return t.tx.run(ctx, "undo messages", `
 		UPDATE agent_messages SET undone = true WHERE session_id = $1 AND seq >= $2 AND NOT undone`,
 		orNull(session), seq)

@@ -32,7 +32,7 @@ func scanCodebase(c *sessions.Codebase) []any {
 // DefaultCwd are required; an empty Assistant means the default. Its name and,
 // where there is one, its repository URL in canonical form are each unique: a
 // second one is a fault.Conflict, which leaves the transaction usable.
-func (t Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
+func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
 	if c.Name == "" || c.DefaultCwd == "" {
 		return sessions.Codebase{}, fault.New(fault.Invalid, "A codebase needs a name and a directory.")
 	}
@@ -68,7 +68,7 @@ func (t Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Cod
 
 // lockRepository lets nobody else register a repository until the transaction
 // ends. SQLite has one writer anyway.
-func (t Registry) lockRepository(ctx context.Context, repositoryURL string) error {
+func (t *Registry) lockRepository(ctx context.Context, repositoryURL string) error {
 	if t.tx.pg == nil || repositoryURL == "" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (t Registry) lockRepository(ctx context.Context, repositoryURL string) erro
 }
 
 // codebaseTaken says which of the two unique values another codebase has.
-func (t Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
+func (t *Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error {
 	other, ok, err := t.FindCodebase(ctx, c.RepositoryURL)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (t Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error 
 // Move notes that a codebase is in another folder; fault.NotFound if there
 // is none. Conversations that work in a folder of it by its absolute path, which
 // only an import of an earlier version has left, work in it by the relative one.
-func (t Registry) Move(ctx context.Context, id, dir string) error {
+func (t *Registry) Move(ctx context.Context, id, dir string) error {
 	c, err := t.Codebase(ctx, id)
 	if err != nil {
 		return err
@@ -106,14 +106,14 @@ func (t Registry) Move(ctx context.Context, id, dir string) error {
 }
 
 // Codebase returns a codebase by id; fault.NotFound if there is none.
-func (t Registry) Codebase(ctx context.Context, id string) (sessions.Codebase, error) {
+func (t *Registry) Codebase(ctx context.Context, id string) (sessions.Codebase, error) {
 	return rowOf(ctx, t.tx, "codebase", scanCodebase, `
 		SELECT `+codebaseColumns+` FROM remote_agent_codebases WHERE id = $1`, id)
 }
 
 // List returns all codebases by name, in the order of its bytes: the same
 // on every database.
-func (t Registry) List(ctx context.Context) ([]sessions.Codebase, error) {
+func (t *Registry) List(ctx context.Context) ([]sessions.Codebase, error) {
 	list, err := rowsOf(ctx, t.tx, "read codebases", scanCodebase, `SELECT `+codebaseColumns+` FROM remote_agent_codebases`)
 	order.By(list, func(a, b sessions.Codebase) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
@@ -130,13 +130,13 @@ const findCodebaseSQL = `
 // FindCodebase returns the codebase of a repository URL, which is compared as it
 // is: the caller has brought it into its canonical form. Of several, which only an
 // import makes, it is the oldest. ok is false if there is none.
-func (t Registry) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
+func (t *Registry) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
 	return c, ok, wrap(err, "find codebase")
 }
 
 // RegisterCommand adds a command to a codebase's registry or replaces it.
-func (t Registry) RegisterCommand(ctx context.Context, codebaseID, name string, def sessions.CommandDef) error {
+func (t *Registry) RegisterCommand(ctx context.Context, codebaseID, name string, def sessions.CommandDef) error {
 	commands, err := t.commands(ctx, codebaseID, true)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (t Registry) RegisterCommand(ctx context.Context, codebaseID, name string, 
 }
 
 // UpdateCodebaseCommands replaces a codebase's registry.
-func (t Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string, commands map[string]sessions.CommandDef) error {
+func (t *Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string, commands map[string]sessions.CommandDef) error {
 	if commands == nil {
 		commands = map[string]sessions.CommandDef{}
 	}
@@ -164,11 +164,11 @@ func (t Registry) UpdateCodebaseCommands(ctx context.Context, codebaseID string,
 
 // CodebaseCommands returns a codebase's registry by canonical command name, whatever
 // form of a name was stored.
-func (t Registry) CodebaseCommands(ctx context.Context, codebaseID string) (map[string]sessions.CommandDef, error) {
+func (t *Registry) CodebaseCommands(ctx context.Context, codebaseID string) (map[string]sessions.CommandDef, error) {
 	return t.commands(ctx, codebaseID, false)
 }
 
-func (t Registry) commands(ctx context.Context, codebaseID string, lock bool) (map[string]sessions.CommandDef, error) {
+func (t *Registry) commands(ctx context.Context, codebaseID string, lock bool) (map[string]sessions.CommandDef, error) {
 	query := `SELECT commands FROM remote_agent_codebases WHERE id = $1`
 	if lock {
 		query += ` {lock}`
@@ -208,7 +208,7 @@ func canonical(commands map[string]sessions.CommandDef) map[string]sessions.Comm
 
 // Delete deletes a codebase. It is a fault.Conflict while conversations
 // use it. Past sessions that ran in it stay and no longer name it.
-func (t Registry) Delete(ctx context.Context, id string) error {
+func (t *Registry) Delete(ctx context.Context, id string) error {
 	used, err := t.CodebaseUse(ctx, id)
 	if err != nil {
 		return fmt.Errorf("delete codebase: %w", err)
@@ -233,7 +233,7 @@ func (t Registry) Delete(ctx context.Context, id string) error {
 }
 
 // CodebaseUse returns how many conversations use a codebase.
-func (t Registry) CodebaseUse(ctx context.Context, id string) (n int, err error) {
+func (t *Registry) CodebaseUse(ctx context.Context, id string) (n int, err error) {
 	_, err = t.tx.one(ctx, []any{&n}, `
 		SELECT count(*) FROM remote_agent_conversations WHERE codebase_id = $1`, id)
 	return n, wrap(err, "count conversations of codebase")
@@ -271,14 +271,14 @@ const idleConversationsSQL = `
 // has happened since before and that have no open work, those first whose row has
 // not changed for the longest time. UpdateConversation, even of nothing, takes
 // one to the end of the line.
-func (t Registry) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
+func (t *Registry) IdleConversations(ctx context.Context, before time.Time, limit int) ([]string, error) {
 	ids, err := t.tx.ids(ctx, idleConversationsSQL, before.UTC().Format("2006-01-02T15:04:05.000Z07:00"), millis(before), limit)
 	return ids, wrap(err, "find idle conversations")
 }
 
 // CodebasesAtWork returns ids of the codebases of conversations that somebody works
 // in, by a live lease.
-func (t Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
+func (t *Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
 	ids, err := t.tx.ids(ctx, `
 		SELECT DISTINCT c.codebase_id FROM remote_agent_conversations c
 		WHERE c.codebase_id IS NOT NULL AND c.lease_owner IS NOT NULL AND c.lease_until > {now}`)
@@ -287,7 +287,7 @@ func (t Registry) CodebasesAtWork(ctx context.Context) ([]string, error) {
 
 // SharedWorktrees returns, for each conversation that goes on in the worktree of
 // another one, the id of that one.
-func (t Registry) SharedWorktrees(ctx context.Context) (map[string]string, error) {
+func (t *Registry) SharedWorktrees(ctx context.Context) (map[string]string, error) {
 	shared := make(map[string]string)
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var id string

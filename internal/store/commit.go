@@ -46,7 +46,7 @@ func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) 
 
 // Apply makes changes under a lease a part of the transaction. It locks the
 // conversation's row.
-func (t Leases) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
+func (t *Leases) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
 	steps, err := stepsOf(t.tx.redact, l, c, &news)
 	if err != nil {
 		return news, err

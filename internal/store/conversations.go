@@ -25,7 +25,7 @@ func scanConversation(c *sessions.Conversation) []any {
 // GetOrCreateConversation returns the conversation stored under key and creates
 // it with the assistant type the first time (empty: the default). Its row stays
 // locked until the transaction ends. Concurrent callers get the same row.
-func (t Conversations) GetOrCreateConversation(
+func (t *Conversations) GetOrCreateConversation(
 	ctx context.Context, key messages.ConversationKey, assistant string,
 ) (c sessions.Conversation, created bool, err error) {
 	c, ok, err := t.lockConversation(ctx, key)
@@ -57,7 +57,7 @@ func (t Conversations) GetOrCreateConversation(
 	return c, false, err
 }
 
-func (t Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
+func (t *Conversations) lockConversation(ctx context.Context, key messages.ConversationKey) (c sessions.Conversation, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2 {lock}`,
@@ -70,7 +70,7 @@ func (t Conversations) lockConversation(ctx context.Context, key messages.Conver
 
 // FindConversation returns a conversation by key without creating or locking
 // it; fault.NotFound if there is none.
-func (t Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
+func (t *Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
 	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
 		WHERE platform_type = $1 AND platform_conversation_id = $2`,
@@ -79,7 +79,7 @@ func (t Conversations) FindConversation(ctx context.Context, key messages.Conver
 
 // Conversation returns a conversation by id without locking it; fault.NotFound
 // if there is none.
-func (t Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+func (t *Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
 	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
 }
@@ -88,7 +88,7 @@ func (t Conversations) Conversation(ctx context.Context, id string) (sessions.Co
 // conversation to a key that another one has is a fault.Conflict. The assistant
 // type cannot be changed: move the conversation to an archive key and create
 // another under the old key.
-func (t Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
+func (t *Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
 	if u.Key != nil {
 		other, err := t.FindConversation(ctx, *u.Key)
 		if err == nil && other.ID != id {
@@ -139,7 +139,7 @@ func (t Conversations) UpdateConversation(ctx context.Context, id string, u sess
 // and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
 // inbound events only the fact stays that they were received, so that a
 // redelivery is still a duplicate. One in the browser leaves nothing there.
-func (t Conversations) DeleteConversation(ctx context.Context, id string) error {
+func (t *Conversations) DeleteConversation(ctx context.Context, id string) error {
 	t.tx.erases()
 	if _, err := t.tx.exec(ctx, `
 		UPDATE inbound_events SET
@@ -177,6 +177,6 @@ func (s settings) Scan(value any) error {
 
 // lockConversationID locks the row of a conversation, which is what orders all
 // that happens to its plans.
-func (t Conversations) lockConversationID(ctx context.Context, id string) error {
+func (t *Conversations) lockConversationID(ctx context.Context, id string) error {
 	return t.tx.require(ctx, "conversation", `SELECT 1 FROM remote_agent_conversations WHERE id = $1 {lock}`, id)
 }

@@ -53,11 +53,11 @@ func addDeliveryArgs(redact redaction, d *messages.Delivery, below int64) ([]any
 
 // AddDelivery stores a delivery and assigns its Seq, and its ID, State and
 // CreatedAt if they are empty. It locks the conversation's row.
-func (t Deliveries) AddDelivery(ctx context.Context, d *messages.Delivery) error {
+func (t *Deliveries) AddDelivery(ctx context.Context, d *messages.Delivery) error {
 	ok, err := t.tx.one(ctx, []any{&d.Seq}, `
 		UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + 1 WHERE id = $1
 		RETURNING delivery_seq`, d.ConversationID)
-	if _, err := found(d.Seq, ok, err, "conversation"); err != nil {
+	if err := missing(ok, err, "conversation"); err != nil {
 		return err
 	}
 	t.tx.touches(d.ConversationID)
@@ -66,7 +66,7 @@ func (t Deliveries) AddDelivery(ctx context.Context, d *messages.Delivery) error
 
 // AddNumbered stores a delivery whose number AdmitEntry kept: it is the last one
 // of its conversation.
-func (t Deliveries) AddNumbered(ctx context.Context, d *messages.Delivery) error {
+func (t *Deliveries) AddNumbered(ctx context.Context, d *messages.Delivery) error {
 	args, err := addDeliveryArgs(t.tx.redact, d, 0)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
 
 // UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
 // id, attempts, next time and error of a delivery. Its file never changes.
-func (t Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
+func (t *Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 	args, err := updateDeliveryArgs(t.tx.redact, d)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (t Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) err
 // the text begun. If the delivery has another text by now, as a question that was
 // decided on meanwhile, that text stays and is what the message is edited to next:
 // only where the message is gets recorded, or that one may be on its way.
-func (t Deliveries) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
+func (t *Deliveries) RecordSending(ctx context.Context, d messages.Delivery, begun string) error {
 	args, err := updateDeliveryArgs(t.tx.redact, d)
 	if err != nil {
 		return err
@@ -136,14 +136,14 @@ func (t Deliveries) RecordSending(ctx context.Context, d messages.Delivery, begu
 // RewriteDelivery gives a delivery that was not given up another text, without buttons:
 // its message is edited, or, if nobody knows of one yet, the text is what is shown.
 // Whoever is bringing it out learns of it, see RecordSending.
-func (t Deliveries) RewriteDelivery(ctx context.Context, id messages.DeliveryID, text string) error {
+func (t *Deliveries) RewriteDelivery(ctx context.Context, id messages.DeliveryID, text string) error {
 	return t.tx.run(ctx, "rewrite a delivery", `
 		UPDATE deliveries SET body = $2, buttons = '[]', next_ms = 0, state = CASE WHEN message_id <> '' THEN 'placed' ELSE state END
 		WHERE id = $1 AND state <> 'failed'`, string(id), text)
 }
 
 // Delivery returns a delivery by id; fault.NotFound if there is none.
-func (t Deliveries) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
+func (t *Deliveries) Delivery(ctx context.Context, id messages.DeliveryID) (messages.Delivery, error) {
 	return rowOf(ctx, t.tx, "delivery", scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries WHERE id = $1`, string(id))
 }
 
@@ -159,21 +159,21 @@ const allOpenDeliveriesSQL = `
 
 // OpenDeliveries returns the deliveries of a conversation that are neither sent
 // nor failed, in order, control ones or the others.
-func (t Deliveries) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
+func (t *Deliveries) OpenDeliveries(ctx context.Context, conversationID string, control bool) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, openDeliveriesSQL, conversationID, control)
 }
 
 // AllOpenDeliveries returns both kinds of OpenDeliveries, in order.
-func (t Deliveries) AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error) {
+func (t *Deliveries) AllOpenDeliveries(ctx context.Context, conversationID string) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, allOpenDeliveriesSQL, conversationID)
 }
 
 // EntryDeliveries returns all deliveries that answer an entry, in order.
-func (t Deliveries) EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error) {
+func (t *Deliveries) EntryDeliveries(ctx context.Context, entryID string) ([]messages.Delivery, error) {
 	return t.deliveries(ctx, `SELECT `+deliveryColumns+` FROM deliveries WHERE event_id = $1 ORDER BY seq`, entryID)
 }
 
-func (t Deliveries) deliveries(ctx context.Context, query string, args ...any) ([]messages.Delivery, error) {
+func (t *Deliveries) deliveries(ctx context.Context, query string, args ...any) ([]messages.Delivery, error) {
 	return rowsOf(ctx, t.tx, "read deliveries", scanDelivery, query, args...)
 }
 
@@ -185,7 +185,7 @@ func encodeButtons(buttons []messages.Button) (string, error) {
 }
 
 // ToldSince reports whether a text was put into a conversation at or after a time.
-func (t Deliveries) ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error) {
+func (t *Deliveries) ToldSince(ctx context.Context, conversationID, text string, since time.Time) (bool, error) {
 	ok, err := t.tx.exists(ctx, `
 		SELECT 1 FROM deliveries WHERE conversation_id = $1 AND created_ms >= $2 AND body = $3 LIMIT 1`,
 		conversationID, millis(since), text)

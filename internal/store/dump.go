@@ -32,7 +32,7 @@ func (s *Store) Dump(ctx context.Context, out io.Writer) error {
 // schemaObject is a row of sqlite_schema.
 type schemaObject struct{ kind, name, sql string }
 
-func (t Care) dump(ctx context.Context, w *bufio.Writer) error {
+func (t *Care) dump(ctx context.Context, w *bufio.Writer) error {
 	var objects []schemaObject
 	var virtual []string
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
@@ -92,7 +92,7 @@ func isShadow(name string, virtual []string) bool {
 	return false
 }
 
-func (t Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
+func (t *Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {
 	var columns []string
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var name string

@@ -119,7 +119,7 @@ func HotQueries() map[string]struct {
 	}
 	browse := func(b BrowseSessionsQuery) q {
 		b.Limit = 10
-		query, args, err := (&Tx{}).Pages().browseSessionsSQL(b)
+		query, args, err := newTx(Tx{}).Pages().browseSessionsSQL(b)
 		if err != nil {
 			panic(err)
 		}
@@ -289,13 +289,13 @@ func LimitPages(ctx context.Context, s *Store, n int) error {
 }
 
 // SetContent changes a stored message, as an operator may do by hand.
-func (t Messages) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
+func (t *Messages) SetContent(ctx context.Context, session string, seq int64, kind, content string) error {
 	_, err := t.tx.exec(ctx, `UPDATE agent_messages SET kind = $3, content = $4 WHERE session_id = $1 AND seq = $2`, session, seq, kind, content)
 	return err
 }
 
 // CheckSearchIndex compares the full-text index with the messages, on SQLite.
-func (t Search) CheckSearchIndex(ctx context.Context) error {
+func (t *Search) CheckSearchIndex(ctx context.Context) error {
 	if t.tx.pg != nil {
 		return nil
 	}

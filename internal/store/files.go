@@ -22,7 +22,7 @@ func (s *Store) KeepsBytes() bool { return s.pg != nil }
 
 // Put stores a file, or notes that one that is there is used again. It is safe
 // to repeat.
-func (t Files) Put(ctx context.Context, f File) error {
+func (t *Files) Put(ctx context.Context, f File) error {
 	return t.tx.run(ctx, "store a file", `
 		INSERT INTO files (hash, size, data, used_ms) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (hash) DO UPDATE SET used_ms = excluded.used_ms, released = 0`,
@@ -31,14 +31,14 @@ func (t Files) Put(ctx context.Context, f File) error {
 
 // Hold reports whether a file is there, and keeps it there until the
 // transaction ends, by when a message may have it.
-func (t Files) Hold(ctx context.Context, hash string) (bool, error) {
+func (t *Files) Hold(ctx context.Context, hash string) (bool, error) {
 	n, err := t.tx.exec(ctx, `UPDATE files SET released = 0 WHERE hash = $1`, hash)
 	return n > 0, wrap(err, "hold a file")
 }
 
 // Data returns the bytes of a file that the database keeps; fault.NotFound if it
 // does not.
-func (t Files) Data(ctx context.Context, hash string) ([]byte, error) {
+func (t *Files) Data(ctx context.Context, hash string) ([]byte, error) {
 	var data []byte
 	ok, err := t.tx.one(ctx, []any{&data}, `SELECT data FROM files WHERE hash = $1 AND data IS NOT NULL`, hash)
 	if err == nil && !ok {
@@ -48,7 +48,7 @@ func (t Files) Data(ctx context.Context, hash string) ([]byte, error) {
 }
 
 // Has reports whether there is a row for a file.
-func (t Files) Has(ctx context.Context, hash string) (bool, error) {
+func (t *Files) Has(ctx context.Context, hash string) (bool, error) {
 	ok, err := t.tx.exists(ctx, `SELECT 1 FROM files WHERE hash = $1`, hash)
 	return ok, wrap(err, "look for a file")
 }
@@ -59,7 +59,7 @@ const unneeded = `NOT EXISTS (SELECT 1 FROM message_files m WHERE m.hash = files
 // Released returns files that no message has any more because the ones that had
 // them were deleted, and such that nobody used since before although no message came to
 // have them.
-func (t Files) Released(ctx context.Context, before time.Time, limit int) ([]string, error) {
+func (t *Files) Released(ctx context.Context, before time.Time, limit int) ([]string, error) {
 	return t.hashes(ctx, `
 		SELECT hash FROM files WHERE released = 1 AND `+unneeded+`
 		UNION SELECT hash FROM files WHERE used_ms < $1 AND `+unneeded+` LIMIT $2`, millis(before), limit)
@@ -67,18 +67,18 @@ func (t Files) Released(ctx context.Context, before time.Time, limit int) ([]str
 
 // Before returns files that were last used before a time, whether messages have
 // them or not, the oldest first.
-func (t Files) Before(ctx context.Context, before time.Time, limit int) ([]string, error) {
+func (t *Files) Before(ctx context.Context, before time.Time, limit int) ([]string, error) {
 	return t.hashes(ctx, `SELECT hash FROM files WHERE used_ms < $1 ORDER BY used_ms LIMIT $2`, millis(before), limit)
 }
 
 // CountBefore counts what Before returns without a limit.
-func (t Files) CountBefore(ctx context.Context, before time.Time) (n int64, err error) {
+func (t *Files) CountBefore(ctx context.Context, before time.Time) (n int64, err error) {
 	_, err = t.tx.one(ctx, []any{&n}, `SELECT count(*) FROM files WHERE used_ms < $1`, millis(before))
 	return n, wrap(err, "count files")
 }
 
 // Drop deletes files, those that Released returned only if it still would.
-func (t Files) Drop(ctx context.Context, hashes []string, released bool, before time.Time) (dropped []string, err error) {
+func (t *Files) Drop(ctx context.Context, hashes []string, released bool, before time.Time) (dropped []string, err error) {
 	condition := ` AND used_ms < $2`
 	if released {
 		condition = ` AND (released = 1 OR used_ms < $2) AND ` + unneeded
@@ -95,7 +95,7 @@ func (t Files) Drop(ctx context.Context, hashes []string, released bool, before 
 	return dropped, nil
 }
 
-func (t Files) hashes(ctx context.Context, query string, args ...any) (list []string, err error) {
+func (t *Files) hashes(ctx context.Context, query string, args ...any) (list []string, err error) {
 	list, err = t.tx.ids(ctx, query, args...)
 	return list, wrap(err, "list files")
 }

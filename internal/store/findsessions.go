@@ -28,7 +28,7 @@ const (
 // The newest sessions are read, for what is common is found there at once. Then the index is
 // asked, if few messages have the words. What is neither common nor rare is looked for by
 // reading on.
-func (t Lists) Find(ctx context.Context, f SessionFilter, words string) (list []SessionRow, before string, err error) {
+func (t *Lists) Find(ctx context.Context, f SessionFilter, words string) (list []SessionRow, before string, err error) {
 	terms := searchTerms(words)
 	if len(terms) == 0 {
 		return nil, "", fault.New(fault.Invalid, "Specify at least one word to search for.")
@@ -51,7 +51,7 @@ func (t Lists) Find(ctx context.Context, f SessionFilter, words string) (list []
 	return list, before, err
 }
 
-func (t Lists) findSessions(ctx context.Context, f SessionFilter, terms []searchTerm, steps []int) (ids []string, before string, err error) {
+func (t *Lists) findSessions(ctx context.Context, f SessionFilter, terms []searchTerm, steps []int) (ids []string, before string, err error) {
 	most, read, asked := f.Limit, 0, false
 	for _, f.Limit = range steps {
 		among, err := t.chooseSessions(ctx, f)
@@ -100,7 +100,7 @@ func (t Lists) findSessions(ctx context.Context, f SessionFilter, terms []search
 
 // haveTerms returns which of some sessions have all terms in a message, and about how many
 // messages were looked at for it.
-func (t Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
+func (t *Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
 	if t.tx.pg == nil {
 		return t.readTerms(ctx, ids, terms)
 	}
@@ -130,7 +130,7 @@ func (t Lists) haveTerms(ctx context.Context, ids []string, terms []searchTerm) 
 var errEnough = errors.New("that is enough")
 
 // readTerms is haveTerms on SQLite.
-func (t Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
+func (t *Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm) (have []string, read int, err error) {
 	for _, id := range ids {
 		err := t.tx.each(ctx, func(scan func(...any) error) error {
 			var said string
@@ -152,7 +152,7 @@ func (t Lists) readTerms(ctx context.Context, ids []string, terms []searchTerm) 
 
 // sessionsWith returns the sessions that have all terms in a message, by the index; nil if
 // it would have to look at many messages.
-func (t Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []string, err error) {
+func (t *Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []string, err error) {
 	whole := wholeWords(terms)
 	if len(whole) == 0 {
 		return nil, nil
@@ -169,7 +169,7 @@ func (t Lists) sessionsWith(ctx context.Context, terms []searchTerm) (ids []stri
 }
 
 // sessionsByWords returns more than rareMost ids if there are many messages.
-func (t Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
+func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
 	ids, err := t.tx.ids(ctx, `
 		SELECT m.session_id FROM agent_messages_fts f CROSS JOIN agent_messages m
 		WHERE m.id = f.rowid AND agent_messages_fts MATCH $1 ORDER BY f.rowid DESC LIMIT $2`, matchSQLite(whole), rareMost+1)
@@ -203,7 +203,7 @@ func (t Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) (
 }
 
 // sessionsByVectors is sessionsByWords on PostgreSQL.
-func (t Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
+func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
 	var words []string
 	for _, w := range whole {
 		words = append(words, strings.ToLower(w.word))

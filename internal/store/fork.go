@@ -24,7 +24,7 @@ const MaxFork = 10_000
 // many messages, fault.Unsupported if it has none or more than MaxFork, and
 // fault.Conflict while something runs or waits in its conversation. It locks the rows
 // of the conversations.
-func (t Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error) {
+func (t *Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Forked, error) {
 	from, err := t.Session(ctx, f.From)
 	if err != nil {
 		return sessions.Forked{}, err
@@ -64,7 +64,7 @@ func (t Sessions) ForkSession(ctx context.Context, f sessions.Fork) (sessions.Fo
 
 // forkable returns the messages of a session, oldest first, with the row of its
 // conversation locked and nothing at work there.
-func (t Sessions) forkable(ctx context.Context, from sessions.Session, before int64) ([]messages.Message, error) {
+func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before int64) ([]messages.Message, error) {
 	if err := t.tx.Conversations().lockConversationID(ctx, from.ConversationID); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (t Sessions) forkable(ctx context.Context, from sessions.Session, before in
 	return all, nil
 }
 
-func (t Sessions) beginFork(ctx context.Context, from sessions.Session, into string, array *messages.Array) (sessions.Session, error) {
+func (t *Sessions) beginFork(ctx context.Context, from sessions.Session, into string, array *messages.Array) (sessions.Session, error) {
 	next, err := t.CreateSession(ctx, sessions.NewSession{
 		ConversationID: into, CodebaseID: from.CodebaseID, ParentID: from.ID, Assistant: from.Assistant, AgentName: from.AgentName,
 		AgentID: from.AgentID, Model: from.Model, SystemPrompt: from.SystemPrompt, Config: from.Config, UserPrompt: from.UserPrompt,
@@ -117,7 +117,7 @@ const forksSQL = `
 
 // ForkAfter returns the newest fork of a conversation that began after a session of
 // it; an empty session means any fork. ok is false if there is none.
-func (t Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
+func (t *Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
 	if sessionID == "" {
 		sessionID = firstUUID
 	}
@@ -150,7 +150,7 @@ const forkedRunsSQL = `
 
 // forkedRuns gives messages of people that a fork copied the run in which they were said.
 // The copies have none in the database: what is done to that run is none of theirs.
-func (t Pages) forkedRuns(ctx context.Context, sessionID string, list []TranscriptMessage) error {
+func (t *Pages) forkedRuns(ctx context.Context, sessionID string, list []TranscriptMessage) error {
 	at := make(map[int64]int) // by number in the session that is looked at, the place in list
 	for i, m := range list {
 		if m.Role == messages.RoleUser && m.RunID == "" {

@@ -17,18 +17,18 @@ type held struct {
 }
 
 // lockRow locks the row of a person and reads it; ok is false if there is none.
-func (t Persons) lockRow(ctx context.Context, h *held) (ok bool, err error) {
+func (t *Persons) lockRow(ctx context.Context, h *held) (ok bool, err error) {
 	ok, err = t.tx.one(ctx, []any{&h.seq, &h.on}, `SELECT seq, enabled FROM memory_people WHERE user_id = $1 {lock}`, h.person)
 	return ok, wrap(err, "lock a person's memory")
 }
 
-func (t Persons) touchPerson(ctx context.Context, person string) error {
+func (t *Persons) touchPerson(ctx context.Context, person string) error {
 	return t.tx.run(ctx, "make a person's memory", `INSERT INTO memory_people (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING`, person)
 }
 
 // holdPerson locks the person of an account, whose row is made if there is none. The
 // account may be linked while the row is waited for: then it locks who has it since.
-func (t Persons) holdPerson(ctx context.Context, account string) (h held, err error) {
+func (t *Persons) holdPerson(ctx context.Context, account string) (h held, err error) {
 	for {
 		if h.person, err = t.personOf(ctx, account); err != nil {
 			return h, err
@@ -55,7 +55,7 @@ func (t Persons) holdPerson(ctx context.Context, account string) (h held, err er
 // accounts of theirs may sort the other way round. If one of the accounts has another
 // person by then, it lets go of what it has locked, so as to keep the order, and begins
 // again. One person for both is a fault.Conflict.
-func (t Persons) holdBoth(ctx context.Context, a, b string) (first, second held, err error) {
+func (t *Persons) holdBoth(ctx context.Context, a, b string) (first, second held, err error) {
 	if _, err = t.tx.exec(ctx, `SAVEPOINT people`); err != nil {
 		return first, second, fmt.Errorf("lock two people: %w", err)
 	}
@@ -88,7 +88,7 @@ func (t Persons) holdBoth(ctx context.Context, a, b string) (first, second held,
 	}
 }
 
-func (t Persons) peopleOf(ctx context.Context, a, b string) (first, second string, err error) {
+func (t *Persons) peopleOf(ctx context.Context, a, b string) (first, second string, err error) {
 	if first, err = t.personOf(ctx, a); err == nil {
 		second, err = t.personOf(ctx, b)
 	}

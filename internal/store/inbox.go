@@ -52,7 +52,7 @@ func (r *entryRow) decode() (sessions.Entry, error) {
 // e get their defaults: a fresh id, lane turn, state waiting, accepted now. For
 // a fresh entry with a conversation, whose row the caller has locked, e.Seq
 // becomes the next number of its inbox.
-func (t Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
+func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
 	store, err := t.storeEntry(e, false, new(int64))
 	if err != nil {
 		return false, err
@@ -77,7 +77,7 @@ func (t Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, 
 // conversation's lease. The caller has seen, under the lock of its row, that
 // nobody holds a live one. It changes nothing if the event is stored already. The
 // numbers that a.Deliveries asks for end with the returned one.
-func (t Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
+func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
 	if a.Owner == "" {
 		return false, got, fault.New(fault.Invalid, "A lease needs an owner.")
 	}
@@ -130,7 +130,7 @@ const unnumberedArgs = 16
 // storeEntry is the statement that stores an entry, whose empty fields get their
 // defaults. It has a row, which sets the entry's Seq, if there is none of that event. Of an
 // entry whose turn begins it sets the number of the message that it begins with.
-func (t Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step, err error) {
+func (t *Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s step, err error) {
 	if e.In.Event == "" {
 		return s, fault.New(fault.Invalid, "An event needs an id.")
 	}
@@ -175,7 +175,7 @@ func outsideKey(home messages.Platform, id messages.UserID) string {
 
 // KeepRaw stores an event that was not understood, in state raw. One without an
 // id is recognized by its content.
-func (t Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
+func (t *Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
 	id, err := newID()
 	if err != nil {
 		return false, err
@@ -195,7 +195,7 @@ func (t Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, 
 
 // HasEntry reports whether the event of that platform, account and id is stored
 // already.
-func (t Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
+func (t *Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
 	var id string
 	ok, err := t.tx.one(ctx, []any{text{&id}}, `
 		SELECT id FROM inbound_events WHERE platform_type = $1 AND account = $2 AND event_id = $3`,
@@ -214,7 +214,7 @@ const nextEntrySQL = `
 
 // NextEntry returns the oldest waiting or running entry of lane turn, by
 // sequence number, whatever its NextAt. ok is false if there is none.
-func (t Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
+func (t *Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
 	var row entryRow
 	ok, err = t.tx.one(ctx, row.dest(), nextEntrySQL, conversationID)
 	if err != nil || !ok {
@@ -225,17 +225,17 @@ func (t Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions
 }
 
 // Entry returns an entry by id; fault.NotFound if there is none.
-func (t Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+func (t *Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 	return t.entry(ctx, `id = $1`, id)
 }
 
 // EntryNumbered returns the entry of a conversation that has a number of its inbox;
 // fault.NotFound if there is none.
-func (t Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
+func (t *Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
 	return t.entry(ctx, `conversation_id = $1 AND seq = $2`, conversationID, seq)
 }
 
-func (t Inbox) entry(ctx context.Context, where string, args ...any) (sessions.Entry, error) {
+func (t *Inbox) entry(ctx context.Context, where string, args ...any) (sessions.Entry, error) {
 	row, err := rowOf(ctx, t.tx, "event", (*entryRow).dest, `SELECT `+entryColumns+` FROM inbound_events WHERE `+where, args...)
 	if err != nil {
 		return sessions.Entry{}, err
@@ -318,14 +318,14 @@ func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any 
 
 // UpdateEntry changes the fields of u that are not nil. The content of a command
 // that has ended, and that of a message that was refused, goes with it.
-func (t Inbox) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
+func (t *Inbox) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
 	update := updateEntry(t.tx.redact, id, u, true)
 	return t.tx.change(ctx, "update event", "event", update.query, update.args...)
 }
 
 // ReplaceWaiting replaces the content of the entry that came from message if its
 // turn has not started. It reports whether it did.
-func (t Inbox) ReplaceWaiting(
+func (t *Inbox) ReplaceWaiting(
 	ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound,
 ) (bool, error) {
 	data, err := json.Marshal(in) // all of it: the other columns are of the event before
@@ -343,7 +343,7 @@ func (t Inbox) ReplaceWaiting(
 // to upTo as stopped and returns them in order, and raises the conversation's
 // StopSeq to upTo, which tells the worker that runs an earlier entry, or has one wait
 // for its next try, of which people see a message: that one it settles itself.
-func (t Inbox) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations
 		SET stop_seq = CASE WHEN stop_seq < $2 THEN $2 ELSE stop_seq END WHERE id = $1`, conversationID, upTo)
@@ -373,7 +373,7 @@ func (t Inbox) StopEntries(ctx context.Context, conversationID string, upTo int6
 // StoppedEntries returns the newest entries of lane turn up to upTo that were stopped, in
 // order: those behind the last one that was not. Events that cause no work, such as edits,
 // do not count.
-func (t Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
+func (t *Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND lane = 'turn' AND state = 'stopped' AND seq <= $2 AND seq > COALESCE((
@@ -382,7 +382,7 @@ func (t Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo i
 		ORDER BY seq`, conversationID, upTo)
 }
 
-func (t Inbox) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
+func (t *Inbox) entries(ctx context.Context, query string, args ...any) ([]sessions.Entry, error) {
 	var list []sessions.Entry
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var row entryRow

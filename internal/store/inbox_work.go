@@ -14,7 +14,7 @@ const openWorkSQL = `
 	EXISTS (SELECT 1 FROM deliveries WHERE conversation_id = $1 AND state IN ('pending', 'sending', 'placed'))`
 
 // OpenWork returns what there is to do in a conversation, and its active session.
-func (t Conversations) OpenWork(ctx context.Context, conversationID string) (w sessions.OpenWork, err error) {
+func (t *Conversations) OpenWork(ctx context.Context, conversationID string) (w sessions.OpenWork, err error) {
 	var next *int64
 	open := []any{&next, &w.Control, &w.Deliveries}
 	w.Active, err = t.tx.one(ctx, append(open, scanSession(&w.Session)...), `
@@ -35,14 +35,14 @@ const waitingEntriesSQL = `
 
 // WaitingEntries returns entries of lane turn that wait behind a sequence
 // number, oldest first.
-func (t Inbox) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
+func (t *Inbox) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
 	return t.entries(ctx, waitingEntriesSQL, conversationID, after, limit)
 }
 
 // TakenEntries returns the entries that the turn of an entry, which has begun in its
 // session, took in, oldest first, 100 at most: entries have their turns in order, so
 // nothing else behind one that is open is done.
-func (t Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.Entry, error) {
+func (t *Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
 		WHERE conversation_id = $1 AND seq > 0 AND seq > $2 AND session_id = $3 AND lane = 'turn' AND state = 'done'
@@ -50,7 +50,7 @@ func (t Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.E
 }
 
 // CountWaiting returns how many entries of lane turn wait or run.
-func (t Inbox) CountWaiting(ctx context.Context, conversationID string) (int, error) {
+func (t *Inbox) CountWaiting(ctx context.Context, conversationID string) (int, error) {
 	var n int
 	_, err := t.tx.one(ctx, []any{&n}, `
 		SELECT count(*) FROM inbound_events WHERE conversation_id = $1 AND `+openTurn, conversationID)
@@ -66,7 +66,7 @@ const waitingOfSQL = `
 // WaitingOf counts, up to most, the entries of lane turn that wait and came from
 // the sender of in on the platform of in: all of them, and those in one conversation. It
 // says when the oldest of them was accepted.
-func (t Inbox) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
+func (t *Inbox) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
 	_, err = t.tx.one(ctx, []any{&all, &here, msTime{&since}}, waitingOfSQL,
 		string(in.Conversation.Platform), senderKey(in), conversationID, most)
 	return all, here, since, wrap(err, "count what waits of a person")
@@ -79,7 +79,7 @@ const refusedSinceSQL = `
 
 // RefusedSince reports whether a message of the sender of in was refused with an
 // error text at or after a time.
-func (t Inbox) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
+func (t *Inbox) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
 	ok, err := t.tx.exists(ctx, refusedSinceSQL, string(in.Conversation.Platform), senderKey(in), reason, millis(since))
 	return ok, wrap(err, "look for refused messages")
 }
@@ -91,7 +91,7 @@ const controlWorkSQL = `
 
 // ControlWork returns entries of lane control that are still waiting and were
 // accepted before the given time, oldest first: left over by a crash.
-func (t Inbox) ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error) {
+func (t *Inbox) ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error) {
 	return t.entries(ctx, controlWorkSQL, millis(before), limit)
 }
 
@@ -104,7 +104,7 @@ const controlBeforeSQL = `
 
 // ControlBefore returns entries of lane control of a conversation that wait and have
 // a sequence number below seq, oldest first.
-func (t Inbox) ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error) {
+func (t *Inbox) ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, controlBeforeSQL, conversationID, seq)
 }
 
@@ -138,7 +138,7 @@ const conversationsWithWorkSQL = `
 // ConversationsWithWork returns ids of conversations that have no live lease and
 // either a due entry at the head of their inbox or a due open delivery, the
 // longest waiting first. While the service is halted entries do not count.
-func (t Conversations) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
+func (t *Conversations) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
 	ids, err := t.tx.ids(ctx, conversationsWithWorkSQL, limit)
 	return ids, wrap(err, "find conversations with work")
 }
@@ -152,7 +152,7 @@ const unansweredSQL = `
 // Unanswered counts the entries of a conversation that were refused with
 // sessions.ErrorLoop at or after a time, among its newest hundred, and says when the
 // last of them came.
-func (t Inbox) Unanswered(ctx context.Context, conversationID string, since time.Time) (n int, last time.Time, err error) {
+func (t *Inbox) Unanswered(ctx context.Context, conversationID string, since time.Time) (n int, last time.Time, err error) {
 	_, err = t.tx.one(ctx, []any{&n, msTime{&last}}, unansweredSQL, conversationID, sessions.ErrorLoop, millis(since))
 	return n, last, wrap(err, "count unanswered messages")
 }
@@ -165,7 +165,7 @@ const begunBehindSQL = `
 // BegunBehind reports whether all turns of a session are behind a place in the inbox of
 // its conversation, and there are some: it began after what has that place. No clock is
 // asked, for that of the database and those of processes differ.
-func (t Inbox) BegunBehind(ctx context.Context, s sessions.Session, seq int64) (bool, error) {
+func (t *Inbox) BegunBehind(ctx context.Context, s sessions.Session, seq int64) (bool, error) {
 	var before, behind bool
 	_, err := t.tx.one(ctx, []any{&before, &behind}, begunBehindSQL, s.ConversationID, s.ID, seq)
 	return behind && !before, wrap(err, "look for the first turn of a session")

@@ -11,7 +11,7 @@ import (
 
 // ClaimLease takes the conversation's lease for owner and locks its row. ok is
 // false if somebody holds a live lease, owner included. Time is the database's.
-func (t Leases) ClaimLease(
+func (t *Leases) ClaimLease(
 	ctx context.Context, conversationID, owner string, ttl time.Duration,
 ) (l sessions.Lease, c sessions.Conversation, ok bool, err error) {
 	if owner == "" {
@@ -36,7 +36,7 @@ func (t Leases) ClaimLease(
 // HoldLease checks that l is still the current lease, locks the conversation's
 // row until the transaction ends and returns it. A lease that ran out is current
 // until somebody else claims it.
-func (t Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
+func (t *Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
 	var c sessions.Conversation
 	ok, err := t.tx.one(ctx, scanConversation(&c), `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
@@ -53,7 +53,7 @@ func (t Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conve
 }
 
 // RenewLease extends l to ttl from now and returns the conversation's StopSeq.
-func (t Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
+func (t *Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
 	ok, err := t.tx.one(ctx, []any{&stopSeq}, `
 		UPDATE remote_agent_conversations SET lease_until = {now} + $4
 		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
@@ -68,7 +68,7 @@ func (t Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Durat
 }
 
 // ReleaseLease gives l up.
-func (t Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
+func (t *Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
 	n, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
 		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3`, l.ConversationID, l.Owner, l.Epoch)
@@ -88,7 +88,7 @@ func leaseLost() error {
 
 // AcquireNamed takes or renews the lease with a free name. It reports whether
 // owner has it now.
-func (t Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
+func (t *Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
 	n, err := t.tx.exec(ctx, `
 		INSERT INTO named_leases (name, owner, lease_until) VALUES ($1, $2, {now} + $3)
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
@@ -98,7 +98,7 @@ func (t Leases) AcquireNamed(ctx context.Context, name, owner string, ttl time.D
 }
 
 // ReleaseNamed gives a named lease up if owner has it.
-func (t Leases) ReleaseNamed(ctx context.Context, name, owner string) error {
+func (t *Leases) ReleaseNamed(ctx context.Context, name, owner string) error {
 	return t.tx.run(ctx, "release named lease", `DELETE FROM named_leases WHERE name = $1 AND owner = $2`, name, owner)
 }
 

@@ -11,7 +11,7 @@ import (
 // AddLesson stores that something may be learned of an account from a message, not
 // before due. A second time it changes nothing, and neither does it for somebody
 // whose memory is off: what they say then is not learned later either.
-func (t Lessons) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
+func (t *Lessons) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
 	if on, err := t.tx.Memories().MemoryOn(ctx, account); err != nil || !on {
 		return err
 	}
@@ -26,7 +26,7 @@ const dueLessonSQL = `SELECT account, conversation_id FROM memory_lessons WHERE 
 // that one person gave in one conversation. Until a time nobody else gets them;
 // claim, which is unique to the call, finishes or releases them. There are none
 // if nothing is due.
-func (t Lessons) ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error) {
+func (t *Lessons) ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error) {
 	var account, conversation string
 	ok, err := t.tx.one(ctx, []any{&account, text{&conversation}}, dueLessonSQL, millis(now))
 	if err != nil || !ok {
@@ -57,14 +57,14 @@ func (t Lessons) ClaimLessons(ctx context.Context, claim string, now, until time
 // FinishLessons deletes the lessons of a claim and returns those that still had
 // it: the others were dropped since, or somebody else has them, and nothing may
 // be learned from them.
-func (t Lessons) FinishLessons(ctx context.Context, claim string) ([]string, error) {
+func (t *Lessons) FinishLessons(ctx context.Context, claim string) ([]string, error) {
 	ids, err := t.tx.ids(ctx, `DELETE FROM memory_lessons WHERE claim = $1 RETURNING entry_id`, claim)
 	return ids, wrap(err, "finish lessons")
 }
 
 // ReleaseLessons gives the lessons of a claim back, due at a time. The attempt is
 // taken back if it was not the lessons' fault.
-func (t Lessons) ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error {
+func (t *Lessons) ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error {
 	back := 1
 	if counts {
 		back = 0
@@ -73,7 +73,7 @@ func (t Lessons) ReleaseLessons(ctx context.Context, claim string, due time.Time
 }
 
 // dropLessons deletes what is still to be learned of a person.
-func (t Lessons) dropLessons(ctx context.Context, person string) (int64, error) {
+func (t *Lessons) dropLessons(ctx context.Context, person string) (int64, error) {
 	n, err := t.tx.exec(ctx, `
 		DELETE FROM memory_lessons WHERE account = $1 OR account IN (SELECT account FROM memory_accounts WHERE user_id = $1)`, person)
 	return n, wrap(err, "drop lessons")

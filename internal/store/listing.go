@@ -55,7 +55,7 @@ const sessionBatch = 200
 // are not. An offset below zero, one together with a cursor, and what is no
 // cursor are fault.Invalid; what a cursor or the filter names and is not there is
 // fault.NotFound.
-func (t Search) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage, error) {
+func (t *Search) ListMessages(ctx context.Context, f MessageFilter) ([]ListedMessage, error) {
 	from, behind, err := t.listFrom(ctx, f)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func beforeFirst(desc bool) int64 {
 
 // listFrom checks a filter and returns where its listing begins: a session, or
 // none for the first one, and the number of the message to go on behind.
-func (t Search) listFrom(ctx context.Context, f MessageFilter) (session string, behind int64, err error) {
+func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string, behind int64, err error) {
 	switch {
 	case f.Offset < 0:
 		return "", 0, fault.Newf(fault.Invalid, "The offset %d is below zero.", f.Offset)
@@ -151,7 +151,7 @@ func (t Search) listFrom(ctx context.Context, f MessageFilter) (session string, 
 
 // listedSessions returns sessions in the order of a listing, from the given one
 // on or behind it, and counts their messages if that is wanted.
-func (t Search) listedSessions(ctx context.Context, f MessageFilter, from string, included, counted bool) ([]listedSession, error) {
+func (t *Search) listedSessions(ctx context.Context, f MessageFilter, from string, included, counted bool) ([]listedSession, error) {
 	query, args := listedSessionsSQL(f, from, included, counted)
 	return rowsOf(ctx, t.tx, "list sessions of messages", func(s *listedSession) []any {
 		return []any{text{&s.id}, text{&s.conversation}, &s.agent, &s.key.Platform, &s.key.ID, &s.messages}
@@ -205,7 +205,7 @@ func listSessionSQL(desc bool) string {
 		ORDER BY seq` + order + `, part`
 }
 
-func (t Search) listSession(ctx context.Context, s listedSession, desc bool, behind int64, limit, offset int) ([]ListedMessage, error) {
+func (t *Search) listSession(ctx context.Context, s listedSession, desc bool, behind int64, limit, offset int) ([]ListedMessage, error) {
 	var list []ListedMessage
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record

@@ -57,7 +57,7 @@ func scanMemory(kind memory.Kind) func(m *memory.Memory) []any {
 	}
 }
 
-func (t Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) ([]memory.Memory, error) {
+func (t *Memories) memories(ctx context.Context, table memoryTable, rest string, args ...any) ([]memory.Memory, error) {
 	return rowsOf(ctx, t.tx, "read memories", scanMemory(table.kind), `SELECT `+table.columns+` FROM `+table.name+` m `+rest, args...)
 }
 
@@ -66,7 +66,7 @@ func (t Memories) memories(ctx context.Context, table memoryTable, rest string, 
 // does so first: the database cannot see that two texts are the same, so two who
 // learn a fact at once would both insert it. One who switched memory off is
 // fault.Forbidden.
-func (t Memories) lockPerson(ctx context.Context, account string) (string, error) {
+func (t *Memories) lockPerson(ctx context.Context, account string) (string, error) {
 	h, err := t.tx.Persons().holdPerson(ctx, account)
 	if err == nil && !h.on {
 		return "", fault.New(fault.Forbidden, "Memory is off for you, so nothing is saved. `/memory on` turns it on.")
@@ -78,7 +78,7 @@ const memoryOnSQL = `SELECT enabled FROM memory_people WHERE user_id = $1`
 
 // MemoryOn reports whether something may be remembered of a person: yes, until
 // they switch it off.
-func (t Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
+func (t *Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
 	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return false, err
@@ -91,7 +91,7 @@ func (t Memories) MemoryOn(ctx context.Context, account string) (bool, error) {
 // SetMemoryOn switches the memory of a person on or off, for all their accounts.
 // Off, nothing is learned and nothing recalled, and what was still to be learned
 // is dropped; what is stored stays, to be listed and forgotten.
-func (t Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
+func (t *Memories) SetMemoryOn(ctx context.Context, account string, on bool) error {
 	h, err := t.tx.Persons().holdPerson(ctx, account)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t Memories) SetMemoryOn(ctx context.Context, account string, on bool) erro
 // embedding where both have one of the same model, else by their words.
 //
 // It locks the person's row. Two at once behave as one after the other.
-func (t Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+func (t *Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
 	f, err := f.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -139,7 +139,7 @@ func (t Memories) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome
 // NearFact returns the fact whose place UpsertFact would take now; ok is false if
 // there is none, it says the same text, or memory is off for the person. It changes
 // and locks nothing, so it belongs into a snapshot.
-func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+func (t *Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
 	if f, err = f.Prepare(); err != nil {
 		return memory.Memory{}, false, err
 	}
@@ -161,7 +161,7 @@ func (t Memories) NearFact(ctx context.Context, f memory.Fact) (old memory.Memor
 // InsertEpisode is seed 004's insert_episodic_memory_smart: an episode like one
 // that is there and has not expired confirms it (SKIP_DUPLICATE), any other is
 // new and expires (INSERT_NEW). It locks the person's row.
-func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+func (t *Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
 	e, err := e.Prepare()
 	if err != nil {
 		return memory.Outcome{}, err
@@ -195,7 +195,7 @@ func (t Memories) InsertEpisode(ctx context.Context, e memory.Episode) (memory.O
 // CorrectFact gives a fact another text, by its number. fault.NotFound is a number
 // that the person does not have, fault.Unsupported an episode, and fault.Conflict
 // a text that another of their facts has. Embedding may be zero.
-func (t Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
+func (t *Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) (memory.Outcome, error) {
 	f.Correct = true
 	f, err := f.Prepare()
 	if err != nil {
@@ -224,7 +224,7 @@ func (t Memories) CorrectFact(ctx context.Context, number int64, f memory.Fact) 
 
 // saveFact stores what a fact has become. An embedding of the old text does not
 // fit a new one.
-func (t Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
+func (t *Memories) saveFact(ctx context.Context, out memory.Outcome, e memory.Embedding) error {
 	if out.Repeated {
 		return nil
 	}
@@ -269,7 +269,7 @@ func encodeList[T any](list []T) (string, error) {
 
 // insertMemory stores a new memory, which was compared with others. It assigns ID and
 // Number.
-func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
+func (t *Memories) insertMemory(ctx context.Context, table memoryTable, m *memory.Memory, e memory.Embedding, others []memory.Candidate) error {
 	if _, err := t.tx.one(ctx, []any{&m.Number}, `UPDATE memory_people SET seq = seq + 1 WHERE user_id = $1 RETURNING seq`, m.Person); err != nil {
 		return fmt.Errorf("number a memory: %w", err)
 	}
@@ -300,7 +300,7 @@ func (t Memories) insertMemory(ctx context.Context, table memoryTable, m *memory
 
 // Memory returns a memory of a person by its number; fault.NotFound if they have
 // none with it. It may have expired.
-func (t Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+func (t *Memories) Memory(ctx context.Context, account string, number int64) (memory.Memory, error) {
 	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return memory.Memory{}, err
@@ -320,7 +320,7 @@ func (t Memories) Memory(ctx context.Context, account string, number int64) (mem
 // List returns what is remembered of a person, the newest number first: at
 // most limit with numbers below before, or the newest if it is 0. What has
 // expired by now is left out. Numbers do not change, so pages do not overlap.
-func (t Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
+func (t *Memories) List(ctx context.Context, account string, before int64, limit int, now time.Time) ([]memory.Memory, error) {
 	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return nil, err
@@ -343,7 +343,7 @@ func (t Memories) List(ctx context.Context, account string, before int64, limit 
 
 // Count returns how many memories of a person there are that have not
 // expired by now.
-func (t Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
+func (t *Memories) Count(ctx context.Context, account string, now time.Time) (n int64, err error) {
 	person, err := t.tx.Persons().personOf(ctx, account)
 	if err != nil {
 		return 0, err
@@ -361,7 +361,7 @@ func (t Memories) Count(ctx context.Context, account string, now time.Time) (n i
 
 // ForgetMemory deletes a memory of a person by its number, and returns it;
 // fault.NotFound if they have none with it.
-func (t Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
+func (t *Memories) ForgetMemory(ctx context.Context, account string, number int64) (memory.Memory, error) {
 	m, err := t.Memory(ctx, account, number)
 	if err != nil {
 		return m, err
@@ -378,7 +378,7 @@ func (t Memories) ForgetMemory(ctx context.Context, account string, number int64
 // ForgetMemories deletes all memories of a person, expired ones included, and
 // returns how many there were. What was still to be learned is dropped, also what
 // is being learned now. Their setting stays.
-func (t Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
+func (t *Memories) ForgetMemories(ctx context.Context, account string) (n int64, err error) {
 	h, err := t.tx.Persons().holdPerson(ctx, account) // nobody may learn something in between
 	if err != nil {
 		return 0, err
@@ -407,7 +407,7 @@ const sweepMemoriesSQL = `
 
 // SweepMemories deletes at most limit episodes that have expired by now, and
 // returns how many.
-func (t Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
+func (t *Memories) SweepMemories(ctx context.Context, now time.Time, limit int) (int64, error) {
 	n, err := t.tx.exec(ctx, sweepMemoriesSQL, rfc3339(now), limit)
 	if n > 0 {
 		t.tx.erases()

@@ -12,7 +12,7 @@ import (
 // AppendMessages adds messages to a session under a run id and returns the
 // sequence number of each, in order, without gaps. A message of no blocks is
 // refused (fault.Invalid).
-func (t Messages) AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error) {
+func (t *Messages) AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error) {
 	if len(msgs) == 0 {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func appendSteps(sessionID, runID string, status sessions.Status, msgs []message
 }
 
 // append runs appendSteps and returns the numbers of n messages.
-func (t Messages) append(ctx context.Context, steps []step, last *int64, n int) (seqs []int64, err error) {
+func (t *Messages) append(ctx context.Context, steps []step, last *int64, n int) (seqs []int64, err error) {
 	ok, err := t.tx.all(ctx, steps)
 	if !ok[0] && (err == nil || isNull(err)) { // without a session the messages have no number
 		return nil, notFound("session")
@@ -85,7 +85,7 @@ func messageSteps(sessionID, runID string, msgs []messages.Message) (steps []ste
 // CopyMessages appends the messages of a session that were not undone to
 // another, in order, and returns how many there were. The copies belong to no
 // run. The other session must be new: numbers are kept.
-func (t Messages) CopyMessages(ctx context.Context, from, to string) (int, error) {
+func (t *Messages) CopyMessages(ctx context.Context, from, to string) (int, error) {
 	if _, err := t.tx.exec(ctx, `
 		INSERT INTO agent_messages (session_id, seq, part, role, kind, content, data_json, provider_metadata, run_id, created_at)
 		SELECT $2, seq, part, role, kind, content, data_json, provider_metadata, '', created_at
@@ -119,7 +119,7 @@ const messagesBeforeSQL = `
 // MessagesBefore returns up to limit messages of a session with sequence numbers
 // below before, newest first. Messages of role system and those of turns that
 // were taken back are left out.
-func (t Messages) MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error) {
+func (t *Messages) MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error) {
 	return t.messages(ctx, messagesBeforeSQL, sessionID, before, limit)
 }
 
@@ -128,7 +128,7 @@ const runMessagesSQL = `
 
 // RunMessages returns the messages that a run has stored, in order, without those
 // that were taken back.
-func (t Messages) RunMessages(ctx context.Context, runID string) ([]messages.Message, error) {
+func (t *Messages) RunMessages(ctx context.Context, runID string) ([]messages.Message, error) {
 	if runID == "" {
 		return nil, nil
 	}
@@ -136,7 +136,7 @@ func (t Messages) RunMessages(ctx context.Context, runID string) ([]messages.Mes
 }
 
 // messages reads rows and joins those of one message, which follow each other.
-func (t Messages) messages(ctx context.Context, query string, args ...any) ([]messages.Message, error) {
+func (t *Messages) messages(ctx context.Context, query string, args ...any) ([]messages.Message, error) {
 	var list []messages.Message
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record

@@ -47,7 +47,7 @@ func better(a, b ranked) int {
 // nearest returns the limit rows nearest to an embedding that reach the threshold,
 // best first. All that may be are compared. In a transaction that writes, it needs
 // the lock on the person.
-func (t Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
+func (t *Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) ([]memory.Candidate, error) {
 	if err := q.to.Vector.Check(); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (t Memories) nearest(ctx context.Context, table memoryTable, q nearQuery) (
 }
 
 // whole reads the rest of rows, in their order.
-func (t Memories) whole(ctx context.Context, table memoryTable, rows []ranked) ([]memory.Candidate, error) {
+func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) ([]memory.Candidate, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (t Memories) whole(ctx context.Context, table memoryTable, rows []ranked) (
 }
 
 // among is a condition that the id of a row is one of a list, $place, and the list.
-func (t Memories) among(list []int64, place int) (condition, arg string) {
+func (t *Memories) among(list []int64, place int) (condition, arg string) {
 	ids := make([]string, len(list))
 	for i, id := range list {
 		ids[i] = strconv.FormatInt(id, 10)
@@ -107,7 +107,7 @@ func (t Memories) among(list []int64, place int) (condition, arg string) {
 }
 
 // compare compares rows as they are read.
-func (t Memories) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows) error {
+func (t *Memories) compare(ctx context.Context, table memoryTable, q nearQuery, best *bestRows) error {
 	probe := memory.NewProbe(q.to.Vector)
 	var row ranked
 	dest := []any{&row.id, &row.number, rawBytes(func(raw []byte) { row.similarity = probe.Cosine(raw) })}

@@ -22,7 +22,7 @@ func nearnessOf(others []memory.Candidate) any {
 
 // Nearness counts the memories of everybody by how near the nearest other one was, in
 // thousandths, for each kind. The same text, 1000, is not among them.
-func (t Memories) Nearness(ctx context.Context) (map[memory.Kind]map[int64]int64, error) {
+func (t *Memories) Nearness(ctx context.Context) (map[memory.Kind]map[int64]int64, error) {
 	all := make(map[memory.Kind]map[int64]int64)
 	for _, table := range bothMemoryTables() {
 		counts := make(map[int64]int64)

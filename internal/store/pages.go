@@ -47,7 +47,7 @@ const (
 // FewWrittenIn returns the conversations in which the first of some accounts that is one
 // has written, or nil if these are more than most, or none is an account. There may be some
 // among them in which what it wrote was refused.
-func (t Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
+func (t *Pages) FewWrittenIn(ctx context.Context, most int, accounts ...Viewer) ([]string, error) {
 	for _, v := range accounts {
 		if v == (Viewer{}) {
 			continue
@@ -89,7 +89,7 @@ func (c *conditions) ofSeen(v Viewer, column string) {
 }
 
 // Sees reports whether an account sees a conversation.
-func (t Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
+func (t *Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool, error) {
 	if v == (Viewer{}) {
 		return true, nil
 	}
@@ -101,7 +101,7 @@ func (t Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool,
 }
 
 // SeesAny reports whether an account sees one of some conversations.
-func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
+func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
 	for some := range slices.Chunk(conversationIDs, maxPage) {
 		var c conditions
 		places := make([]string, len(some))
@@ -121,7 +121,7 @@ func (t Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) 
 
 // AskedApprovals returns up to limit approvals that wait at a time in conversations that v
 // sees, the oldest first.
-func (t Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
+func (t *Pages) AskedApprovals(ctx context.Context, v Viewer, now time.Time, limit int) ([]approval.Approval, error) {
 	c := askedOf(v, now)
 	c.args = append(c.args, limit)
 	return t.tx.Questions().approvals(ctx, `SELECT `+approvalColumns+` FROM approvals`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
@@ -137,7 +137,7 @@ func askedOf(v Viewer, now time.Time) (c conditions) {
 
 // OpenPlans returns up to limit plans that wait at a time for a decision, or to be run,
 // in conversations that v sees, the oldest first.
-func (t Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
+func (t *Pages) OpenPlans(ctx context.Context, v Viewer, now time.Time, limit int) (list []plan.Plan, err error) {
 	c := openOf(v, now)
 	c.args = append(c.args, limit)
 	return rowsOf(ctx, t.tx, "list open plans", scanPlan, `SELECT `+planColumns+` FROM plans`+c.where()+fmt.Sprintf(" ORDER BY number LIMIT $%d", len(c.args)), c.args...)
@@ -152,7 +152,7 @@ func openOf(v Viewer, now time.Time) (c conditions) {
 }
 
 // CountUndecided counts all that AskedApprovals and OpenPlans would return.
-func (t Pages) CountUndecided(ctx context.Context, v Viewer, now time.Time) (approvals, plans int, err error) {
+func (t *Pages) CountUndecided(ctx context.Context, v Viewer, now time.Time) (approvals, plans int, err error) {
 	asked, open := askedOf(v, now), openOf(v, now)
 	if _, err = t.tx.one(ctx, []any{&approvals}, `SELECT count(*) FROM approvals`+asked.where(), asked.args...); err == nil {
 		_, err = t.tx.one(ctx, []any{&plans}, `SELECT count(*) FROM plans`+open.where(), open.args...)
@@ -183,7 +183,7 @@ func mendResult(data string) (mended string, cut bool) {
 }
 
 // failedCalls notes which of some results that were cut are of calls that failed.
-func (t Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
+func (t *Pages) failedCalls(ctx context.Context, sessionID string, list []TranscriptMessage, cut map[int64]bool) error {
 	for _, m := range list {
 		for i, b := range m.Blocks {
 			res, ok := b.(messages.ToolResult)
@@ -205,7 +205,7 @@ func (t Pages) failedCalls(ctx context.Context, sessionID string, list []Transcr
 // (0: the last ones), in their order. A page of much text has fewer, and at least one, so
 // that what it takes is bounded by a few MiB and one message. Of a tool's result of more than
 // 256 KiB it has the beginning only.
-func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
+func (t *Pages) TranscriptPage(ctx context.Context, sessionID string, before int64, limit int) (list []TranscriptMessage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (t Pages) TranscriptPage(ctx context.Context, sessionID string, before int6
 
 // Senders returns the events by which messages came in, by RunID, as far as they were not
 // forgotten: who sent them, and where, and nothing of what they said.
-func (t Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
+func (t *Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[string]messages.Inbound, error) {
 	found := make(map[string]messages.Inbound)
 	var args []any
 	var places []string

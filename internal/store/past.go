@@ -38,7 +38,7 @@ var pastSQL = map[string]struct {
 // belong to one conversation, the newest first and at most 10,000 of them. What
 // was taken back is not among them, and long texts are cut. NULL and empty texts
 // are nil. With discreet set, what tools were given and returned is nil, too.
-func (t Pages) Past(ctx context.Context, conversationID, table string, discreet bool, visit func(row ...any) error) error {
+func (t *Pages) Past(ctx context.Context, conversationID, table string, discreet bool, visit func(row ...any) error) error {
 	of, ok := pastSQL[table]
 	if !ok {
 		return fault.Newf(fault.Invalid, "There is no table %q of the past.", table)

@@ -18,7 +18,7 @@ const personOfSQL = `SELECT user_id FROM memory_accounts WHERE account = $1`
 
 // personOf returns the id under which the memories of an account are kept: that
 // of the person it was linked to, else its own name.
-func (t Persons) personOf(ctx context.Context, account string) (string, error) {
+func (t *Persons) personOf(ctx context.Context, account string) (string, error) {
 	person := account
 	_, err := t.tx.one(ctx, []any{&person}, personOfSQL, account)
 	return person, wrap(err, "look for the person of an account")
@@ -26,7 +26,7 @@ func (t Persons) personOf(ctx context.Context, account string) (string, error) {
 
 const accountColumns = `account, conversation_id, whispered, last_key, linked_ms`
 
-func (t Persons) accountsOf(ctx context.Context, person string) (list []memory.Account, err error) {
+func (t *Persons) accountsOf(ctx context.Context, person string) (list []memory.Account, err error) {
 	return rowsOf(ctx, t.tx, "list the accounts of a person", func(a *memory.Account) []any {
 		return []any{&a.Name, text{&a.ConversationID}, &a.Whispered, &a.Key, msTime{&a.LinkedAt}}
 	}, `SELECT `+accountColumns+` FROM memory_accounts WHERE user_id = $1 ORDER BY account`, person)
@@ -34,7 +34,7 @@ func (t Persons) accountsOf(ctx context.Context, person string) (list []memory.A
 
 // Accounts returns all accounts of the person of an account, sorted by name, or
 // none if it was not linked to another one.
-func (t Persons) Accounts(ctx context.Context, account string) ([]memory.Account, error) {
+func (t *Persons) Accounts(ctx context.Context, account string) ([]memory.Account, error) {
 	person, err := t.personOf(ctx, account)
 	if err != nil || person == account {
 		return nil, err
@@ -48,7 +48,7 @@ func (t Persons) Accounts(ctx context.Context, account string) ([]memory.Account
 
 // SaveLinkCode stores the hash of a code, in place of an earlier one of the same
 // account.
-func (t Persons) SaveLinkCode(ctx context.Context, c memory.LinkCode) error {
+func (t *Persons) SaveLinkCode(ctx context.Context, c memory.LinkCode) error {
 	return t.tx.run(ctx, "save a link code", `
 		INSERT INTO link_codes (account, code_hash, conversation_id, whispered, expires_ms) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (account) DO UPDATE SET code_hash = excluded.code_hash, conversation_id = excluded.conversation_id,
@@ -58,7 +58,7 @@ func (t Persons) SaveLinkCode(ctx context.Context, c memory.LinkCode) error {
 
 // TakeLinkCode uses a code up, by its hash. ok is false if there is none that is
 // still good at now. Of two callers at once one gets it.
-func (t Persons) TakeLinkCode(ctx context.Context, hash string, now time.Time) (c memory.LinkCode, ok bool, err error) {
+func (t *Persons) TakeLinkCode(ctx context.Context, hash string, now time.Time) (c memory.LinkCode, ok bool, err error) {
 	ok, err = t.tx.one(ctx, []any{&c.Name, &c.Hash, text{&c.ConversationID}, &c.Whispered, msTime{&c.Expires}}, `
 		DELETE FROM link_codes WHERE code_hash = $1 RETURNING account, code_hash, conversation_id, whispered, expires_ms`, hash)
 	return c, ok && c.Expires.After(now), wrap(err, "use a link code")
@@ -66,7 +66,7 @@ func (t Persons) TakeLinkCode(ctx context.Context, hash string, now time.Time) (
 
 // SweepLinkCodes deletes codes that have expired by now, and counts of wrong ones
 // from before since.
-func (t Persons) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
+func (t *Persons) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
 	if _, err := t.tx.exec(ctx, `DELETE FROM link_codes WHERE expires_ms <= $1`, millis(now)); err != nil {
 		return fmt.Errorf("sweep link codes: %w", err)
 	}
@@ -74,14 +74,14 @@ func (t Persons) SweepLinkCodes(ctx context.Context, now, since time.Time) error
 }
 
 // LinkTries returns how many wrong codes an account has sent since a time.
-func (t Persons) LinkTries(ctx context.Context, account string, since time.Time) (n int64, err error) {
+func (t *Persons) LinkTries(ctx context.Context, account string, since time.Time) (n int64, err error) {
 	_, err = t.tx.one(ctx, []any{&n}, `SELECT tries FROM link_tries WHERE account = $1 AND since_ms > $2`, account, millis(since))
 	return n, wrap(err, "count wrong link codes")
 }
 
 // NoteLinkTry counts a wrong code of an account; key is the message that had it,
 // which counts once. A count from before since begins anew at now.
-func (t Persons) NoteLinkTry(ctx context.Context, account, key string, since, now time.Time) error {
+func (t *Persons) NoteLinkTry(ctx context.Context, account, key string, since, now time.Time) error {
 	return t.tx.run(ctx, "count a wrong link code", `
 		INSERT INTO link_tries (account, tries, since_ms, last_key) VALUES ($1, 1, $4, $2)
 		ON CONFLICT (account) DO UPDATE SET
@@ -96,7 +96,7 @@ func (t Persons) NoteLinkTry(ctx context.Context, account, key string, since, no
 // behind all that either of them had. Two with the same text in the same place
 // become one. Memory is off if it was for one of them. Two accounts of one person
 // are a fault.Conflict.
-func (t Persons) JoinPeople(ctx context.Context, host, guest memory.Account) (j memory.Joined, err error) {
+func (t *Persons) JoinPeople(ctx context.Context, host, guest memory.Account) (j memory.Joined, err error) {
 	from, to, err := t.holdBoth(ctx, guest.Name, host.Name)
 	if err != nil {
 		return j, err
@@ -142,7 +142,7 @@ func (t Persons) JoinPeople(ctx context.Context, host, guest memory.Account) (j 
 	return j, t.saveAccount(ctx, guest, into)
 }
 
-func (t Persons) newPerson(ctx context.Context, like held) (string, error) {
+func (t *Persons) newPerson(ctx context.Context, like held) (string, error) {
 	id, err := newID()
 	if err != nil {
 		return "", err
@@ -152,7 +152,7 @@ func (t Persons) newPerson(ctx context.Context, like held) (string, error) {
 	return id, wrap(err, "make a person")
 }
 
-func (t Persons) saveAccount(ctx context.Context, a memory.Account, person string) error {
+func (t *Persons) saveAccount(ctx context.Context, a memory.Account, person string) error {
 	return t.tx.run(ctx, "link an account", `
 		INSERT INTO memory_accounts (account, user_id, conversation_id, whispered, last_key, linked_ms) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (account) DO UPDATE SET user_id = excluded.user_id, conversation_id = excluded.conversation_id,
@@ -163,7 +163,7 @@ func (t Persons) saveAccount(ctx context.Context, a memory.Account, person strin
 // moveMemories gives the memories of one person to another, with numbers that are
 // higher by offset. None of them may be there already. What has no terms yet gets
 // them from IndexWords.
-func (t Persons) moveMemories(ctx context.Context, from, to string, offset int64) error {
+func (t *Persons) moveMemories(ctx context.Context, from, to string, offset int64) error {
 	for _, table := range bothMemoryTables() {
 		_, err := t.tx.exec(ctx, `
 			UPDATE `+table.name+` SET user_id = $2, seq = seq + $3,
@@ -179,7 +179,7 @@ func (t Persons) moveMemories(ctx context.Context, from, to string, offset int64
 // mergeSame makes one of each two memories that two people have with the same
 // text in the same place, and returns how many there were. The number of the one
 // in to stays.
-func (t Persons) mergeSame(ctx context.Context, from, to string) (n int64, err error) {
+func (t *Persons) mergeSame(ctx context.Context, from, to string) (n int64, err error) {
 	for _, table := range bothMemoryTables() {
 		alive := ""
 		if table.kind == memory.Episodic {
@@ -210,7 +210,7 @@ func (t Persons) mergeSame(ctx context.Context, from, to string) (n int64, err e
 	return n, nil
 }
 
-func (t Persons) saveMerged(ctx context.Context, table memoryTable, m memory.Memory) error {
+func (t *Persons) saveMerged(ctx context.Context, table memoryTable, m memory.Memory) error {
 	lists := []any{m.Events, m.History}
 	own := `source_events = $7, history = $8, category = $9`
 	more := []any{orNull(string(m.Category))}
@@ -237,7 +237,7 @@ func (t Persons) saveMerged(ctx context.Context, table memoryTable, m memory.Mem
 // with the other accounts. The account begins with none, with numbers that it has
 // not seen, and with memory on or off as it was. fault.NotFound is an account
 // that is not linked.
-func (t Persons) LeavePerson(ctx context.Context, account string) error {
+func (t *Persons) LeavePerson(ctx context.Context, account string) error {
 	h, err := t.holdPerson(ctx, account)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (t Persons) LeavePerson(ctx context.Context, account string) error {
 }
 
 // Holdings counts what is kept of the person of an account.
-func (t Persons) Holdings(ctx context.Context, account string) (h memory.Holdings, err error) {
+func (t *Persons) Holdings(ctx context.Context, account string) (h memory.Holdings, err error) {
 	if h.Person, err = t.personOf(ctx, account); err != nil {
 		return h, err
 	}
@@ -292,7 +292,7 @@ func (t Persons) Holdings(ctx context.Context, account string) (h memory.Holding
 // codes, what was still to be learned. It returns what there was. Nothing that is
 // being learned at the moment is stored afterwards. Conversations, usage and the
 // audit log stay.
-func (t Persons) ForgetPerson(ctx context.Context, account string) (h memory.Holdings, err error) {
+func (t *Persons) ForgetPerson(ctx context.Context, account string) (h memory.Holdings, err error) {
 	held, err := t.holdPerson(ctx, account)
 	if err != nil {
 		return h, err
@@ -322,7 +322,7 @@ func (t Persons) ForgetPerson(ctx context.Context, account string) (h memory.Hol
 // emptyCommands takes the text out of what the commands of a person's accounts
 // were answered with: a list of memories says them all. Of the commands themselves
 // nothing is kept that could say them once they are done.
-func (t Persons) emptyCommands(ctx context.Context, person string) error {
+func (t *Persons) emptyCommands(ctx context.Context, person string) error {
 	accounts, err := t.accountsOf(ctx, person)
 	if err != nil {
 		return err

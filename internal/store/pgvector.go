@@ -354,7 +354,7 @@ type MemoryCounts struct {
 }
 
 // CountAll counts the memories of everybody.
-func (t Memories) CountAll(ctx context.Context) (c MemoryCounts, err error) {
+func (t *Memories) CountAll(ctx context.Context) (c MemoryCounts, err error) {
 	c.Models = make(map[string]int64)
 	if _, err := t.tx.one(ctx, []any{&c.People}, `SELECT count(*) FROM memory_people`); err != nil {
 		return c, fmt.Errorf("count people: %w", err)

@@ -40,7 +40,7 @@ const openPlan = `state IN ('proposed', 'approved')`
 // A plan without text is a fault.Invalid, as is a version for another
 // conversation than the plan's; an unknown number or conversation is a
 // fault.NotFound.
-func (t Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
+func (t *Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 	next := *p
 	next.Text = storable(next.Text)
 	if next.Text == "" {
@@ -77,7 +77,7 @@ func (t Proposals) InsertPlan(ctx context.Context, p *plan.Plan) error {
 }
 
 // placePlan locks the conversation and gives p its number and version.
-func (t Proposals) placePlan(ctx context.Context, p *plan.Plan) error {
+func (t *Proposals) placePlan(ctx context.Context, p *plan.Plan) error {
 	if p.Number == 0 {
 		if err := t.tx.Conversations().lockConversationID(ctx, p.ConversationID); err != nil {
 			return err
@@ -111,7 +111,7 @@ const (
 // Plan returns the newest version of a plan by its number; fault.NotFound if
 // there is none. The row of its conversation is locked until the transaction
 // ends, and with it all its plans; in a read-only snapshot nothing is.
-func (t Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
+func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 	if err := t.tx.require(ctx, "plan", lockPlanSQL, number); err != nil {
 		return plan.Plan{}, err
 	}
@@ -122,7 +122,7 @@ func (t Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 
 // LatestPlan returns the newest plan of a conversation in its newest version,
 // locked like Plan; ok is false if there is none.
-func (t Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
+func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
 	if err := t.tx.Conversations().lockConversationID(ctx, conversationID); err != nil {
 		if fault.Is(err, fault.NotFound) {
 			err = nil
@@ -146,7 +146,7 @@ func (t Proposals) LatestPlan(ctx context.Context, conversationID string) (p pla
 //
 // Nothing goes back to proposed: with that state only p.DeliveryID is recorded,
 // whatever has been decided in the meantime.
-func (t Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
+func (t *Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
 	if p.State == plan.Proposed {
 		return t.tx.change(ctx, "record where a plan is shown", "plan", `
 			UPDATE plans SET delivery_id = COALESCE($2, delivery_id) WHERE id = $1`, p.ID, orNull(p.DeliveryID))
@@ -166,7 +166,7 @@ func (t Proposals) SettlePlan(ctx context.Context, p plan.Plan) error {
 	}
 	var state plan.State
 	ok, err := t.tx.one(ctx, []any{&state}, `SELECT state FROM plans WHERE id = $1`, p.ID)
-	if _, err := found(state, ok, err, "plan"); err != nil {
+	if err := missing(ok, err, "plan"); err != nil {
 		return err
 	}
 	if state != p.State {

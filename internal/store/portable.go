@@ -154,7 +154,7 @@ const chatOfConversation = `(SELECT platform_conversation_id FROM remote_agent_c
 
 // ConversationIDs returns ids of conversations in their order, behind the given
 // one, up to limit.
-func (t Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
+func (t *Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
 	if after == "" {
 		after = firstUUID
 	}
@@ -165,7 +165,7 @@ func (t Portable) ConversationIDs(ctx context.Context, after string, limit int) 
 // ExportShared calls visit for the rows that conversations refer to, codebases,
 // and without a conversation also for people and what is remembered of them. Of a
 // conversation only its own.
-func (t Portable) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
+func (t *Portable) ExportShared(ctx context.Context, conversationID string, visit func(kind string, row []Field) error) error {
 	for _, p := range portableShared {
 		if err := t.exportTable(ctx, p, conversationID, visit); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (t Portable) ExportShared(ctx context.Context, conversationID string, visit
 // ExportConversation calls visit for every row of a conversation, in an order in
 // which ImportRow takes them and which is the same each time. Nothing but
 // the ids of its sessions is collected in memory. visit may not use t.
-func (t Portable) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
+func (t *Portable) ExportConversation(ctx context.Context, id string, visit func(kind string, row []Field) error) error {
 	if err := checkID(id, "conversation"); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (p portable) query() string {
 	return `SELECT ` + strings.Join(values, ", ") + ` FROM ` + p.from
 }
 
-func (t Portable) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
+func (t *Portable) exportTable(ctx context.Context, p portable, id string, visit func(kind string, row []Field) error) error {
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		row := make([]Field, len(p.columns))
 		dest := make([]any, len(p.columns))
@@ -317,7 +317,7 @@ func (v portableValue) Scan(value any) error {
 
 // HasConversation reports whether a conversation of an export is here already. It
 // is a fault.Conflict if its place on the platform belongs to another one.
-func (t Portable) HasConversation(ctx context.Context, id, platform, platformID string) (bool, error) {
+func (t *Portable) HasConversation(ctx context.Context, id, platform, platformID string) (bool, error) {
 	if err := checkID(id, "conversation"); err != nil {
 		return false, err
 	}

@@ -20,7 +20,7 @@ import (
 // row of a person (memory_person) is stored if nothing is remembered of them here
 // and they did not switch that off; the caller leaves out the memories of all
 // others. A memory that could not have been stored here is fault.Invalid.
-func (t Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
 	i := slices.IndexFunc(portableShared, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
 		return "", false, unknownKind(kind)
@@ -32,7 +32,7 @@ func (t Portable) ImportShared(ctx context.Context, kind string, row map[string]
 	return "", stored, err
 }
 
-func (t Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
 	values, err := decodePortable(portableCodebase, row)
 	if err != nil {
 		return "", false, err
@@ -55,7 +55,7 @@ func (t Portable) importCodebase(ctx context.Context, row map[string]json.RawMes
 // what was open settled: nothing that is imported is ever sent, run or answered
 // again. A row that is there already is a fault.Conflict, one that refers to a
 // row that is not there a fault.NotFound, one that does not fit fault.Invalid.
-func (t Portable) ImportRow(ctx context.Context, kind string, row map[string]json.RawMessage) error {
+func (t *Portable) ImportRow(ctx context.Context, kind string, row map[string]json.RawMessage) error {
 	i := slices.IndexFunc(portables, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
 		return unknownKind(kind)
@@ -122,7 +122,7 @@ func settleRow(kind string, row map[string]json.RawMessage) {
 }
 
 // insertPortable inserts a row and says how many there are more.
-func (t Portable) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string, extra ...extraColumn) (int64, error) {
+func (t *Portable) insertPortable(ctx context.Context, p portable, row map[string]json.RawMessage, conflict string, extra ...extraColumn) (int64, error) {
 	values, err := decodePortable(p, row)
 	if err != nil {
 		return 0, err
@@ -159,7 +159,7 @@ func (t Portable) insertPortable(ctx context.Context, p portable, row map[string
 
 // messageRow returns the number of the message row of a tool call, nil if it has
 // none.
-func (t Portable) messageRow(ctx context.Context, row map[string]json.RawMessage) (any, error) {
+func (t *Portable) messageRow(ctx context.Context, row map[string]json.RawMessage) (any, error) {
 	var session string
 	var seq, part *int64
 	if err := errors.Join(json.Unmarshal(row["session_id"], &session), json.Unmarshal(row["message_seq"], &seq), json.Unmarshal(row["message_part"], &part)); err != nil {

@@ -90,7 +90,7 @@ func derivedOf(p portable, values []any) ([]extraColumn, error) {
 // importShared stores a row of portableShared, and says whether it did. A person
 // of whom something is remembered here already, or who has switched memory off
 // here, is not touched.
-func (t Portable) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
+func (t *Portable) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
 	switch p.kind {
 	case portableIdentity.kind:
 		for column, absent := range map[string]string{"granted_by": `""`, "granted_ms": "0", "removed_ms": "0", "reads": "false"} {
@@ -124,7 +124,7 @@ func (t Portable) importShared(ctx context.Context, p portable, row map[string]j
 
 // importAccount links an account to its person, as it was, unless it is linked
 // here already or something is remembered of it here: that stays its own.
-func (t Portable) importAccount(ctx context.Context, row map[string]json.RawMessage) (bool, error) {
+func (t *Portable) importAccount(ctx context.Context, row map[string]json.RawMessage) (bool, error) {
 	values, err := decodePortable(portableMemoryAccount, row)
 	if err != nil {
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -36,35 +37,54 @@ func (p Port) Buttons() command.ButtonStore              { return p.Tx.Buttons()
 
 // What follows is of other parts, for packages that need it beside what is theirs.
 
-func (t Messages) HasFile(ctx context.Context, hash string) (bool, error) {
+func (t *Messages) HasFile(ctx context.Context, hash string) (bool, error) {
 	return t.tx.Files().Has(ctx, hash)
 }
 
-func (t Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
+func (t *Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
 	return t.tx.Files().Hold(ctx, hash)
 }
 
-func (t Messages) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
+func (t *Messages) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
 	return t.tx.Lessons().AddLesson(ctx, entryID, account, conversationID, due)
 }
 
-func (t Memories) Audit(ctx context.Context, e sessions.AuditEntry) error {
+func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error {
 	return t.tx.Audit(ctx, e)
 }
 
-func (t Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
+func (t *Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
 	return t.tx.Persons().SweepLinkCodes(ctx, now, since)
 }
 
-// Learning is the parts that whoever learns of people needs.
-type Learning struct {
-	Lessons
-	Memories
-	Spending
-	Inbox
-	Conversations
+func (t *Lessons) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+	return t.tx.Inbox().Entry(ctx, id)
 }
 
-func (t *Tx) Learning() Learning {
-	return Learning{t.Lessons(), t.Memories(), t.Spending(), t.Inbox(), t.Conversations()}
+func (t *Lessons) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+	return t.tx.Conversations().Conversation(ctx, id)
+}
+
+func (t *Lessons) MemoryOn(ctx context.Context, account string) (bool, error) {
+	return t.tx.Memories().MemoryOn(ctx, account)
+}
+
+func (t *Lessons) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+	return t.tx.Memories().NearFact(ctx, f)
+}
+
+func (t *Lessons) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+	return t.tx.Memories().UpsertFact(ctx, f)
+}
+
+func (t *Lessons) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+	return t.tx.Memories().InsertEpisode(ctx, e)
+}
+
+func (t *Lessons) SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error) {
+	return t.tx.Spending().SumUsage(ctx, f)
+}
+
+func (t *Lessons) AddUsage(ctx context.Context, r spend.Record) error {
+	return t.tx.Spending().AddUsage(ctx, r)
 }

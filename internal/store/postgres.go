@@ -91,7 +91,7 @@ func (s *Store) postgresOnce(ctx context.Context, begin string, fn func(tx *Tx) 
 	if begin != beginWrite {
 		text = s.reads
 	}
-	t := &Tx{text: text, vectors: s.vectors, redact: s.redact, pg: tx}
+	t := newTx(Tx{text: text, vectors: s.vectors, redact: s.redact, pg: tx})
 	if err := fn(t); err != nil {
 		return err
 	}

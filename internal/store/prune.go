@@ -78,7 +78,7 @@ var expiring = [ExpiringKinds]struct{ table, key, keyType, first, by, old, chang
 const firstUUID = "00000000-0000-0000-0000-000000000000"
 
 // CountExpired counts what Prune would take away of a kind.
-func (t Care) CountExpired(ctx context.Context, kind Expiring, before time.Time) (n int64, err error) {
+func (t *Care) CountExpired(ctx context.Context, kind Expiring, before time.Time) (n int64, err error) {
 	e := expiring[kind]
 	_, err = t.tx.one(ctx, []any{&n}, `SELECT count(*) FROM `+e.table+` t WHERE `+e.old, millis(before))
 	return n, wrap(err, "count what is past its retention")
@@ -145,7 +145,7 @@ func (s *Store) pruneNext(ctx context.Context, kind Expiring, before time.Time, 
 
 // oneOf is a condition on a column before it: that it is one of keys, $place, and
 // that argument. Type is that of the column on PostgreSQL.
-func (t Care) oneOf(keys []string, keyType string, place int) (condition, arg string, err error) {
+func (t *Care) oneOf(keys []string, keyType string, place int) (condition, arg string, err error) {
 	list, err := encodeJSON(keys, fault.Invalid, "keys")
 	if err != nil || t.tx.pg == nil {
 		return fmt.Sprintf(` IN (SELECT value FROM json_each($%d))`, place), list, err

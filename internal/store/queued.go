@@ -37,7 +37,7 @@ const openEntryColumns = `
 
 // OpenEntries returns up to limit messages that wait or are being answered, these
 // first, the oldest of each first.
-func (t Queue) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenEntry, err error) {
+func (t *Queue) OpenEntries(ctx context.Context, v Viewer, limit int) (list []OpenEntry, err error) {
 	query, args := openEntriesSQL(v, limit)
 	list, err = t.openEntries(ctx, query, args...)
 	return list, wrap(err, "list open messages")
@@ -56,7 +56,7 @@ func openEntriesSQL(v Viewer, limit int) (query string, args []any) {
 
 // FailedEntries returns up to limit messages whose turns failed, the newest first, from
 // behind the one with an id on (empty: from the newest on).
-func (t Queue) FailedEntries(ctx context.Context, before string, limit int) (list []OpenEntry, err error) {
+func (t *Queue) FailedEntries(ctx context.Context, before string, limit int) (list []OpenEntry, err error) {
 	if before == "" {
 		before = lastID
 	}
@@ -72,7 +72,7 @@ const lastID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 const failedEntriesSQL = `SELECT ` + openEntryColumns + ` WHERE e.lane = 'turn' AND e.state = 'failed' AND e.id < $1 ORDER BY e.id DESC LIMIT $2`
 
-func (t Queue) openEntries(ctx context.Context, query string, args ...any) (list []OpenEntry, err error) {
+func (t *Queue) openEntries(ctx context.Context, query string, args ...any) (list []OpenEntry, err error) {
 	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var e OpenEntry
 		var event storedEvent
@@ -90,7 +90,7 @@ func (t Queue) openEntries(ctx context.Context, query string, args ...any) (list
 
 // DropFailed takes a message whose turn failed for one that a person stopped, so that it
 // is no dead end any more; fault.Conflict if it is none now.
-func (t Queue) DropFailed(ctx context.Context, id string) (conversationID string, err error) {
+func (t *Queue) DropFailed(ctx context.Context, id string) (conversationID string, err error) {
 	if err := checkID(id, "message"); err != nil {
 		return "", err
 	}
@@ -126,13 +126,13 @@ const (
 )
 
 // WaitingDeliveries returns up to limit answers that are on their way, the oldest first.
-func (t Queue) WaitingDeliveries(ctx context.Context, limit int) ([]QueuedDelivery, error) {
+func (t *Queue) WaitingDeliveries(ctx context.Context, limit int) ([]QueuedDelivery, error) {
 	return t.queuedDeliveries(ctx, waitingDeliveriesSQL, limit)
 }
 
 // FailedDeliveries returns up to limit answers that were given up, the newest first,
 // from behind the one with an id on (empty: from the newest on).
-func (t Queue) FailedDeliveries(ctx context.Context, before string, limit int) ([]QueuedDelivery, error) {
+func (t *Queue) FailedDeliveries(ctx context.Context, before string, limit int) ([]QueuedDelivery, error) {
 	if before == "" {
 		before = lastID
 	}
@@ -142,7 +142,7 @@ func (t Queue) FailedDeliveries(ctx context.Context, before string, limit int) (
 	return t.queuedDeliveries(ctx, failedDeliveriesSQL, before, limit)
 }
 
-func (t Queue) queuedDeliveries(ctx context.Context, query string, args ...any) (list []QueuedDelivery, err error) {
+func (t *Queue) queuedDeliveries(ctx context.Context, query string, args ...any) (list []QueuedDelivery, err error) {
 	return rowsOf(ctx, t.tx, "list deliveries", func(d *QueuedDelivery) []any {
 		return []any{
 			text{&d.ID}, text{&d.ConversationID}, &d.Key.Platform, &d.Key.ID, text{&d.SessionID}, &d.State, &d.Attempts,
@@ -153,7 +153,7 @@ func (t Queue) queuedDeliveries(ctx context.Context, query string, args ...any) 
 
 // RetryDelivery has an answer that was given up sent again, as if it never had been
 // tried; fault.Conflict if it is not given up now.
-func (t Queue) RetryDelivery(ctx context.Context, id string) (conversationID string, err error) {
+func (t *Queue) RetryDelivery(ctx context.Context, id string) (conversationID string, err error) {
 	ok, err := t.tx.one(ctx, []any{text{&conversationID}}, `
 		UPDATE deliveries SET state = CASE WHEN message_id <> '' THEN 'placed' ELSE 'pending' END, attempts = 0, next_ms = 0, error = ''
 		WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
@@ -163,7 +163,7 @@ func (t Queue) RetryDelivery(ctx context.Context, id string) (conversationID str
 
 // DropDelivery forgets an answer that was given up; what it says is in the transcript.
 // It is fault.Conflict if it is not given up now.
-func (t Queue) DropDelivery(ctx context.Context, id string) (conversationID string, err error) {
+func (t *Queue) DropDelivery(ctx context.Context, id string) (conversationID string, err error) {
 	ok, err := t.tx.one(ctx, []any{text{&conversationID}}, `DELETE FROM deliveries WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
 	t.tx.touches(conversationID)
 	return conversationID, deadEnd(ok, err)
@@ -190,7 +190,7 @@ const queueCountsSQL = `SELECT
 	(SELECT count(*) FROM deliveries WHERE state = 'failed')`
 
 // Count counts what waits and what failed.
-func (t Queue) Count(ctx context.Context) (c QueueCounts, err error) {
+func (t *Queue) Count(ctx context.Context) (c QueueCounts, err error) {
 	_, err = t.tx.one(ctx, []any{&c.Waiting, &c.Running, &c.Deliveries, &c.FailedTurns, &c.FailedDeliveries}, queueCountsSQL)
 	return c, wrap(err, "count the queue")
 }

@@ -58,7 +58,7 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 			}
 			return err
 		})
-		settled := func(change func(tx store.Queue, ctx context.Context, id string) (string, error), id string) {
+		settled := func(change func(tx *store.Queue, ctx context.Context, id string) (string, error), id string) {
 			t.Helper()
 			for _, first := range []bool{true, false} {
 				var conversation string
@@ -71,9 +71,9 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 				}
 			}
 		}
-		settled((store.Queue).DropFailed, turns[1].ID)
-		settled((store.Queue).RetryDelivery, string(answers[1].ID))
-		settled((store.Queue).DropDelivery, string(answers[2].ID))
+		settled((*store.Queue).DropFailed, turns[1].ID)
+		settled((*store.Queue).RetryDelivery, string(answers[1].ID))
+		settled((*store.Queue).DropDelivery, string(answers[2].ID))
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			d, err := tx.Deliveries().Delivery(ctx, answers[1].ID)
 			if err != nil || d.State != messages.DeliveryPending || d.Attempts != 0 || d.Error != "" || d.Text != "an answer" {

@@ -32,7 +32,7 @@ func storedTerms(person, text string) string {
 // candidates returns memories of a scope that may be the same as a text: those of
 // the same text, the nearest by embedding if it reaches the threshold or nearly does,
 // and those with the same words that cannot be compared by embedding.
-func (t Memories) candidates(
+func (t *Memories) candidates(
 	ctx context.Context, table memoryTable, s memory.Scope, text string, e memory.Embedding, threshold float64, now time.Time,
 ) ([]memory.Candidate, error) {
 	alive := strings.ReplaceAll(table.alive, "$2", "$4")
@@ -74,7 +74,7 @@ func (t Memories) candidates(
 
 // hasBare reports whether a person has memories that a model has not embedded.
 // Usually there are none, and the search for words is saved.
-func (t Memories) hasBare(ctx context.Context, table memoryTable, person, model string) (bool, error) {
+func (t *Memories) hasBare(ctx context.Context, table memoryTable, person, model string) (bool, error) {
 	ok, err := t.tx.exists(ctx, `
 		SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model < $2
 		UNION ALL SELECT 1 FROM `+table.name+` WHERE user_id = $1 AND embedding_model > $2 LIMIT 1`, person, model)
@@ -93,14 +93,14 @@ const recallableSQL = `
 // Recallable reports whether Recall may find something of a person at all: memory
 // is not off for them, and there is a memory that has not expired by now. It reads
 // one of them at most, however many there are.
-func (t Memories) Recallable(ctx context.Context, account string, now time.Time) (bool, error) {
+func (t *Memories) Recallable(ctx context.Context, account string, now time.Time) (bool, error) {
 	ok, err := t.tx.exists(ctx, recallableSQL, account, rfc3339(now))
 	return ok, wrap(err, "look for a memory")
 }
 
 // withWords returns memories of a person that have at least one of the terms, the
 // best match first. condition is on the arguments from $2 on.
-func (t Memories) withWords(
+func (t *Memories) withWords(
 	ctx context.Context, table memoryTable, person string, terms []string, limit int, condition string, args ...any,
 ) ([]memory.Memory, error) {
 	if len(terms) == 0 {
@@ -130,7 +130,7 @@ func (t Memories) withWords(
 // compared by it; memories that it cannot be compared with, and all without one,
 // are found by their words. Only the person's own are seen, those that hold
 // everywhere and those of the codebase, and no expired episode.
-func (t Memories) Recall(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+func (t *Memories) Recall(ctx context.Context, q memory.Query) ([]memory.Match, error) {
 	q, err := q.Prepare()
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (t Memories) Recall(ctx context.Context, q memory.Query) ([]memory.Match, e
 	return all[:min(len(all), q.Limit)], nil
 }
 
-func (t Memories) recallNear(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+func (t *Memories) recallNear(ctx context.Context, q memory.Query) ([]memory.Match, error) {
 	if q.Embedding.IsZero() {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (t Memories) recallNear(ctx context.Context, q memory.Query) ([]memory.Matc
 
 func bySimilarity(a, b memory.Match) int { return cmp.Compare(b.Similarity, a.Similarity) }
 
-func (t Memories) recallWords(ctx context.Context, q memory.Query) ([]memory.Match, error) {
+func (t *Memories) recallWords(ctx context.Context, q memory.Query) ([]memory.Match, error) {
 	terms := memory.Terms(q.Text)
 	var all []memory.Match
 	for _, table := range bothMemoryTables() {
@@ -213,7 +213,7 @@ const standingSQL = `
 
 // Standing returns what matters to a person whatever they ask: their preferences,
 // and what they said themselves; newest first.
-func (t Memories) Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error) {
+func (t *Memories) Standing(ctx context.Context, s memory.Scope, limit int) ([]memory.Memory, error) {
 	person, err := t.tx.Persons().personOf(ctx, s.Person)
 	if err != nil {
 		return nil, err

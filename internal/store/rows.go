@@ -8,31 +8,44 @@ import (
 // rowsOf returns what a query finds, in its order; dest says where the columns of a row
 // go. doing is what an error is of.
 func rowsOf[T any](ctx context.Context, t *Tx, doing string, dest func(*T) []any, query string, args ...any) (list []T, err error) {
-	err = t.each(ctx, func(scan func(...any) error) error {
-		var row T
-		err := scan(dest(&row)...)
-		list = append(list, row)
-		return err
-	}, query, args...)
-	return list, wrap(err, doing)
+	err = t.rows(ctx, doing, func() []any {
+		list = append(list, *new(T))
+		return dest(&list[len(list)-1])
+	}, query, args)
+	return list, err
+}
+
+// rows is rowsOf for whoever keeps the rows: next says where the columns of another one go.
+func (t *Tx) rows(ctx context.Context, doing string, next func() []any, query string, args []any) error {
+	return wrap(t.each(ctx, func(scan func(...any) error) error { return scan(next()...) }, query, args...), doing)
 }
 
 // rowOf returns the row that a query finds; fault.NotFound says what there is none of.
 func rowOf[T any](ctx context.Context, t *Tx, what string, dest func(*T) []any, query string, args ...any) (row T, err error) {
 	ok, err := t.one(ctx, dest(&row), query, args...)
-	return found(row, ok, err, what)
+	if err = missing(ok, err, what); err != nil {
+		row = *new(T) // it may have been read in part
+	}
+	return row, err
 }
 
 // found makes the result of a read by id.
 func found[T any](value T, ok bool, err error, what string) (T, error) {
-	var none T
-	if err != nil {
-		return none, fmt.Errorf("read %s: %w", what, err)
-	}
-	if !ok {
-		return none, notFound(what)
+	if err := missing(ok, err, what); err != nil {
+		return *new(T), err
 	}
 	return value, nil
+}
+
+// missing is the error of a read by id.
+func missing(ok bool, err error, what string) error {
+	if err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	if !ok {
+		return notFound(what)
+	}
+	return nil
 }
 
 // exists reports whether a query finds anything. It selects 1.
@@ -44,8 +57,7 @@ func (t *Tx) exists(ctx context.Context, query string, args ...any) (bool, error
 // require is exists for what has to be there; fault.NotFound says what there is none of.
 func (t *Tx) require(ctx context.Context, what, query string, args ...any) error {
 	ok, err := t.exists(ctx, query, args...)
-	_, err = found(ok, ok, err, what)
-	return err
+	return missing(ok, err, what)
 }
 
 // ids returns the only column of a query, which is of ids.

@@ -55,7 +55,7 @@ func endRunArgs(redact redaction, sessionID string, which any, end sessions.RunE
 // messages to it as AppendMessages does. With r.Again a run of the entry that was
 // put aside goes on instead, and one that nobody ended becomes interrupted: its
 // process died.
-func (t Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
+func (t *Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
 	steps, last, err := appendSteps(r.SessionID, r.EntryID, sessions.Running, msgs, &begun.Newest)
 	if err != nil {
 		return begun, err
@@ -81,7 +81,7 @@ func (t Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messa
 
 // EndOpenRun ends the run of an entry that nobody works on, if there is one, and
 // the session's status follows.
-func (t Sessions) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
+func (t *Sessions) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
 	n, err := t.tx.exec(ctx, endOpenRunSQL, endRunArgs(t.tx.redact, sessionID, entryID, end)...)
 	if err != nil || n == 0 {
 		return wrap(err, "end an open run")
@@ -94,7 +94,7 @@ const runsSQL = `SELECT ` + runColumns + ` FROM agent_runs WHERE session_id = $1
 // Runs returns up to limit runs of a session in order, behind the one with the
 // number after, with a status (empty: any). What is no id of a session is
 // fault.Invalid; of a session that is not there, there are none.
-func (t Sessions) Runs(ctx context.Context, sessionID string, status sessions.RunStatus, after int64, limit int) ([]sessions.Run, error) {
+func (t *Sessions) Runs(ctx context.Context, sessionID string, status sessions.RunStatus, after int64, limit int) ([]sessions.Run, error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (t Sessions) Runs(ctx context.Context, sessionID string, status sessions.Ru
 	return t.runs(ctx, query, args...)
 }
 
-func (t Sessions) runs(ctx context.Context, query string, args ...any) (list []sessions.Run, err error) {
+func (t *Sessions) runs(ctx context.Context, query string, args ...any) (list []sessions.Run, err error) {
 	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		r, err := scanRun(scan)
 		list = append(list, r)

@@ -11,7 +11,7 @@ import (
 const scheduleColumns = `
 	s.id, s.agent_id, s.conversation_id, s.created_by, s.origin, s.event_id, s.runs, s.last_ms, s.next_ms, s.created_ms`
 
-func (t Tasks) schedules(ctx context.Context, rest string, args ...any) ([]sessions.Schedule, error) {
+func (t *Tasks) schedules(ctx context.Context, rest string, args ...any) ([]sessions.Schedule, error) {
 	return rowsOf(ctx, t.tx, "read standing tasks", func(s *sessions.Schedule) []any {
 		return []any{
 			&s.ID, text{&s.AgentID}, text{&s.ConversationID}, &s.CreatedBy, jsonText{&s.Origin, "where a standing task comes from"}, text{&s.EntryID},
@@ -22,7 +22,7 @@ func (t Tasks) schedules(ctx context.Context, rest string, args ...any) ([]sessi
 
 // Schedule returns the standing task of a conversation; ok is false if it has
 // none.
-func (t Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
+func (t *Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
 	all, err := t.schedules(ctx, `WHERE CAST(s.conversation_id AS TEXT) = $1`, conversationID)
 	if err != nil || len(all) == 0 {
 		return s, false, err
@@ -31,7 +31,7 @@ func (t Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.
 }
 
 // Schedules returns all standing tasks, up to limit, by their next run.
-func (t Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
+func (t *Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, `ORDER BY s.next_ms, s.id LIMIT $1`, limit)
 }
 
@@ -40,13 +40,13 @@ const dueSchedulesSQL = `
 
 // DueSchedules returns standing tasks whose next run is not after now, the longest
 // waiting first. Those of profiles without an interval rest.
-func (t Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
+func (t *Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
 }
 
 // SaveSchedule switches the standing task of a conversation on, in the place of
 // the one it has, and sets s.ID.
-func (t Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
+func (t *Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 	origin, err := encodeJSON(s.Origin, fault.Invalid, "where a standing task comes from")
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (t Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 // AdvanceSchedule moves a standing task to its next run, if it is still the one
 // that was read: another replica may have been faster, which ok says. With an
 // entry it counts as a run.
-func (t Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
+func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE agent_schedules SET
 			next_ms = $3,
@@ -77,14 +77,14 @@ func (t Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, ne
 
 // RestSchedule moves the standing task of a conversation, if it has one that would run
 // before a time, to it.
-func (t Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
+func (t *Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
 	return t.tx.run(ctx, "rest a standing task", `
 		UPDATE agent_schedules SET next_ms = $2 WHERE CAST(conversation_id AS TEXT) = $1 AND next_ms < $2`, conversationID, until.UnixMilli())
 }
 
 // EndSchedule switches the standing task of a conversation off. ok is false if it
 // had none.
-func (t Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
+func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
 	n, err := t.tx.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
 	return n > 0, wrap(err, "end a standing task")
 }
@@ -92,7 +92,7 @@ func (t Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool,
 // TakePlace has a conversation go on as another one did whose place it takes: with
 // its profile and its standing task, which stays the same one, with a run that is not
 // over.
-func (t Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
+func (t *Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
 	if from.AgentID == "" {
 		return nil
 	}

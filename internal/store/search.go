@@ -41,7 +41,7 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // which takes longer where many begin so. Case does not matter (on PostgreSQL
 // with the locale C: that of ASCII only), accents do. Turns that were taken back
 // are left out. Without a word it is fault.Invalid.
-func (t Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
+func (t *Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
 	f.Limit = page(f.Limit)
 	terms := searchTerms(f.Words)
 	if len(terms) == 0 {
@@ -64,7 +64,7 @@ const (
 )
 
 // searchSQLite reads what the index does not have yet, and then asks it.
-func (t Search) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t *Search) searchSQLite(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	var mark int64
 	if _, err := t.tx.one(ctx, []any{&mark}, `SELECT `+indexedSQL); err != nil {
 		return nil, fmt.Errorf("search messages: %w", err)
@@ -105,7 +105,7 @@ const (
 
 // indexMessages brings the oldest messages that the index of SQLite does not have into
 // it, and returns how many. If there are fewer than least it leaves them.
-func (t Search) indexMessages(ctx context.Context, least int) (n int64, err error) {
+func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err error) {
 	if least > 1 {
 		if _, err := t.tx.one(ctx, []any{&n}, `SELECT count(*) FROM (`+unindexedSQL+`) few`, least); err != nil || n < int64(least) {
 			return 0, wrap(err, "look for messages to index")
@@ -120,7 +120,7 @@ func (t Search) indexMessages(ctx context.Context, least int) (n int64, err erro
 // beginning are brought together before the first is told: much, where many words
 // begin so, and then the newest are soon found by reading. And the index does not
 // know who said something where.
-func (t Search) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t *Search) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := wholeWords(terms)
 	if !readable(terms) || !f.somewhere() && len(whole) == len(terms) {
 		return t.searchRange(ctx, f, matchSQLite(terms), 0)
@@ -167,7 +167,7 @@ const (
 // searchPostgres reads the newest messages first. The index knows no order: it
 // would fetch every message that has a common word to find the newest. So it is
 // asked after them, and if it finds many, it looks among newer ones and ever more.
-func (t Search) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	if err := t.tx.alone(ctx); err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (t Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sear
 }
 
 // searchNewest searches the newest messages on PostgreSQL by reading them.
-func (t Search) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
+func (t *Search) searchNewest(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	var args []any
 	match := textMatch(terms, &args)
 	source := newest(f, readFirst, &args)
@@ -264,7 +264,7 @@ func newest(f SearchFilter, n int, args *[]any) string {
 }
 
 // searchRange searches the messages with numbers from a first one on by the index.
-func (t Search) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
+func (t *Search) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
 	args := []any{expression}
 	if t.tx.pg == nil {
 		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, args)
@@ -296,12 +296,12 @@ func foundByIndex(columns, condition string) string {
 
 // searchIn searches a source of messages, the newest first. SQLite takes the tables
 // of a cross join in the order in which they are written.
-func (t Search) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) (hits []Hit, err error) {
+func (t *Search) searchIn(ctx context.Context, f SearchFilter, source, id, match string, args []any) (hits []Hit, err error) {
 	err = t.searchEach(ctx, f, source, id, match, args, func(h Hit) { hits = append(hits, h) })
 	return hits, err
 }
 
-func (t Search) searchEach(ctx context.Context, f SearchFilter, source, id, match string, args []any, visit func(Hit)) error {
+func (t *Search) searchEach(ctx context.Context, f SearchFilter, source, id, match string, args []any, visit func(Hit)) error {
 	query := `
 		SELECT m.id, m.session_id, s.conversation_id, c.platform_type, c.platform_conversation_id, m.seq, m.role, m.content, m.created_at
 		FROM ` + source + ` CROSS JOIN remote_agent_sessions s CROSS JOIN remote_agent_conversations c

@@ -70,7 +70,7 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 }
 
 // columnsOf returns the columns of a table or view, none if there is none.
-func (t Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
+func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool, error) {
 	query := `SELECT name FROM pragma_table_info($1)`
 	if t.tx.pg != nil {
 		// The table that a query without a schema reads.
@@ -84,7 +84,7 @@ func (t Portable) columnsOf(ctx context.Context, table string) (map[string]bool,
 	return columns, wrap(err, "read the columns of "+table)
 }
 
-func (t Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
+func (t *Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
 	values := make([]string, len(columns))
 	for i, name := range columns {
 		values[i] = "CAST(" + name + " AS TEXT)"
@@ -112,7 +112,7 @@ func (t Portable) seedRows(ctx context.Context, table string, columns []string) 
 // ImportCodebase stores a codebase as it was somewhere else, with its id and its
 // times; commands is its registry as JSON, empty for none. It is a
 // fault.Conflict if the id or the name is taken.
-func (t Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
+func (t *Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, commands json.RawMessage) error {
 	registry, err := jsonOr(commands)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (t Portable) ImportCodebase(ctx context.Context, c sessions.Codebase, comma
 // ImportConversation stores a conversation as it was somewhere else, with its id
 // and its times. It is a fault.Conflict if its id or its place is taken, and a
 // fault.NotFound if its codebase is not here.
-func (t Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
+func (t *Portable) ImportConversation(ctx context.Context, c sessions.Conversation) error {
 	return t.tx.run(ctx, "import conversation", `
 		INSERT INTO remote_agent_conversations (
 			id, platform_type, platform_conversation_id, codebase_id, cwd, ai_assistant_type, created_at, updated_at)
@@ -138,7 +138,7 @@ func (t Portable) ImportConversation(ctx context.Context, c sessions.Conversatio
 // times and its metadata. Nothing runs in it here. It is a fault.Conflict if its
 // id is taken or another session of the conversation is active, and a
 // fault.NotFound if its conversation or codebase is not here.
-func (t Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
+func (t *Portable) ImportSession(ctx context.Context, s sessions.Session, metadata json.RawMessage) error {
 	meta, err := jsonOr(metadata)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ type SessionRow struct {
 // between change nothing. If that session was deleted, the page goes on where it began,
 // which its id tells. What is no id is an error (fault.Invalid), and so is an id of no
 // session that tells no time, as other programs make them (fault.NotFound).
-func (t Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+func (t *Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
 	f, err := t.checkFilter(ctx, f)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (t Lists) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, err
 
 // checkFilter refuses ids that are none, and a cursor that is of no session and of no time.
 // It returns f with the place of a cursor whose session is gone.
-func (t Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter, error) {
+func (t *Lists) checkFilter(ctx context.Context, f SessionFilter) (SessionFilter, error) {
 	if err := t.tx.alone(ctx); err != nil {
 		return f, err
 	}
@@ -105,7 +105,7 @@ const (
 // chooseSessions returns the ids of the sessions that f chooses, the newest first, up to
 // f.Limit. What many have is found by looking at the newest sessions one by one, what few
 // have by the conversations that have it.
-func (t Lists) chooseSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+func (t *Lists) chooseSessions(ctx context.Context, f SessionFilter) ([]string, error) {
 	if f.Sessions != nil {
 		return t.walkSessions(ctx, f, SessionPlace{})
 	}
@@ -138,7 +138,7 @@ func (f SessionFilter) elsewhere() bool {
 
 // narrowed returns f with the few conversations instead of what chooses these. ok is false
 // if they are many.
-func (t Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilter, ok bool, err error) {
+func (t *Lists) narrowed(ctx context.Context, f SessionFilter) (few SessionFilter, ok bool, err error) {
 	if !f.elsewhere() {
 		return f, f.Within != nil, nil
 	}
@@ -181,7 +181,7 @@ func (c *conditions) elsewhere(f SessionFilter) {
 
 // ownConditions returns the conditions of f on a session s itself. Indexes have the
 // sessions with each of the statuses, repositories and assistants in their order.
-func (t Lists) ownConditions(f SessionFilter) (*conditions, error) {
+func (t *Lists) ownConditions(f SessionFilter) (*conditions, error) {
 	c := &conditions{}
 	c.status(f.Status)
 	c.when(f.CodebaseID != "", "s.codebase_id = $%d", f.CodebaseID)
@@ -215,7 +215,7 @@ const newestFirst = ` ORDER BY s.started_at DESC, s.id DESC`
 
 // walkEnd returns the place of the last session that is looked at one by one, the zero one
 // if all are, of those with the own conditions of f; more says that others follow.
-func (t Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace, more bool, err error) {
+func (t *Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace, more bool, err error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return last, false, err
@@ -229,7 +229,7 @@ func (t Lists) walkEnd(ctx context.Context, f SessionFilter) (last SessionPlace,
 }
 
 // walkSessions goes through the sessions in their order until it has enough, or is at last.
-func (t Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionPlace) ([]string, error) {
+func (t *Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionPlace) ([]string, error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (t Lists) walkSessions(ctx context.Context, f SessionFilter, last SessionPl
 }
 
 // gatherSessions puts the sessions of the conversations that f chooses into order.
-func (t Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, error) {
+func (t *Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, error) {
 	c, err := t.ownConditions(f)
 	if err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (t Lists) gatherSessions(ctx context.Context, f SessionFilter) ([]string, e
 
 // SessionRow returns one session with its figures. What is no id is
 // fault.Invalid, that of no session fault.NotFound.
-func (t Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
+func (t *Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 	if err := checkID(id, "session"); err != nil {
 		return SessionRow{}, err
 	}
@@ -288,7 +288,7 @@ func (t Lists) SessionRow(ctx context.Context, id string) (SessionRow, error) {
 }
 
 // sessionRows returns those of some sessions that there are, the newest first.
-func (t Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, error) {
+func (t *Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -324,7 +324,7 @@ func within(ids []string, args *[]any) string {
 // ConversationsAt returns the ids of the conversation at a place of a platform
 // and of those that were there before and were put aside, as a hand-off does: a
 // "~" follows the place's id in theirs. No other place's are among them.
-func (t Lists) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
+func (t *Lists) ConversationsAt(ctx context.Context, key messages.ConversationKey) ([]string, error) {
 	aside := key.ID + "~"
 	ids, err := t.tx.ids(ctx, `
 		SELECT id FROM remote_agent_conversations
@@ -338,7 +338,7 @@ func (t Lists) ConversationsAt(ctx context.Context, key messages.ConversationKey
 
 // SessionIDs returns the ids of the sessions of conversations, the oldest first:
 // the place of one in the list is a number that people can call it by.
-func (t Lists) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
+func (t *Lists) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
 	var args []any
 	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
 	list, err := t.tx.ids(ctx, query, args...)
@@ -357,7 +357,7 @@ type TranscriptMessage struct {
 
 // Transcript calls visit for the messages of a session in order, without
 // reading them all into memory. visit may not use t.
-func (t Lists) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
+func (t *Lists) Transcript(ctx context.Context, sessionID string, visit func(TranscriptMessage) error) error {
 	var held *TranscriptMessage
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var r messages.Record

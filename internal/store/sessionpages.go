@@ -19,7 +19,7 @@ import (
 
 // RunsBefore returns up to limit runs of a session before the one with a number (0: the
 // last ones), in their order.
-func (t Pages) RunsBefore(ctx context.Context, sessionID string, before int64, limit int) (list []sessions.Run, err error) {
+func (t *Pages) RunsBefore(ctx context.Context, sessionID string, before int64, limit int) (list []sessions.Run, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ const (
 
 // Spans returns what took time in a session and began (of a model: ended) in a time, the
 // earliest first, up to limit of each kind.
-func (t Pages) Spans(ctx context.Context, sessionID string, from, until time.Time, limit int) (list []Span, err error) {
+func (t *Pages) Spans(ctx context.Context, sessionID string, from, until time.Time, limit int) (list []Span, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s Span) began() time.Time {
 // SessionPlans returns up to limit versions of the plans that a session made, and of the
 // plan of its conversation that has the number executed (0 for none), the newest plan
 // first and of each the newest version.
-func (t Pages) SessionPlans(ctx context.Context, sessionID string, executed int64, limit int) (list []plan.Plan, err error) {
+func (t *Pages) SessionPlans(ctx context.Context, sessionID string, executed int64, limit int) (list []plan.Plan, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ const (
 // SessionEvents returns up to limit events of a session before the one with a number (0:
 // the last ones), the newest first: those that it answered, and those that came in while
 // it was there and belong to no session, such as commands and what was ignored.
-func (t Pages) SessionEvents(ctx context.Context, s sessions.Session, before int64, limit int) (list []SessionEvent, err error) {
+func (t *Pages) SessionEvents(ctx context.Context, s sessions.Session, before int64, limit int) (list []SessionEvent, err error) {
 	if before <= 0 {
 		before = beforeFirst(true)
 	}
@@ -160,7 +160,7 @@ func (t Pages) SessionEvents(ctx context.Context, s sessions.Session, before int
 }
 
 // addDeliveries reads what was sent for events.
-func (t Pages) addDeliveries(ctx context.Context, events []SessionEvent) error {
+func (t *Pages) addDeliveries(ctx context.Context, events []SessionEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -194,7 +194,7 @@ type TurnUsage struct {
 
 // SessionUsage returns what the turns of a session used, by turn and model, the newest
 // turn first, up to limit.
-func (t Pages) SessionUsage(ctx context.Context, sessionID string, limit int) (list []TurnUsage, err error) {
+func (t *Pages) SessionUsage(ctx context.Context, sessionID string, limit int) (list []TurnUsage, err error) {
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessio
 
 // ActiveSession returns the active session of a conversation; ok is false if
 // there is none.
-func (t Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
+func (t *Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanSession(&s), activeSessionSQL, conversationID)
 	if err != nil || !ok {
 		return sessions.Session{}, false, wrap(err, "read active session")
@@ -55,13 +55,13 @@ func (t Sessions) ActiveSession(ctx context.Context, conversationID string) (s s
 }
 
 // Session returns a session by id; fault.NotFound if there is none.
-func (t Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
+func (t *Sessions) Session(ctx context.Context, id string) (sessions.Session, error) {
 	return rowOf(ctx, t.tx, "session", scanSession, `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
 // CreateSession starts the active session of a conversation, in which nothing runs
 // yet. It is a fault.Conflict if one is active.
-func (t Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
+func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
 	id, err := newID()
 	if err != nil {
 		return sessions.Session{}, err
@@ -88,7 +88,7 @@ func (t Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (ses
 
 // DeactivateSession ends a session, for a reason that is kept in its metadata. Its
 // status stays what its runs say. Ending an ended session changes nothing.
-func (t Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
+func (t *Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
 	metadata, active, err := t.lockMetadata(ctx, id)
 	if err != nil || !active {
 		return err
@@ -105,7 +105,7 @@ func (t Sessions) DeactivateSession(ctx context.Context, id, reason string) erro
 		WHERE id = $1`, id, encoded)
 }
 
-func (t Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
+func (t *Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metadata, active bool, err error) {
 	ok, err := t.tx.one(ctx, []any{metadataText{&m}, &active}, `
 		SELECT metadata, active FROM remote_agent_sessions WHERE id = $1 {lock}`, id)
 	m, err = found(m, ok, err, "session")
@@ -113,7 +113,7 @@ func (t Sessions) lockMetadata(ctx context.Context, id string) (m sessions.Metad
 }
 
 // UpdateSession changes fields of a session.
-func (t Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
+func (t *Sessions) UpdateSession(ctx context.Context, id string, u sessions.SessionUpdate) error {
 	if u.Metadata != nil {
 		if err := t.mergeMetadata(ctx, id, u.Metadata); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (t Sessions) UpdateSession(ctx context.Context, id string, u sessions.Sessi
 	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET agent_name = $2 WHERE id = $1`, id, *u.AgentName)
 }
 
-func (t Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
+func (t *Sessions) mergeMetadata(ctx context.Context, id string, m sessions.Metadata) error {
 	metadata, _, err := t.lockMetadata(ctx, id)
 	if err != nil {
 		return err
@@ -160,16 +160,16 @@ func recordTurnArgs(redact redaction, id string, turn sessions.TurnRecord) []any
 // RecordTurn adds a finished turn to a session: its result or error, the model
 // that answered, what it cost, and the system prompt and configuration if they
 // have changed.
-func (t Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
+func (t *Sessions) RecordTurn(ctx context.Context, id string, turn sessions.TurnRecord) error {
 	return t.updateSession(ctx, `UPDATE remote_agent_sessions SET `+recordTurnSQL+` WHERE id = $1`, recordTurnArgs(t.tx.redact, id, turn)...)
 }
 
 // DeleteSession deletes a session with its messages and tool calls.
-func (t Sessions) DeleteSession(ctx context.Context, id string) error {
+func (t *Sessions) DeleteSession(ctx context.Context, id string) error {
 	t.tx.erases()
 	return t.updateSession(ctx, `DELETE FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
-func (t Sessions) updateSession(ctx context.Context, query string, args ...any) error {
+func (t *Sessions) updateSession(ctx context.Context, query string, args ...any) error {
 	return t.tx.change(ctx, "update session", "session", query, args...)
 }

@@ -31,6 +31,13 @@ type Tx struct {
 	after  []func()              // called after the commit
 
 	touched []live.Topic // what the transaction changes, each once
+
+	self part // what its parts are
+}
+
+func newTx(t Tx) *Tx {
+	t.self.tx = &t
+	return &t
 }
 
 // redaction is Options.Redact; nil changes nothing.

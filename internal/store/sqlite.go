@@ -177,5 +177,5 @@ func (s *Store) inSQLiteRead(ctx context.Context, fn func(tx *Tx) error) error {
 		return classifySQLite(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
-	return fn(&Tx{text: s.reads, vectors: s.vectors, redact: s.redact, lite: tx})
+	return fn(newTx(Tx{text: s.reads, vectors: s.vectors, redact: s.redact, lite: tx}))
 }

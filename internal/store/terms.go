@@ -9,7 +9,7 @@ import (
 // IndexWords gives at most limit memories what they are found by in words, and
 // returns how many it looked at. They were stored by another way than this
 // program, such as by the functions of seed 004 in SQL, which leave them without.
-func (t Memories) IndexWords(ctx context.Context, limit int) (n int, err error) {
+func (t *Memories) IndexWords(ctx context.Context, limit int) (n int, err error) {
 	for _, table := range bothMemoryTables() {
 		list, err := t.memories(ctx, table, `WHERE m.terms = '' ORDER BY m.id LIMIT $1`, limit-n)
 		if err != nil {
@@ -27,7 +27,7 @@ func (t Memories) IndexWords(ctx context.Context, limit int) (n int, err error) 
 
 // indexWords leaves a row alone whose text has changed meanwhile. A hash that
 // another row of the scope has stays as it is: they are two rows of one text.
-func (t Memories) indexWords(ctx context.Context, table memoryTable, m memory.Memory) error {
+func (t *Memories) indexWords(ctx context.Context, table memoryTable, m memory.Memory) error {
 	hash := memory.Hash(m.Text)
 	same, err := t.memories(ctx, table, sameText+` AND m.id <> $4 LIMIT 1`, m.Person, orNull(m.Codebase), hash, m.ID)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // servers count their calls from the start in every answer, so an id can come
 // again: the earlier call, which has ended, keeps its row and gets its row's
 // number behind its id. An id of a call that has not ended is a fault.Conflict.
-func (t Calls) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
+func (t *Calls) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 	if c.Status == "" {
 		c.Status = sessions.ToolPending
 	}
@@ -42,7 +42,7 @@ func (t Calls) InsertToolCall(ctx context.Context, c sessions.ToolCall) error {
 	return wrap(err, "record tool call")
 }
 
-func (t Calls) insertToolCall(ctx context.Context, c sessions.ToolCall, message any) (int64, error) {
+func (t *Calls) insertToolCall(ctx context.Context, c sessions.ToolCall, message any) (int64, error) {
 	return t.tx.exec(ctx, `
 		INSERT INTO agent_tool_calls (
 			session_id, message_id, tool_call_id, tool_name, request, status, created_at, executing_ms)
@@ -54,7 +54,7 @@ func (t Calls) insertToolCall(ctx context.Context, c sessions.ToolCall, message 
 
 // askingMessage returns the id of the row that holds the call: a message may ask
 // for several, each in a row of its own. It is nil if the row is not there.
-func (t Calls) askingMessage(ctx context.Context, c sessions.ToolCall) (id any, err error) {
+func (t *Calls) askingMessage(ctx context.Context, c sessions.ToolCall) (id any, err error) {
 	if c.MessageSeq == 0 {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (t Calls) askingMessage(ctx context.Context, c sessions.ToolCall) (id any, 
 // UpdateToolCall moves a call of a session to another status, with response or
 // error; completed and failed ones get their completion time and duration. A
 // call that has ended is not changed (fault.Conflict).
-func (t Calls) UpdateToolCall(
+func (t *Calls) UpdateToolCall(
 	ctx context.Context, sessionID, callID string, status sessions.ToolStatus, response, errText string,
 ) error {
 	n, err := t.tx.exec(ctx, `
@@ -111,7 +111,7 @@ func (t Calls) UpdateToolCall(
 // BeginToolCall moves a pending call of a session to executing and returns it, with
 // what was asked for. begun is false if it was executing already; one that has ended
 // is a fault.Conflict.
-func (t Calls) BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error) {
+func (t *Calls) BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error) {
 	c = sessions.ToolCall{SessionID: sessionID, CallID: callID, Status: sessions.ToolExecuting}
 	begun, err = t.tx.one(ctx, []any{&c.ID, &c.Name, &c.Request}, `
 		UPDATE agent_tool_calls SET status = 'executing', executing_ms = {now}
@@ -122,7 +122,7 @@ func (t Calls) BeginToolCall(ctx context.Context, sessionID, callID string) (c s
 	}
 	ok, err := t.tx.one(ctx, []any{&c.Status}, `
 		SELECT status FROM agent_tool_calls WHERE session_id = $1 AND tool_call_id = $2`, sessionID, callID)
-	if _, err := found(c, ok, err, "tool call"); err != nil {
+	if err := missing(ok, err, "tool call"); err != nil {
 		return c, false, err
 	}
 	if ended(c.Status) {
@@ -137,7 +137,7 @@ func ended(status sessions.ToolStatus) bool {
 
 // FailInterrupted marks pending and executing calls of a session as failed with
 // text and returns how many there were.
-func (t Calls) FailInterrupted(ctx context.Context, sessionID, text string) (int, error) {
+func (t *Calls) FailInterrupted(ctx context.Context, sessionID, text string) (int, error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE agent_tool_calls SET
 			status = 'failed', error_details = $2,
@@ -148,7 +148,7 @@ func (t Calls) FailInterrupted(ctx context.Context, sessionID, text string) (int
 
 // FailExecuting marks the executing calls of a session as failed with text and
 // returns them: a crash interrupted them. Calls that never began stay pending.
-func (t Calls) FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error) {
+func (t *Calls) FailExecuting(ctx context.Context, sessionID, text string) ([]sessions.ToolCall, error) {
 	all, err := t.ToolCalls(ctx, sessionID)
 	if err != nil {
 		return nil, err
@@ -180,6 +180,6 @@ func scanToolCall(c *sessions.ToolCall) []any {
 }
 
 // ToolCalls returns the tool calls of a session in the order of their recording.
-func (t Calls) ToolCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
+func (t *Calls) ToolCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
 	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
 }

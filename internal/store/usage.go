@@ -32,7 +32,7 @@ func addUsageArgs(r spend.Record) []any {
 }
 
 // AddUsage records what a turn, or a part of one, used.
-func (t Spending) AddUsage(ctx context.Context, r spend.Record) error {
+func (t *Spending) AddUsage(ctx context.Context, r spend.Record) error {
 	return t.tx.run(ctx, "record usage", addUsageSQL, addUsageArgs(r)...)
 }
 
@@ -42,7 +42,7 @@ type UsageFilter = spend.Filter
 // SumUsage returns the sum of the records that f chooses. It is asked before
 // every request to a model, so it reads by an index: only members of f that are
 // set are conditions.
-func (t Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
+func (t *Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 	var s spend.Sum
 	query, args := sumUsageSQL(f)
 	_, err := t.tx.one(ctx, []any{&s.Turns, &s.InputTokens, &s.OutputTokens, &s.Micros, &s.UnpricedToken}, query, args...)
@@ -85,7 +85,7 @@ func usageWhere(f UsageFilter) (where string, args []any) {
 
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
 // smart, cheap); those that are not set are left out.
-func (t Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
+func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 	var fast, smart, cheap string
 	ok, err := t.tx.one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
 		SELECT fast, smart, cheap FROM models_config ORDER BY id DESC LIMIT 1`)
@@ -106,7 +106,7 @@ func (t Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 }
 
 // SaveTiers replaces the model tiers.
-func (t Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
+func (t *Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
 	encoded := make([]any, 0, 3)
 	for _, name := range []string{"fast", "smart", "cheap"} {
 		one, err := encodeJSON(tiers[name], fault.Invalid, "model tier")
@@ -122,7 +122,7 @@ func (t Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) er
 }
 
 // nameGroups says what the things are called that sums are made for, in one round trip.
-func (t Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
+func (t *Spending) nameGroups(ctx context.Context, by spend.By, groups []spend.Group) error {
 	var steps []step
 	for i := range groups {
 		key, name := groups[i].Key, &groups[i].Name

@@ -29,7 +29,7 @@ const (
 // limit; 0 is all. The sums are exact, and so is that of all. A turn that used two
 // models counts for both of them. What was deleted since, and turns without a
 // codebase, have an empty key.
-func (t Spending) UsageBy(ctx context.Context, by spend.By, f UsageFilter, limit int) (groups []spend.Group, all spend.Sum, err error) {
+func (t *Spending) UsageBy(ctx context.Context, by spend.By, f UsageFilter, limit int) (groups []spend.Group, all spend.Sum, err error) {
 	if _, err := spend.ParseBy(string(by)); err != nil {
 		return nil, all, err
 	}
@@ -56,7 +56,7 @@ const (
 )
 
 // usageSpan returns when the first record is of, and the first moment behind the last one.
-func (t Spending) usageSpan(ctx context.Context) (first, end int64, there bool, err error) {
+func (t *Spending) usageSpan(ctx context.Context) (first, end int64, there bool, err error) {
 	var from, until *int64
 	if _, err := t.tx.one(ctx, []any{&from}, usageBeginsSQL); err != nil || from == nil {
 		return 0, 0, false, wrap(err, "look for the first usage")
@@ -69,7 +69,7 @@ func (t Spending) usageSpan(ctx context.Context) (first, end int64, there bool, 
 
 // tallyDays adds the days that are summed up, and the records of all others. Where a summed
 // up day has not the part that answers the question, nothing of it was used that day.
-func (t Spending) tallyDays(ctx context.Context, tally *spend.Tally, by spend.By, f UsageFilter) error {
+func (t *Spending) tallyDays(ctx context.Context, tally *spend.Tally, by spend.By, f UsageFilter) error {
 	first, end, there, err := t.usageSpan(ctx)
 	if err != nil || !there {
 		return err
@@ -118,7 +118,7 @@ func (t Spending) tallyDays(ctx context.Context, tally *spend.Tally, by spend.By
 }
 
 // tallyRecords adds the records that f chooses, day by day.
-func (t Spending) tallyRecords(ctx context.Context, tally *spend.Tally, f UsageFilter) error {
+func (t *Spending) tallyRecords(ctx context.Context, tally *spend.Tally, f UsageFilter) error {
 	var day *spend.Day
 	var number int64
 	add := func() error {
@@ -153,7 +153,7 @@ func usesSQL(f UsageFilter) (query string, args []any) {
 }
 
 // eachUse calls visit for what usesSQL reads, with the days since 1970.
-func (t Spending) eachUse(ctx context.Context, visit func(day int64, u spend.Use) error, query string, args ...any) error {
+func (t *Spending) eachUse(ctx context.Context, visit func(day int64, u spend.Use) error, query string, args ...any) error {
 	return t.tx.each(ctx, func(scan func(...any) error) error {
 		var day int64
 		var u spend.Use

@@ -146,7 +146,7 @@ func (c *vectorCache) forget(person string) {
 //
 // Only what a snapshot saw is kept for others: a version can come again when the
 // transaction that gave it out is undone.
-func (t Memories) vectorsOf(ctx context.Context, table memoryTable, person, model string) (*vectorSet, error) {
+func (t *Memories) vectorsOf(ctx context.Context, table memoryTable, person, model string) (*vectorSet, error) {
 	var version int64
 	there, err := t.tx.one(ctx, []any{&version}, `SELECT embeddings_version FROM memory_people WHERE user_id = $1`, person)
 	if err != nil || !there {
@@ -186,7 +186,7 @@ func (t Memories) vectorsOf(ctx context.Context, table memoryTable, person, mode
 }
 
 // vectorsSince reads the rows of a key whose version is above another.
-func (t Memories) vectorsSince(ctx context.Context, table memoryTable, key vectorKey, version int64) (rows []vectorRow, err error) {
+func (t *Memories) vectorsSince(ctx context.Context, table memoryTable, key vectorKey, version int64) (rows []vectorRow, err error) {
 	expires := `NULL`
 	if table.kind == memory.Episodic {
 		expires = `m.expires_at`
@@ -215,7 +215,7 @@ func (t Memories) vectorsSince(ctx context.Context, table memoryTable, key vecto
 
 // dropBad takes embeddings away that cannot be compared and were stored by another
 // way than this program, so that their texts are embedded again.
-func (t Memories) dropBad(ctx context.Context, table memoryTable, set *vectorSet) error {
+func (t *Memories) dropBad(ctx context.Context, table memoryTable, set *vectorSet) error {
 	for _, r := range set.rows {
 		if r.encoded != nil {
 			continue

@@ -100,7 +100,7 @@ func (w *writer) do(ctx context.Context, fn func(tx *Tx) error) error {
 			<-job.result // rolled back before the panic goes on
 		}
 	}()
-	t := &Tx{text: w.text, vectors: w.vectors, redact: w.redact, lite: tx}
+	t := newTx(Tx{text: w.text, vectors: w.vectors, redact: w.redact, lite: tx})
 	failed := fn(t)
 	if failed == nil {
 		failed = t.seal(ctx)
@@ -261,7 +261,7 @@ func (w *writer) indexMessages(least int) int64 {
 	if err != nil {
 		return 0
 	}
-	n, err := (&Tx{text: w.text, lite: tx}).Search().indexMessages(ctx, least)
+	n, err := newTx(Tx{text: w.text, lite: tx}).Search().indexMessages(ctx, least)
 	if err != nil || n == 0 {
 		_ = tx.Rollback()
 		w.bare = least > 1
