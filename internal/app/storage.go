@@ -102,7 +102,7 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	if len(applied) > 0 {
 		d.log.InfoContext(ctx, "applied migrations", "count", len(applied), "dialect", s.Dialect())
 	}
-	if newest, ok := newestBackup(d.config.BackupDir); ok && slices.ContainsFunc(applied, func(migration string) bool { return strings.HasPrefix(migration, "00001_") }) { // which only an empty database lacks
+	if newest, ok := newestBackup(d.config.BackupDir); ok && slices.ContainsFunc(applied, isFirst) {
 		d.log.WarnContext(ctx, "the database is new, but BACKUP_DIR has backups; if data was lost, stop and restore the newest one", "restore", "bot backup restore "+newest.Dir)
 	}
 	if err := s.ClearLeases(ctx); err != nil {
@@ -111,6 +111,9 @@ func (d *daemon) prepareStore(ctx context.Context) error {
 	d.queue, err = queue.Open(s.Postgres(), queue.Options{Log: d.log, PollOnly: s.Pooled(), Alone: s.Alone})
 	return err
 }
+
+// isFirst reports whether a migration is the one that only an empty database lacks.
+func isFirst(migration string) bool { return strings.HasPrefix(migration, "00001_") }
 
 // openStore opens the database that cfg names.
 func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) (*store.Store, error) {
