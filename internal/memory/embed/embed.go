@@ -125,8 +125,19 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // cost nothing. All vectors pass memory.Vector's Check.
 //
 // While the API rests after a failure, Embed fails at once with the kind of that
-// failure. It fails as a whole: what was embedded before stays known.
+// failure. It fails as a whole: what was embedded before stays known. A text that the
+// API refuses is no failure, unless it refuses a harmless one, too.
 func (c *Client) Embed(ctx context.Context, texts []string) ([]memory.Vector, error) {
+	out, err := c.embed(ctx, texts)
+	if errors.Is(err, errText) {
+		if broken := c.probe(ctx); broken != nil {
+			return nil, broken
+		}
+	}
+	return out, err
+}
+
+func (c *Client) embed(ctx context.Context, texts []string) ([]memory.Vector, error) {
 	out := make([]memory.Vector, len(texts))
 	missing := make(map[[sha256.Size]byte][]int)
 	var keys [][sha256.Size]byte
@@ -167,17 +178,16 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([]memory.Vector, er
 // of the others, and nil in the place of those. Each is asked for on its own then. An API
 // that does not embed anything at all refuses no text: that is an error.
 func (c *Client) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector, error) {
-	out, err := c.Embed(ctx, texts)
+	out, err := c.embed(ctx, texts)
 	if !errors.Is(err, errText) {
 		return out, err
 	}
-	if _, err := c.ask(ctx, []string{harmless}); err != nil {
-		c.judge(err)
+	if err := c.probe(ctx); err != nil {
 		return nil, err
 	}
 	out = make([]memory.Vector, len(texts))
 	for i, text := range texts {
-		switch one, err := c.Embed(ctx, []string{text}); {
+		switch one, err := c.embed(ctx, []string{text}); {
 		case err == nil:
 			out[i] = one[0]
 		case !errors.Is(err, errText):
@@ -185,6 +195,15 @@ func (c *Client) EmbedEach(ctx context.Context, texts []string) ([]memory.Vector
 		}
 	}
 	return out, nil
+}
+
+// probe asks whether the API embeds anything, after it refused a text. If not, it rests.
+func (c *Client) probe(ctx context.Context) error {
+	_, err := c.ask(ctx, []string{harmless})
+	if errors.Is(err, errText) {
+		c.judge(err)
+	}
+	return err
 }
 
 // errText is part of an error that a text may be the reason of, and not the API.

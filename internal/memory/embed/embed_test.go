@@ -375,3 +375,43 @@ func TestAnAPIThatFailsRefusesNoText(t *testing.T) {
 		})
 	}
 }
+
+// An API that refuses every text rests, whichever of them was the first: each message has a
+// question of its own.
+func TestAnAPIThatRefusesEveryQuestionRests(t *testing.T) {
+	t.Parallel()
+	a, c := setup(t)
+	a.says(func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusBadRequest) })
+	for _, question := range []string{"one", "two", "three"} {
+		if _, err := c.Embed(t.Context(), []string{question}); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", question, err)
+		}
+	}
+	if a.asked() != 2 {
+		t.Errorf("asked %q, want the first question and whether it embeds anything", a.batches)
+	}
+}
+
+// Who leaves while the API is asked whether it embeds anything says nothing about it.
+func TestAProbeThatNobodyWaitsForLetsNothingRest(t *testing.T) {
+	t.Parallel()
+	a, c := setup(t)
+	ctx, leave := context.WithCancel(t.Context())
+	a.says(func(w http.ResponseWriter, inputs []string) {
+		switch {
+		case slices.Contains(inputs, "bad"):
+			w.WriteHeader(http.StatusBadRequest)
+		case inputs[0] == "Is anybody there?":
+			leave()
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			write(w, inputs, vectorOf)
+		}
+	})
+	if _, err := c.EmbedEach(ctx, []string{"bad"}); err == nil {
+		t.Error("nobody waits, and it was embedded")
+	}
+	if _, err := c.Embed(t.Context(), []string{"good"}); err != nil {
+		t.Errorf("another text after that: %v", err)
+	}
+}
