@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -91,7 +92,7 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	} else {
 		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
-	if free := e.unlimited(m); len(free) > 0 {
+	if free := e.unlimited(ctx, m); len(free) > 0 {
 		say(" budget", doctor.Warn, "no price is known of "+strings.Join(free, ", ")+": BUDGET_*_USD does not limit that", "set BUDGET_DAY_TOKENS, too")
 	}
 	pictures := " takes pictures"
@@ -103,9 +104,9 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	return found
 }
 
-// unlimited returns the models of an API, its own and those of tiers, that no budget limits:
-// without a price nothing adds up to dollars.
-func (e *examination) unlimited(m assistant.Model) (models []string) {
+// unlimited returns the models of an API, its own, those of tiers and those that profiles name
+// for new conversations, that no budget limits: without a price nothing adds up to dollars.
+func (e *examination) unlimited(ctx context.Context, m assistant.Model) (models []string) {
 	b := &e.config.Budget
 	if b.TurnMicros+b.PersonMicros+b.DayMicros == 0 || b.TurnTokens+b.PersonTokens+b.DayTokens > 0 {
 		return nil
@@ -114,6 +115,11 @@ func (e *examination) unlimited(m assistant.Model) (models []string) {
 	for _, t := range e.config.Tiers {
 		if t.Assistant == string(m.Name()) {
 			inUse[t.Model] = true
+		}
+	}
+	if e.config.Assistant == string(m.Name()) {
+		for _, p := range e.profilesNow(ctx) {
+			inUse[cmp.Or(p.Model, m.Model())] = true
 		}
 	}
 	for _, model := range slices.Sorted(maps.Keys(inUse)) {

@@ -112,7 +112,7 @@ func (c *slackCrash) close() {
 
 // launch starts the bot and waits until it is ready. One that dies before is
 // replaced: Slack can owe it an event about what the bot itself did last, which
-// is enough to come to the first points.
+// is enough to come to the first points, and which another one hears before.
 func (c *slackCrash) launch(name, point string) *process {
 	c.t.Helper()
 	for range 5 {
@@ -140,6 +140,7 @@ func (c *slackCrash) launch(name, point string) *process {
 		if err := p.killed(); err != nil || point == "" {
 			c.t.Fatalf("%s died while it started: %v", name, err)
 		}
+		c.recover("an early death at "+point, func() {})
 	}
 	c.t.Fatalf("nobody lives long enough to die at %q", point)
 	return nil
