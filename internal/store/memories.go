@@ -51,7 +51,7 @@ func scanMemory(kind memory.Kind) func(m *memory.Memory) []any {
 		m.Kind = kind
 		return []any{
 			&m.ID, &m.Person, text{&m.Codebase}, &m.Number, text{&m.RunID}, &m.Text, text{(*string)(&m.Category)}, &m.Origin, &m.Confidence,
-			&m.AccessCount, jsonText{&m.Events, "a memory"}, jsonText{&m.Sources, "a memory"}, jsonText{&m.History, "a memory"},
+			&m.AccessCount, jsonList{&m.Events, "a memory"}, jsonList{&m.Sources, "a memory"}, jsonList{&m.History, "a memory"},
 			stamp{&m.CreatedAt}, stamp{&m.UpdatedAt}, stamp{&m.ExpiresAt}, &m.Hash, &m.Key,
 		}
 	}

@@ -85,8 +85,7 @@ func (t text) Scan(value any) error {
 	return nil
 }
 
-// jsonText scans a column of JSON into what to points to, which stays as it is where the
-// column has nothing, or an empty list.
+// jsonText scans a column of JSON into what to points to.
 type jsonText struct {
 	to   any
 	what string // for operators
@@ -95,10 +94,22 @@ type jsonText struct {
 // Scan implements sql.Scanner.
 func (j jsonText) Scan(value any) error {
 	var encoded string
-	if err := (text{&encoded}).Scan(value); err != nil || encoded == "" || encoded == "[]" {
+	if err := (text{&encoded}).Scan(value); err != nil {
 		return err
 	}
 	return fault.Wrap(json.Unmarshal([]byte(encoded), j.to), fault.Internal, "decode "+j.what)
+}
+
+// jsonList is jsonText for a list, which stays nil where the column has nothing or an empty one.
+type jsonList jsonText
+
+// Scan implements sql.Scanner.
+func (j jsonList) Scan(value any) error {
+	var encoded string
+	if err := (text{&encoded}).Scan(value); err != nil || encoded == "" || encoded == "[]" {
+		return err
+	}
+	return jsonText(j).Scan(encoded)
 }
 
 // rawJSON scans a column of JSON as it is; NULL and the empty string are nil.
