@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/github"
@@ -156,7 +157,7 @@ func TestFinding4StrangersOnGitHubAreAskedAboutSeldom(t *testing.T) {
 		asked := gina.OpenIssue("A question", "@remote-agent what is it?").Number
 		h.sees(asked, "The answer.")
 		open := gina.OpenIssue("Open to all", "Say what you think.").Number
-		before := h.Count(github.GetPermission)
+		before, since := h.Count(github.GetPermission), time.Now()
 		for i := range 400 {
 			h.Person(fmt.Sprintf("stranger%d", i)).In(ghRepo).Comment(open, "@remote-agent do it")
 		}
@@ -166,11 +167,16 @@ func TestFinding4StrangersOnGitHubAreAskedAboutSeldom(t *testing.T) {
 		w.ai.Script(func(openai.Request) openai.Response { return openai.Text("The second answer.") })
 		gina.Comment(asked, "@remote-agent and now?")
 		h.sees(asked, "The second answer.")
-		if n := h.Count(github.GetPermission) - before; n > 150 {
-			t.Errorf("GitHub was asked %d times who may write", n)
+		// Twenty at once and one a second are asked about, and those who know the bot;
+		// ten at once and one in two seconds are told no.
+		took := int(time.Since(since).Seconds())
+		asks, told := h.Count(github.GetPermission)-before, len(h.Issue(ghRepo, open).FromBotComments())
+		t.Logf("in %d s, GitHub was asked %d times who may write, and %d strangers were told no", took, asks, told)
+		if most := 30 + took; asks > most {
+			t.Errorf("GitHub was asked %d times who may write, want at most %d", asks, most)
 		}
-		if got := h.Issue(ghRepo, open).FromBotComments(); len(got) > 20 {
-			t.Errorf("%d strangers were told no", len(got))
+		if most := 12 + took/2; told > most {
+			t.Errorf("%d strangers were told no, want at most %d", told, most)
 		}
 	})
 }
