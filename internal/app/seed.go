@@ -93,8 +93,8 @@ func sourceError(source string, err error) error {
 	return &fault.Error{Kind: fault.Invalid, Public: "--from: the database cannot be read; is the file damaged?", Err: err}
 }
 
-// dryRun prints what an import would do. A database that is not there yet is
-// empty, and stays away.
+// dryRun prints what an import would do. A database that is not there yet, or has no
+// tables, counts as empty and stays as it is.
 func dryRun(ctx context.Context, cfg config.Config, env Env, rows importer.Rows, o importer.Options, clone bool) error {
 	var report importer.Report
 	err := withStore(ctx, cfg, env, false, func(s *store.Store) error {
@@ -102,7 +102,7 @@ func dryRun(ctx context.Context, cfg config.Config, env Env, rows importer.Rows,
 		report, err = importer.DryRun(ctx, s, rows, o)
 		return err
 	})
-	if fault.Is(err, fault.NotFound) && cfg.Database.Driver != config.DriverPostgres {
+	if errors.Is(err, store.ErrNoTables) || fault.Is(err, fault.NotFound) && cfg.Database.Driver != config.DriverPostgres {
 		report, err = importer.DryRun(ctx, nil, rows, o)
 	}
 	if err != nil {

@@ -54,6 +54,27 @@ INSERT INTO remote_agent_sessions (id, conversation_id, codebase_id, ai_assistan
 `, url)
 }
 
+// TestImportIsTriedOnADatabaseWithoutTables: whoever moves to a new database sees what
+// would come there before anything is made in it.
+func TestImportIsTriedOnADatabaseWithoutTables(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{
+		"SQLite": func(testing.TB) string { return "" }, "PostgreSQL": storetest.PostgresURL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, database(t))
+			tries := app.SeedImport{From: w.otherProgram(moved("https://example.test/shop")), Dry: true}
+			for range 2 { // the first one has made none either
+				printed, err := w.imports(tries)
+				if err != nil || !strings.Contains(printed, "dry run: nothing was written") || !strings.Contains(printed, "3 codebases") {
+					t.Fatalf("the dry run says %q, %v", printed, err)
+				}
+			}
+		})
+	}
+}
+
 func TestImportThenGoOnInTheImportedConversation(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {

@@ -28,6 +28,10 @@ const (
 	damageFresh = 15 * time.Second
 )
 
+// ErrNoTables is the cause of CheckSchema's fault where a database has none of the
+// program's tables: Migrate makes all of them.
+var ErrNoTables = errors.New("none of the program's tables")
+
 // CheckSchema reports whether the schema is exactly the one this binary knows:
 // fault.Invalid if a newer one has changed it or it is another program's,
 // fault.Unavailable if migrations are missing or the database does not answer.
@@ -36,6 +40,9 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	latest := LatestSchema()
 	switch {
 	case isNoTable(err):
+		if empty, failed := s.IsEmpty(ctx); failed == nil && empty {
+			err = fmt.Errorf("%w: %w", ErrNoTables, err)
+		}
 		return &fault.Error{
 			Kind: fault.Invalid, Err: err,
 			Public: "The database has no schema of this bot; `bot migrate up` creates one, or point DATABASE_URL or DATA_DIR at the right database.",

@@ -3,6 +3,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -222,7 +223,7 @@ func TestCheckIntegrityNoticesDamageAndItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // a test
+	defer s.Close()
 	if err := s.CheckIntegrity(t.Context()); err != nil {
 		t.Fatalf("a sound database: %v", err)
 	}
@@ -263,8 +264,42 @@ func TestCheckSchemaKnowsItsOwn(t *testing.T) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			return store.Exec(ctx, tx, `DROP TABLE goose_db_version`)
 		})
-		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "no schema of this bot") {
-			t.Errorf("another program's: %v", err)
+		if err := b.CheckSchema(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "no schema of this bot") || errors.Is(err, store.ErrNoTables) {
+			t.Errorf("one without its version: %v", err)
 		}
 	})
+}
+
+func TestADatabaseWithoutTables(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{
+		"SQLite": func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "bot.db") }, "Postgres": storetest.PostgresURL, //nolint:thelper // makes no check
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := store.Open(t.Context(), store.Options{URL: database(t), Log: storetest.Log(t), Exclusive: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			hasNoTables(t, s)
+		})
+	}
+}
+
+func hasNoTables(t *testing.T, s *store.Store) {
+	t.Helper()
+	err := s.CheckSchema(t.Context())
+	if !fault.Is(err, fault.Invalid) || !errors.Is(err, store.ErrNoTables) || !strings.Contains(fault.Public(err), "bot migrate up") {
+		t.Errorf("the schema: %v", err)
+	}
+	if empty, err := s.IsEmpty(t.Context()); err != nil || !empty {
+		t.Errorf("empty: %v, %v", empty, err)
+	}
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if empty, err := s.IsEmpty(t.Context()); err != nil || empty {
+		t.Errorf("with tables: empty: %v, %v", empty, err)
+	}
 }

@@ -40,14 +40,17 @@ func (s *Store) ServerVersion(ctx context.Context) (major int, err error) {
 	return major, classifyPostgres(err)
 }
 
-// IsEmpty reports whether a PostgreSQL database has none of the program's
-// tables.
+// IsEmpty reports whether the database has none of the program's tables.
 func (s *Store) IsEmpty(ctx context.Context) (empty bool, err error) {
-	if s.pg == nil {
-		return false, fault.New(fault.Unsupported, "Only asked of PostgreSQL.")
+	query := `SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name IN ('remote_agent_conversations', 'goose_db_version'))`
+	if s.pg != nil {
+		query = `SELECT to_regclass('remote_agent_conversations') IS NULL AND to_regclass('goose_db_version') IS NULL`
 	}
-	err = s.pg.QueryRow(ctx, `SELECT to_regclass('remote_agent_conversations') IS NULL AND to_regclass('goose_db_version') IS NULL`).Scan(&empty)
-	return empty, classifyPostgres(err)
+	err = s.InRead(ctx, func(tx *Tx) error {
+		_, err := tx.one(ctx, []any{&empty}, query)
+		return err
+	})
+	return empty, wrap(err, "look for tables")
 }
 
 // Snapshot writes a consistent copy of an SQLite database to a file that must
