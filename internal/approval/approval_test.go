@@ -270,14 +270,58 @@ func check(t *testing.T, what string, a approval.Approval, d approval.Decision, 
 	}
 }
 
-// Who was slower reads who was faster.
+// Who was slower reads who was faster, and nobody reads it of themselves or of the system.
 func TestALateDecisionSaysWhoTookItBefore(t *testing.T) {
 	t.Parallel()
 	a := approval.Approval{Number: 1, State: approval.Allowed, Requester: "telegram/42", DecidedBy: "slack/T1:U2", DecidedName: "Bo"}
-	for actor, want := range map[string]string{"telegram/42": "a-1 is already allowed by Bo.", "slack/T1:U2": "a-1 is already allowed."} {
-		_, err := approval.Decide(a, approval.Deny, approval.Decider{Actor: actor, Owner: true}, "", time.Now())
-		if got := fault.Public(err); got != want {
-			t.Errorf("%s reads %q, want %q", actor, got, want)
+	system := approval.Approval{Number: 1, State: approval.Canceled, Requester: "telegram/42", DecidedBy: "system"}
+	nobody := approval.Approval{Number: 1, State: approval.Canceled, Requester: "telegram/42"}
+	for _, tt := range []struct {
+		a           approval.Approval
+		actor, want string
+	}{
+		{a, "telegram/42", "a-1 is already allowed by Bo."},
+		{a, "slack/T1:U2", "a-1 is already allowed."},
+		{system, "telegram/42", "a-1 is already canceled."},
+		{nobody, "telegram/42", "a-1 is already canceled."},
+	} {
+		_, err := approval.Decide(tt.a, approval.Deny, approval.Decider{Actor: tt.actor, Owner: true}, "", time.Now())
+		if got := fault.Public(err); got != tt.want {
+			t.Errorf("%s reads %q, want %q", tt.actor, got, tt.want)
+		}
+	}
+}
+
+func TestQuestionAndOutcome(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a    approval.Approval
+		want string
+	}{
+		{approval.Approval{Tool: "bash", Kind: assistant.KindExecute, Title: "echo `date`"}, "run `echo 'date'`?"},
+		{approval.Approval{Tool: "fetch", Kind: assistant.KindNetwork, Title: "get example.com"}, "get example.com?"},
+		{approval.Approval{Tool: approval.ToolContinue, Kind: assistant.KindExecute, Title: "50 rounds. Go on?"}, "50 rounds. Go on?"},
+		{approval.Approval{Tool: approval.ToolBudget, Kind: assistant.KindExecute, Title: "$1.00 spent. Go on?"}, "$1.00 spent. Go on?"},
+	} {
+		if got := tt.a.Question(); got != tt.want {
+			t.Errorf("%s asks %q, want %q", tt.a.Tool, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		state    approval.State
+		by, name string
+		want     string
+	}{
+		{approval.Allowed, "slack/T1:U2", "Bo", "✔ Approved by Bo"},
+		{approval.Allowed, "slack/T1:U2", "", "✔ Approved by slack/T1:U2"},
+		{approval.Denied, "slack/T1:U2", "Bo", "✖ Denied by Bo"},
+		{approval.Denied, "system", "", "✖ Denied"},
+		{approval.Denied, "", "", "✖ Denied"},
+		{approval.Expired, "system", "", "Expired; not run"},
+		{approval.Canceled, "system", "", "The turn ended; not run"},
+	} {
+		if got := (approval.Approval{State: tt.state, DecidedBy: tt.by, DecidedName: tt.name}).Outcome(); got != tt.want {
+			t.Errorf("%s by %q (%q) is %q, want %q", tt.state, tt.by, tt.name, got, tt.want)
 		}
 	}
 }

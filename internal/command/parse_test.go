@@ -34,6 +34,13 @@ func TestParse(t *testing.T) {
 		"InText":           {"use /help", command.Call{}, false},
 		"NotLatin":         {"/помощь", command.Call{}, false},
 		"TooLong":          {"/" + strings.Repeat("a", 41), command.Call{}, false},
+		"JustShortEnough":  {"/" + strings.Repeat("a", 40), command.Call{Name: strings.Repeat("a", 40)}, true},
+		"LastLetters":      {"/AZ-az_09", command.Call{Name: "az_az_09"}, true},
+		"NextToLetters":    {"/a[b", command.Call{}, false},
+		"GermanQuotes":     {"/run „a b“ c", command.Call{Name: "run", Rest: "„a b“ c", Args: []string{"a b", "c"}}, true},
+		"QuotesInQuotes":   {`/run "it's" 'say "x"'`, command.Call{Name: "run", Rest: `"it's" 'say "x"'`, Args: []string{"it's", `say "x"`}}, true},
+		"SingleQuotesKeep": {`/run 'a\'`, command.Call{Name: "run", Rest: `'a\'`, Args: []string{`a\`}}, true},
+		"BackslashAtEnd":   {`/run a\`, command.Call{Name: "run", Rest: `a\`, Args: []string{`a\`}}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +62,7 @@ func TestNearest(t *testing.T) {
 	tests := map[string]string{
 		"staus": "status", "hlep": "help", "sotp": "stop", "rest": "reset", "who": "whoami",
 		"xyzzy": "", "frobnicate": "",
+		"s": "", "st": "status", "w": "", "hlpe": "help", "tsop": "stop",
 	}
 	for typed, want := range tests {
 		if got, _ := command.Nearest(typed, names); got != want {

@@ -16,6 +16,7 @@ func TestInPlace(t *testing.T) {
 		{"@bot ", "the file `/etc/passwd`, `/nothing here`, /execute", "the file `/etc/passwd`, `/nothing here`, /execute"},
 		{"/agent ", "`/agent execute p-1` or `/execute p-1`", "`/agent execute p-1` or `/agent execute p-1`"},
 		{"@bot ", "`/execute", "`/execute"},
+		{"@bot ", "`/` and `/ execute`", "`/` and `/ execute`"},
 		{"@bot ", "", ""},
 	} {
 		if got := command.InPlace(c.text, c.prefix, known); got != c.want {

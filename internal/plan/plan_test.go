@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -75,14 +76,83 @@ func TestParseName(t *testing.T) {
 	}
 }
 
-// Who was slower reads who was faster, and nobody reads it of themselves.
+// Who was slower reads who was faster, and nobody reads it of themselves or of the system.
 func TestALateDecisionSaysWhoTookItBefore(t *testing.T) {
 	t.Parallel()
-	p := plan.Plan{Number: 1, Version: 1, State: plan.Rejected, Requester: "telegram/42", DecidedBy: "slack/T1:U2"}
-	for actor, want := range map[string]string{"telegram/42": "Plan p-1 (version 1) is already rejected by slack/T1:U2.", "slack/T1:U2": "Plan p-1 (version 1) is already rejected."} {
-		_, err := plan.Decide(p, plan.Approve, plan.Decider{Actor: actor, Owner: true}, "", time.Now())
-		if got := fault.Public(err); got != want {
-			t.Errorf("%s reads %q, want %q", actor, got, want)
+	for _, tt := range []struct{ actor, before, want string }{
+		{"telegram/42", "slack/T1:U2", "Plan p-1 (version 1) is already rejected by slack/T1:U2."},
+		{"slack/T1:U2", "slack/T1:U2", "Plan p-1 (version 1) is already rejected."},
+		{"telegram/42", "system", "Plan p-1 (version 1) is already rejected."},
+		{"telegram/42", "", "Plan p-1 (version 1) is already rejected."},
+	} {
+		p := plan.Plan{Number: 1, Version: 1, State: plan.Rejected, Requester: "telegram/42", DecidedBy: tt.before}
+		_, err := plan.Decide(p, plan.Approve, plan.Decider{Actor: tt.actor, Owner: true}, "", time.Now())
+		if got := fault.Public(err); got != tt.want {
+			t.Errorf("%s reads %q, want %q", tt.actor, got, tt.want)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, s := range []plan.State{plan.Proposed, plan.Approved, plan.Executing, plan.Done, plan.Rejected, plan.Superseded, plan.Expired} {
+		want := s == plan.Proposed || s == plan.Approved
+		if got := (plan.Plan{State: s, ExpiresAt: now.Add(time.Second)}).Open(now); got != want {
+			t.Errorf("a plan that is %s is open: %v", s, got)
+		}
+		if (plan.Plan{State: s, ExpiresAt: now}).Open(now) {
+			t.Errorf("a plan that is %s is open when it expires", s)
+		}
+	}
+}
+
+// plans are the plans of a database, the newest of them last.
+type plans []plan.Plan
+
+func (all plans) Plan(_ context.Context, number int64) (plan.Plan, error) {
+	for _, p := range all {
+		if p.Number == number {
+			return p, nil
+		}
+	}
+	return plan.Plan{}, fault.New(fault.NotFound, "no such row")
+}
+
+func (all plans) LatestPlan(_ context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
+	for _, one := range all {
+		if one.ConversationID == conversationID {
+			p, ok = one, true
+		}
+	}
+	return p, ok, nil
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	all := plans{{Number: 1, ConversationID: "here"}, {Number: 2, ConversationID: "here"}, {Number: 3, ConversationID: "there"}}
+	for _, tt := range []struct {
+		where string
+		args  []string
+		want  int64
+		named bool
+		says  string
+	}{
+		{"here", nil, 2, false, ""},
+		{"here", []string{"p-1", "3"}, 1, true, ""},
+		{"here", []string{"2"}, 2, true, ""},
+		{"here", []string{"quickly", "p-1"}, 2, false, ""},
+		{"here", []string{"p-3"}, 0, true, "There is no plan p-3 here."},
+		{"here", []string{"p-4"}, 0, true, "There is no plan p-4 here."},
+		{"nowhere", nil, 0, false, "There is no plan here yet."},
+	} {
+		p, named, err := plan.Find(t.Context(), all, tt.where, tt.args)
+		if tt.says != "" {
+			if !fault.Is(err, fault.NotFound) || fault.Public(err) != tt.says {
+				t.Errorf("%q %s: %v, want %q", tt.args, tt.where, err, tt.says)
+			}
+		} else if err != nil || p.Number != tt.want || named != tt.named {
+			t.Errorf("%q %s: plan %d, named %v, %v; want %d, %v", tt.args, tt.where, p.Number, named, err, tt.want, tt.named)
 		}
 	}
 }

@@ -218,6 +218,123 @@ func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// What is just at a limit is taken; the least more is not.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	rules := profile.Rules{Tools: []string{"bash"}}
+	servers := func(n int) map[string]mcpserver.Server {
+		all := make(map[string]mcpserver.Server)
+		for i := range n {
+			all[fmt.Sprintf("s%d", i)] = mcpserver.Server{Command: "x"}
+		}
+		return all
+	}
+	patterns := func(n int) profile.Texts {
+		all := make(profile.Texts, n)
+		for i := range all {
+			all[i] = "bash" + strings.Repeat("*", i)
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		at, over func(p *profile.Profile)
+		want     string
+	}{
+		"Interval":   {func(p *profile.Profile) { p.Interval = 60 }, func(p *profile.Profile) { p.Interval = 59 }, "too short"},
+		"Year":       {func(p *profile.Profile) { p.Interval = profile.MaxInterval }, func(p *profile.Profile) { p.Interval = profile.MaxInterval + 1 }, "too long"},
+		"NoInterval": {func(p *profile.Profile) { p.Interval, p.Objectives = 0, nil }, func(p *profile.Profile) { p.Interval = -1 }, "negative"},
+		"Iterations": {func(p *profile.Profile) { p.MaxIterations = 1 }, func(p *profile.Profile) { p.MaxIterations = 0 }, "max_iterations"},
+		"ManyIterations": {
+			func(p *profile.Profile) { p.MaxIterations = profile.MaxIterations },
+			func(p *profile.Profile) { p.MaxIterations = profile.MaxIterations + 1 }, "max_iterations",
+		},
+		"NoWindow": {func(p *profile.Profile) { p.Memory.ShortTerm = 0 }, func(p *profile.Profile) { p.Memory.ShortTerm = -1 }, "short_term"},
+		"Window": {
+			func(p *profile.Profile) { p.Memory.ShortTerm = profile.MaxWindow },
+			func(p *profile.Profile) { p.Memory.ShortTerm = profile.MaxWindow + 1 }, "short_term",
+		},
+		"NoRecall": {func(p *profile.Profile) { p.Memory.Size = 0 }, func(p *profile.Profile) { p.Memory.Size = -1 }, "memory_size"},
+		"Recall":   {func(p *profile.Profile) { p.Memory.Size = profile.MaxRecalled }, func(p *profile.Profile) { p.Memory.Size = profile.MaxRecalled + 1 }, "memory_size"},
+		"Text": {
+			func(p *profile.Profile) { p.SystemPrompt = strings.Repeat("x", profile.MaxText) },
+			func(p *profile.Profile) { p.SystemPrompt = strings.Repeat("x", profile.MaxText+1) }, "system_prompt: 16385 bytes",
+		},
+		"Prompt": {
+			func(p *profile.Profile) {
+				p.Description, p.SystemPrompt, p.Objectives, p.Lore = "", "", profile.Texts{"x"}, nil
+				p.Knowledge = append(slices.Repeat(profile.Texts{strings.Repeat("x", profile.MaxText)}, 3), strings.Repeat("x", profile.MaxText-1))
+			},
+			func(p *profile.Profile) {
+				p.Description, p.SystemPrompt, p.Objectives, p.Lore = "", "", profile.Texts{"x"}, nil
+				p.Knowledge = slices.Repeat(profile.Texts{strings.Repeat("x", profile.MaxText)}, 4)
+			}, "all texts together have 65537",
+		},
+		"Entries": {
+			func(p *profile.Profile) { p.Lore = slices.Repeat(profile.Texts{"x"}, profile.MaxItems) },
+			func(p *profile.Profile) { p.Lore = slices.Repeat(profile.Texts{"x"}, profile.MaxItems+1) }, "lore: 201 entries",
+		},
+		"Plugins": {func(p *profile.Profile) { p.Plugins = patterns(97) }, func(p *profile.Profile) { p.Plugins = patterns(98) }, "not a tool name"},
+		"Model": {
+			func(p *profile.Profile) { p.ModelTier, p.Model = "", strings.Repeat("~", 100) },
+			func(p *profile.Profile) { p.ModelTier, p.Model = "", strings.Repeat("~", 101) }, "not a model name",
+		},
+		"ModelInASCII": {func(p *profile.Profile) { p.ModelTier, p.Model = "", "!" }, func(p *profile.Profile) { p.ModelTier, p.Model = "", "é" }, "not a model name"},
+		"EmbeddingModel": {
+			func(p *profile.Profile) { p.RAG.EmbeddingModel = "e" },
+			func(p *profile.Profile) { p.RAG.EmbeddingModel = "e e" }, "rag.embedding_model",
+		},
+		"PluginInASCII": {func(p *profile.Profile) { p.Plugins = profile.Texts{"bas?"} }, func(p *profile.Profile) { p.Plugins = profile.Texts{"bäsh"} }, "not a tool name"},
+		"PluginEmpty":   {func(p *profile.Profile) { p.Plugins = nil }, func(p *profile.Profile) { p.Plugins = profile.Texts{""} }, "not a tool name"},
+		"PluginSpace":   {func(p *profile.Profile) { p.Plugins = profile.Texts{"ba*"} }, func(p *profile.Profile) { p.Plugins = profile.Texts{"ba sh"} }, "not a tool name"},
+		"Servers": {
+			func(p *profile.Profile) { p.MCPServers = servers(mcpserver.MaxServers) },
+			func(p *profile.Profile) { p.MCPServers = servers(mcpserver.MaxServers + 1) }, "mcp_servers",
+		},
+		"Avatar": {
+			func(p *profile.Profile) {
+				p.AvatarImage = append([]byte(pixel), make([]byte, profile.MaxAvatar-len(pixel))...)
+			},
+			func(p *profile.Profile) {
+				p.AvatarImage = append([]byte(pixel), make([]byte, profile.MaxAvatar-len(pixel)+1)...)
+			}, "avatar_image",
+		},
+		"NoAvatar": {func(p *profile.Profile) { p.AvatarImage, p.AvatarType = nil, "" }, func(p *profile.Profile) { p.AvatarType = "" }, "avatar_mime_type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, q := reviewer(), reviewer()
+			p.Plugins, q.Plugins = nil, nil
+			tt.at(&p)
+			if err := p.Check(rules); err != nil {
+				t.Errorf("at the limit: %v", err)
+			}
+			tt.over(&q)
+			if err := q.Check(rules); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.want) {
+				t.Errorf("over the limit: %v; want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsLeftOutHasADefault(t *testing.T) {
+	t.Parallel()
+	p := profile.Profile{Name: "plain"}.Prepare()
+	if p.Group != profile.DefaultGroup || p.Mode != profile.Interactive || p.MaxIterations != profile.DefaultMaxIterations || p.Title() != "plain" {
+		t.Errorf("it became %+v", p)
+	}
+	q := reviewer()
+	q.Group, q.Mode, q.MaxIterations = "team", profile.Ask, 3
+	if got := q.Prepare(); !got.Same(q) || got.Group != "team" || got.Mode != profile.Ask || got.MaxIterations != 3 {
+		t.Errorf("what was set became %+v", got)
+	}
+	if got := (profile.Profile{Name: "x"}).Title(); got != "x" {
+		t.Errorf("without a group it is called %q", got)
+	}
+	if q.Same(p) {
+		t.Error("two profiles are the same")
+	}
+}
+
 func TestToolsThatAreOffered(t *testing.T) {
 	t.Parallel()
 	p := profile.New("x")
@@ -286,6 +403,39 @@ func TestNamesThatPeopleType(t *testing.T) {
 		} else if err != nil || p.Title() != want {
 			t.Errorf("%q: %q, %v", text, p.Title(), err)
 		}
+	}
+	// The default group comes first, whatever the order is.
+	for _, order := range [][]profile.Profile{{a, b}, {b, a}} {
+		if p, err := (profile.Ref{Name: "reviewer"}).Choose(order, all); err != nil || p.Title() != "reviewer" {
+			t.Errorf("of two groups: %q, %v", p.Title(), err)
+		}
+	}
+	many := slices.Repeat([]string{"abc"}, 11)
+	for _, tt := range []struct {
+		all  []string
+		want string
+	}{
+		{nil, "There is no profile zzzzzz. There are none yet; create one with `bot agent create`."},
+		{many[:10], "There is no profile zzzzzz. There is: " + strings.Join(many[:10], ", ") + "."},
+		{many, "There is no profile zzzzzz."},
+		{[]string{"team/zzzzzy"}, "There is no profile zzzzzz. Did you mean zzzzzy?"},
+	} {
+		if _, err := (profile.Ref{Name: "zzzzzz"}).Choose(nil, tt.all); fault.Public(err) != tt.want {
+			t.Errorf("%d profiles: %q, want %q", len(tt.all), fault.Public(err), tt.want)
+		}
+	}
+	if err := profile.CheckGroup("team"); err != nil {
+		t.Error(err)
+	}
+	if err := profile.CheckGroup("A team"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a group with a space: %v", err)
+	}
+	long := strings.Repeat("é", 51)
+	if _, err := profile.ParseRef(long); !strings.Contains(fault.Public(err), `"`+long[:2*49]+`…"`) {
+		t.Errorf("a long name: %v", err)
+	}
+	if _, err := profile.ParseRef(long[2:]); !strings.Contains(fault.Public(err), `"`+long[2:]+`"`) {
+		t.Errorf("a name that is just short enough: %v", err)
 	}
 	d := c
 	d.Group = "other"
