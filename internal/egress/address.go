@@ -28,10 +28,7 @@ var globalUnicast6 = netip.MustParsePrefix("2000::/3")
 // a reserved range.
 func Public(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return false
-	}
-	if a.Is6() && !globalUnicast6.Contains(a) {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !globalUnicast6.Contains(a) { // a prefix contains no address with a zone
 		return false
 	}
 	for _, p := range special {

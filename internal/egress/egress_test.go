@@ -50,20 +50,26 @@ func TestPublic(t *testing.T) {
 func TestParseRule(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]egress.Rule{
-		"api.Example.com":   {Host: "api.example.com", Port: 443},
-		" example.com. ":    {Host: "example.com", Port: 443}, //nolint:gocritic // as people paste it
-		"example.com:8443":  {Host: "example.com", Port: 8443, Inside: true},
-		"*.example.com":     {Host: "*.example.com", Port: 443},
-		"*.example.com:444": {Host: "*.example.com", Port: 444},
-		"*":                 {Host: "*"},
-		"*:8080":            {Host: "*", Port: 8080},
-		"127.0.0.1:8080":    {Host: "127.0.0.1", Port: 8080, Inside: true},
-		"[::1]:8080":        {Host: "::1", Port: 8080, Inside: true},
-		"localhost:1":       {Host: "localhost", Port: 1, Inside: true},
-		"1.1.1.1":           {Host: "1.1.1.1", Port: 443},
+		"api.Example.com":    {Host: "api.example.com", Port: 443},
+		" example.com. ":     {Host: "example.com", Port: 443}, //nolint:gocritic // as people paste it
+		"example.com:8443":   {Host: "example.com", Port: 8443, Inside: true},
+		"*.example.com":      {Host: "*.example.com", Port: 443},
+		"*.example.com:444":  {Host: "*.example.com", Port: 444},
+		"*":                  {Host: "*"},
+		"*:8080":             {Host: "*", Port: 8080},
+		"127.0.0.1:8080":     {Host: "127.0.0.1", Port: 8080, Inside: true},
+		"[::1]:8080":         {Host: "::1", Port: 8080, Inside: true},
+		"localhost:1":        {Host: "localhost", Port: 1, Inside: true},
+		"example.com:443":    {Host: "example.com", Port: 443, Inside: true},
+		"[::ffff:1.1.1.1]:2": {Host: "1.1.1.1", Port: 2, Inside: true},
+		"1.1.1.1":            {Host: "1.1.1.1", Port: 443},
 	} {
-		if got, err := egress.ParseRule(text); err != nil || got != want {
+		got, err := egress.ParseRule(text)
+		if err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+		if again, err := egress.ParseRule(got.String()); err != nil || again != want {
+			t.Errorf("%q is written %q, which is %+v, %v", text, got, again, err)
 		}
 	}
 	for text, part := range map[string]string{
@@ -228,6 +234,11 @@ func TestFinding3OnlyListedPublicHosts(t *testing.T) {
 		"as people write it":  {[]string{"api.example:80"}, "http://API.Example./", [][]netip.Addr{public}, 200, "hello", []string{"140.82.121.4:80"}},
 		"everything, not ssh": {[]string{"*"}, "http://api.example:22/", [][]netip.Addr{public}, 403, "not in the list", nil},
 		"named besides":       {[]string{"*:81", "model.lan:81"}, "http://model.lan:81/", [][]netip.Addr{addrs("10.0.0.7")}, 200, "hello", []string{"10.0.0.7:81"}},
+		"public address":      {[]string{"*"}, "http://140.82.121.4/", nil, 200, "hello", []string{"140.82.121.4:80"}},
+		"named localhost":     {[]string{"localhost:81"}, "http://localhost:81/", nil, 200, "hello", []string{"127.0.0.1:81"}},
+		"no address":          {[]string{"*"}, "http://empty.example/", [][]netip.Addr{{}}, 502, "no connection", nil},
+		"https of everything": {[]string{"*"}, "http://api.example:443/", [][]netip.Addr{public}, 200, "hello", []string{"140.82.121.4:443"}},
+		"named before":        {[]string{"model.lan:80", "*"}, "http://model.lan/", [][]netip.Addr{addrs("10.0.0.7")}, 200, "hello", []string{"10.0.0.7:80"}},
 		"nobody listed":       {nil, "http://api.example/", [][]netip.Addr{public}, 403, "not in the list", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -154,6 +155,66 @@ func TestMoreThanMayBeReceivedIsCutOff(t *testing.T) {
 		if whole := received == size; whole != (i < 2) || tooMuch != (i >= 2) {
 			t.Errorf("answer %d: %d bytes, too much: %v", i+1, received, tooMuch)
 		}
+	}
+}
+
+// TestWhatWasRefusedIsTold: to who asked, and afterwards to who granted it.
+func TestWhatWasRefusedIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.names["api.example"] = [][]netip.Addr{addrs("140.82.121.4")}
+	g, u := granted(t, w.proxy, egress.Policy{Who: "git", Rules: []egress.Rule{{Host: "api.example", Port: 80}}})
+	transport := &http.Transport{Proxy: http.ProxyURL(u), DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	c := &http.Client{Transport: transport}
+	if code, _ := get(t, c, "http://api.example/"); code != http.StatusOK {
+		t.Fatalf("allowed: %d", code)
+	}
+	if why, _ := g.Refusal(); why != "" {
+		t.Errorf("nothing was refused, but: %q", why)
+	}
+	resp, err := c.Get("http://evil.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	const want = "The connection of git to evil.example:80 was refused: it is not in the list of allowed hosts."
+	text, _ := io.ReadAll(resp.Body)
+	if by := resp.Header.Get("X-Refused-By"); by != "remote-agent" || strings.TrimSpace(string(text)) != want {
+		t.Errorf("refused by %q: %q", by, text)
+	}
+	if why, _ := g.Refusal(); why != want {
+		t.Errorf("the refusal is %q", why)
+	}
+	var none *egress.Grant
+	if why, tooMuch := none.Refusal(); why != "" || tooMuch {
+		t.Errorf("no grant refused %q", why)
+	}
+	none.End()
+}
+
+// TestWhoTakesTheProxyForAServerIsTold: a program that ignores its settings.
+func TestWhoTakesTheProxyForAServerIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	proxy, err := w.client(t, "*").Transport.(*http.Transport).Proxy(&http.Request{URL: &url.URL{Scheme: "http"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"GET / HTTP/1.1", "GET https://api.example/ HTTP/1.1"} {
+		conn, err := net.Dial("tcp", proxy.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s\r\nHost: api.example\r\nConnection: close\r\n\r\n", line)
+		text, _ := io.ReadAll(conn)
+		if !strings.Contains(string(text), " 400 ") || !strings.Contains(string(text), "this is a proxy") {
+			t.Errorf("%s: %q", line, text)
+		}
+		_ = conn.Close()
+	}
+	if len(w.dialed) != 0 {
+		t.Errorf("dialed %q", w.dialed)
 	}
 }
 

@@ -75,8 +75,18 @@ func TestPublicNeverShowsForeignText(t *testing.T) {
 // An operator reads one sentence: what happened, what kind it is, and the cause.
 func TestErrorIsOneSentence(t *testing.T) {
 	t.Parallel()
-	err := &fault.Error{Kind: fault.Unavailable, Public: "Cannot use /backups.", Err: errors.New("permission denied")}
-	if want := "Cannot use /backups (unavailable): permission denied"; err.Error() != want {
-		t.Errorf("the error is %q, want %q", err.Error(), want)
+	cause := errors.New("permission denied")
+	for want, err := range map[string]*fault.Error{
+		"Cannot use /backups (unavailable): permission denied": {Kind: fault.Unavailable, Public: "Cannot use /backups.", Err: cause},
+		"unavailable: permission denied":                       {Kind: fault.Unavailable, Err: cause},
+		"Cannot use /backups.":                                 {Kind: fault.Unavailable, Public: "Cannot use /backups."},
+		"unavailable":                                          {Kind: fault.Unavailable},
+	} {
+		if err.Error() != want {
+			t.Errorf("the error is %q, want %q", err.Error(), want)
+		}
+	}
+	if fault.Uncertain(cause) || fault.Uncertain(nil) || !fault.Uncertain(&fault.Error{Uncertain: true}) {
+		t.Error("what may have happened is not told apart")
 	}
 }

@@ -45,6 +45,7 @@ func TestPolicyNext(t *testing.T) {
 		"a limited rate names its pause":   {sending, 9, &fault.Error{Kind: fault.RateLimited, RetryAfter: 3 * time.Second}, 3 * time.Second, true},
 		"tries that count are not hurried": {plain, 2, &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Millisecond}, 2 * time.Second, true},
 		"a limited rate without a pause":   {sending, 3, fault.New(fault.RateLimited, ""), 4 * time.Second, true},
+		"asked for less than its pause":    {sending, 9, &fault.Error{Kind: fault.Unavailable, RetryAfter: 3 * time.Second}, time.Minute, true},
 		"uncertain is final":               {plain, 1, uncertain, 0, false},
 		"unless it is looked up":           {sending, 100, uncertain, time.Minute, true},
 		"our credentials":                  {plain, 1, fault.New(fault.Unauthorized, ""), 0, false},

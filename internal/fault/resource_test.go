@@ -31,6 +31,7 @@ func TestResourcesAreKindsOfTheirOwn(t *testing.T) {
 		"ENOSPC":   {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.ENOSPC}, fault.Disk, "disk"},
 		"EDQUOT":   {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.EDQUOT}, fault.Disk, "disk"},
 		"EFBIG":    {&fs.PathError{Op: "write", Path: "/data/x", Err: syscall.EFBIG}, fault.Disk, "disk"},
+		"NoName":   {dial2(&net.DNSError{Err: "no such host", Name: "example.com"}), fault.Unavailable, "is not responding"},
 		"Refused":  {dial(syscall.ECONNREFUSED), fault.Unavailable, "is not responding"},
 	}
 	for name, tt := range tests {

@@ -12,7 +12,7 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 12 * time.Second: "12 s", 59*time.Second + 600*time.Millisecond: "1:00",
-		245 * time.Second: "4:05", 3723 * time.Second: "1:02:03",
+		245 * time.Second: "4:05", 3599 * time.Second: "59:59", time.Hour: "1:00:00", 3723 * time.Second: "1:02:03",
 	} {
 		if got := wording.Clock(d); got != want {
 			t.Errorf("Clock(%s) = %q, want %q", d, got, want)
@@ -33,6 +33,40 @@ func TestHead(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		n    int
+		want string
+	}{{"", 3, ""}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}} {
+		if got := wording.Cut(tt.text, tt.n); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.text, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestAgo(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		-time.Minute: "just now", 0: "just now", time.Minute - 1: "just now", time.Minute: "1 minute ago", time.Hour - 1: "59 minutes ago",
+		time.Hour: "1 hour ago", day - 1: "23 hours ago", day: "1 day ago", 60*day - 1: "59 days ago", 60 * day: "2 months ago",
+	} {
+		if got := wording.Ago(now.Add(-d), now); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	if got := wording.Because("") + wording.Because("it rains"); got != ": it rains" {
+		t.Errorf("no reason and a reason are %q", got)
+	}
+}
+
 func TestName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -44,6 +78,7 @@ func TestName(t *testing.T) {
 		"":                                "someone without a name",
 		"\xff\xfeé 日本":                    "`é 日本`",
 		strings.Repeat("x", 60) + "yz":    "`" + strings.Repeat("x", 60) + "`",
+		"a\uFFFDb":                        "`ab`",
 		"<!channel> @everyone **b** <b>x": "`<!channel> @everyone **b** <b>x`",
 	} {
 		if got := wording.Name(name); got != want {
@@ -56,7 +91,7 @@ func TestWho(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"Ann": "Ann", "Jean-Luc O'Neil": "Jean-Luc O'Neil", "Ḥana 2": "Ḥana 2", "": "telegram/42", " \u200b": "telegram/42",
-		"*Ann*": "`*Ann*`", "@ann": "`@ann`", "a`b": "a'b", "ann.com": "`ann.com`", "x\ny": "x y",
+		"*Ann*": "`*Ann*`", "@ann": "`@ann`", "\u200b\u200c": "telegram/42", "क्षेत्र": "क्षेत्र", "a`b": "a'b", "ann.com": "`ann.com`", "x\ny": "x y",
 	} {
 		if got := wording.Who(name, "telegram/42"); got != want {
 			t.Errorf("Who(%q) = %q, want %q", name, got, want)
