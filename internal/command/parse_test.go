@@ -64,6 +64,10 @@ func TestNearest(t *testing.T) {
 		"xyzzy": "", "frobnicate": "",
 		"s": "", "st": "status", "w": "", "hlpe": "help", "tsop": "stop",
 	}
+	// Two letters in the wrong order are one mistake.
+	if got, _ := command.Nearest("sotp", []string{"shop", "stop"}); got != "stop" {
+		t.Errorf("the nearest to sotp is %q", got)
+	}
 	for typed, want := range tests {
 		if got, _ := command.Nearest(typed, names); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
