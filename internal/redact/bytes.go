@@ -22,20 +22,32 @@ func setOf(list string) *bytes {
 	return &set
 }
 
+// Lists of bytes that several formats and rules have.
+const (
+	hexList    = "0-9a-fA-F"
+	alnumList  = "A-Za-z0-9"
+	upnumList  = "A-Z0-9"
+	nameList   = "A-Za-z0-9_"
+	tokenList  = "A-Za-z0-9_-"
+	dottedList = "A-Za-z0-9._-"
+	paddedList = "A-Za-z0-9+/=_-"
+	looseList  = "A-Za-z0-9._~+/=-"
+)
+
 var (
 	lowerByte  = setOf("a-z")
 	upperByte  = setOf("A-Z")
 	digitByte  = setOf("0-9")
-	hexByte    = setOf("0-9a-fA-F")
-	alnumByte  = setOf("A-Za-z0-9")
-	upnumByte  = setOf("A-Z0-9")
-	nameByte   = setOf("A-Za-z0-9_")
-	tokenByte  = setOf("A-Za-z0-9_-")
-	dottedByte = setOf("A-Za-z0-9._-")
+	hexByte    = setOf(hexList)
+	alnumByte  = setOf(alnumList)
+	upnumByte  = setOf(upnumList)
+	nameByte   = setOf(nameList)
+	tokenByte  = setOf(tokenList)
+	dottedByte = setOf(dottedList)
 	stdByte    = setOf("A-Za-z0-9+/")
 	base64Byte = setOf("A-Za-z0-9+/_-")
-	paddedByte = setOf("A-Za-z0-9+/=_-")
-	looseByte  = setOf("A-Za-z0-9._~+/=-")
+	paddedByte = setOf(paddedList)
+	looseByte  = setOf(looseList)
 	equalsByte = setOf("=")
 	arrowByte  = setOf("=>")
 	stringByte = setOf("'\"")
