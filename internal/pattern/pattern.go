@@ -15,6 +15,8 @@ type Pattern struct{ compiled func() *regexp.Regexp }
 
 // Lazy returns the pattern of an expression. One that cannot be compiled panics
 // with the first use; a test in internal/arch compiles them all.
+//
+//go:noinline // its code in each of its callers makes the program larger, and every start slower
 func Lazy(expr string) Pattern {
 	return Pattern{compiled: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
 }
