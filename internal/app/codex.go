@@ -7,9 +7,12 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"syscall"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
+	"remote-agent/internal/codebase/confine"
+	"remote-agent/internal/fault"
 )
 
 // codexProfile is the permission profile that Codex gets for modes in which it may
@@ -17,6 +20,9 @@ import (
 // sandbox of its own: that needs namespaces, which ours forbids to programs, and
 // ours confines Codex with all that it starts. What Codex asks for it still asks.
 const codexProfile = "remote-agent"
+
+// maxCodexConfig is more than any configuration has, in bytes.
+const maxCodexConfig = 1 << 20
 
 const (
 	codexDefault = "# Commands run in the sandbox of Remote Agent, so Codex needs none of its own.\ndefault_permissions = \"" + codexProfile + "\"\n\n"
@@ -51,7 +57,8 @@ func (ps *programs) modesOf(name assistant.Name, home string) map[string]string 
 
 // addCodexProfile adds the profile to the configuration in the agent's home and
 // reports whether it is there. Permissions that somebody else wrote are left alone.
-// The home is the agent's to write, so no link is followed out of it.
+// The home is the agent's to write, so no link is followed out of it, nobody waits for
+// what comes through a pipe, and what is no configuration by its size is not read.
 func addCodexProfile(home string) (bool, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return false, err
@@ -65,8 +72,8 @@ func addCodexProfile(home string) (bool, error) {
 		return false, err
 	}
 	name := path.Join(".codex", "config.toml")
-	text, err := root.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	text, err := confine.ReadFile(root, name, maxCodexConfig)
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		return false, err
 	}
 	switch {
@@ -75,7 +82,12 @@ func addCodexProfile(home string) (bool, error) {
 	case codexOwn.Match(text):
 		return false, nil
 	}
-	if err := root.WriteFile(name+".new", []byte(codexDefault+string(text)+codexTables), 0o600); err != nil {
+	f, err := root.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return false, err
+	}
+	_, err = f.WriteString(codexDefault + string(text) + codexTables)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return false, err
 	}
 	return true, root.Rename(name+".new", name)

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"remote-agent/internal/assistant/acp"
@@ -71,6 +73,26 @@ func TestCodexHomeIsNotLeft(t *testing.T) {
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != "x = 1\n" {
 			t.Errorf("%s: the file outside is %q, %v", link, text, err)
+		}
+	}
+}
+
+// TestCodexHomeHoldsNothingUp: an agent may leave there what never ends, and every later
+// turn of Codex would wait for it.
+func TestCodexHomeHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(file string) error{
+		"a pipe in its place":   func(file string) error { return syscall.Mkfifo(file, 0o600) },
+		"a pipe beside it":      func(file string) error { return syscall.Mkfifo(file+".new", 0o600) },
+		"more than fits memory": func(file string) error { return errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 1<<40)) },
+	} {
+		home := t.TempDir()
+		file := filepath.Join(home, ".codex", "config.toml")
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), put(file)); err != nil {
+			t.Fatal(err)
+		}
+		if ours, err := addCodexProfile(home); err == nil || ours {
+			t.Errorf("%s: %v, %v", name, ours, err)
 		}
 	}
 }

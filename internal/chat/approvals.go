@@ -22,11 +22,16 @@ func (de *decisions) approvalsCommand() command.Command {
 	}
 }
 
-// runApprovals lists what waits for a decision: here, and everywhere for owners.
+// runApprovals lists what waits for a decision: here, and everywhere for owners where
+// nobody else reads it.
 func (de *decisions) runApprovals(ctx context.Context, r command.Request) (command.Reply, error) {
-	where := r.Conv.ID
-	if r.Role == sessions.Owner {
+	where, hint := r.Conv.ID, ""
+	switch {
+	case r.Role != sessions.Owner:
+	case private(r.Entry.In):
 		where = ""
+	default:
+		hint = " A private chat shows those of other conversations."
 	}
 	var list []approval.Approval
 	var names []string
@@ -49,7 +54,7 @@ func (de *decisions) runApprovals(ctx context.Context, r command.Request) (comma
 		return command.Reply{}, err
 	}
 	if len(list) == 0 {
-		return command.Reply{Text: "No pending approvals."}, nil
+		return command.Reply{Text: "No pending approvals." + hint}, nil
 	}
 	var b strings.Builder
 	b.WriteString("Pending approvals:\n\n")
@@ -61,6 +66,6 @@ func (de *decisions) runApprovals(ctx context.Context, r command.Request) (comma
 		fmt.Fprintf(&b, "- **%s** %s (for %s%s)\n", a.Name(), a.Question(), names[i], elsewhere)
 	}
 	prefix := de.prefix(r.Conv.Key)
-	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.", prefix, list[0].Name(), prefix, list[0].Name())
+	fmt.Fprintf(&b, "\n`%sapprove %s` or `%sdeny %s` decides.%s", prefix, list[0].Name(), prefix, list[0].Name(), hint)
 	return command.Reply{Text: b.String()}, nil
 }

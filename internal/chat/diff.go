@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/command"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/wording"
 )
 
@@ -37,20 +38,26 @@ func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	return diffReply(tree.Known(), changes, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
+	return diffReply(tree.Known(), changes, br.redact, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.
-func diffReply(branch string, changes codebase.Changes, asFile bool) command.Reply {
+// What assistants write into files can hold credentials, which no chat shows.
+func diffReply(branch string, changes codebase.Changes, clean *redact.Redactor, asFile bool) command.Reply {
+	patch, masked := clean.String(string(changes.Patch)), ""
+	if patch != string(changes.Patch) {
+		changes.Patch, masked = []byte(patch), "⚠ Credentials in the patch are masked; the branch has the files as they are.\n\n"
+	}
+	changes.Stat = clean.String(changes.Stat)
 	missing := ""
 	if len(changes.Unsaved) > 0 {
 		missing = "\n\n⚠ Not compared (too large, not a file, or a nested repository or submodule):\n\n" +
-			wording.Fenced("", wording.Head(strings.Join(changes.Unsaved, "\n"), 500))
+			wording.Fenced("", wording.Head(clean.String(strings.Join(changes.Unsaved, "\n")), 500))
 	}
 	if len(changes.Patch) == 0 {
 		return command.Reply{Text: fmt.Sprintf("No changes on `%s`.", branch) + missing}
 	}
-	text := fmt.Sprintf("Changes on `%s`:\n\n%s%s\n\n", branch, wording.Fenced("", changes.Stat), missing)
+	text := fmt.Sprintf("Changes on `%s`:\n\n%s%s\n\n%s", branch, wording.Fenced("", changes.Stat), missing, masked)
 	body, cut := changes.Readable(), ""
 	if asFile {
 		body = string(changes.Patch) // with the bytes of binary files, so that it can be applied

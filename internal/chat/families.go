@@ -85,9 +85,10 @@ type repositories struct {
 // branches is for what a conversation has changed: the diff, the pull request.
 type branches struct {
 	platforms
-	store Storage
-	work  *work.Service
-	space *codebase.Workspace
+	store  Storage
+	work   *work.Service
+	space  *codebase.Workspace
+	redact *redact.Redactor
 }
 
 // memories is for what the bot remembers of a person, and for the accounts that share it.
@@ -148,7 +149,7 @@ func newFamilies(c Config, on platforms, engine Engine) families {
 		history:      &history{on, c.Storage, c.Redact},
 		decisions:    &decisions{on, c.Storage, engine.Decide, c.Mode, c.Pages, c.Log},
 		repositories: &repositories{on, c.Storage, c.Work, c.Workspace, c.Log},
-		branches:     &branches{on, c.Storage, c.Work, c.Workspace},
+		branches:     &branches{on, c.Storage, c.Work, c.Workspace, c.Redact},
 		memories:     &memories{c.Storage, c.Memory, c.Now},
 		preferences:  pf,
 		schedules:    &schedules{on, c.Storage, c.Now},

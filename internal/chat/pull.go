@@ -104,14 +104,15 @@ func (br *branches) pullRequester(conv sessions.Conversation, c sessions.Codebas
 	return nil, messages.ConversationKey{}, false
 }
 
-// pullTitle is what a person gave, else the goal of the conversation in one line.
+// pullTitle is what a person gave, else the goal of the conversation in one line, in
+// which nobody meant to publish a credential.
 func (br *branches) pullTitle(ctx context.Context, r command.Request, about *messages.Repository) string {
 	if title := strings.TrimSpace(r.Call.Rest); title != "" {
 		first, _, _ := strings.Cut(title, "\n")
 		return wording.Cut(first, 200)
 	}
 	if session := br.active(ctx, r.Conv.ID); strings.TrimSpace(session.UserPrompt) != "" {
-		first, _, _ := strings.Cut(strings.TrimSpace(session.UserPrompt), "\n")
+		first, _, _ := strings.Cut(br.redact.String(strings.TrimSpace(session.UserPrompt)), "\n")
 		return wording.Cut(first, 72)
 	}
 	if about != nil && about.Closes != "" {
@@ -137,7 +138,7 @@ func (br *branches) pullBody(ctx context.Context, r command.Request, tree codeba
 		b.WriteString(session.Result + "\n\n")
 	}
 	if changes, err := br.space.Diff(ctx, tree); err == nil && changes.Stat != "" {
-		b.WriteString(wording.Fenced("", changes.Stat) + "\n\n")
+		b.WriteString(wording.Fenced("", br.redact.String(changes.Stat)) + "\n\n")
 	}
 	if about != nil && about.Closes != "" {
 		fmt.Fprintf(&b, "Closes %s\n\n", about.Closes)

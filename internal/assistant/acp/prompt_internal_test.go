@@ -154,13 +154,39 @@ func TestDiff(t *testing.T) {
 
 func TestFencedCannotBeLeft(t *testing.T) {
 	t.Parallel()
-	got := fenced("sh", "echo\n```\n**bold**\n````")
+	got := fenced("sh", "echo\n```\n**bold**\n````", maxDetail)
 	if !strings.HasPrefix(got, "`````sh\n") || !strings.HasSuffix(got, "\n`````") {
 		t.Errorf("%q", got)
 	}
-	long := fenced("", strings.Repeat("x", maxDetail+7))
+	long := fenced("", strings.Repeat("x", maxDetail+7), maxDetail)
 	if !strings.Contains(long, "7 more bytes are not shown") {
 		t.Error("what is not shown is not said")
+	}
+}
+
+// TestACommandIsShownAsItRuns: whole, however long, and not another one that Go would take
+// for it because it does not tell apart small letters and capitals.
+func TestACommandIsShownAsItRuns(t *testing.T) {
+	t.Parallel()
+	asked := func(command string) ask {
+		input, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ask{call: &call{title: "work", input: input}, options: []permissionOption{{ID: "yes", Kind: "allow_once"}}}
+	}
+	long := asked("#" + strings.Repeat("x", maxCommand-len("#; rm")) + "; rm")
+	if said := long.unanswerable(); said != "" || !strings.Contains(long.request().Detail, "; rm\n```") {
+		t.Errorf("the end of a long command is not shown: %q", said)
+	}
+	tooLong := asked("#" + strings.Repeat("x", maxCommand-len("#; rm")+1) + "; rm")
+	if said := tooLong.unanswerable(); said != "The agent asked to run a command of more than 64 KiB, which is too long to be shown, so it was denied: work" {
+		t.Errorf("of one that nobody sees whole: %q", said)
+	}
+	for _, input := range []string{`{"command":"rm -rf .","Command":"make"}`, `{"COMMAND":"make","command":["rm","-rf","."]}`, `{"Cmd":"make","cmd":"rm -rf ."}`} {
+		if got := (&call{input: json.RawMessage(input)}).command(); got != "rm -rf ." {
+			t.Errorf("%s: %q", input, got)
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func (cl closing) triedAgain(wait time.Duration, tries int) ending {
 	return ending{
 		outcome: "retried", change: sessions.EntryUpdate{NextAt: &at, Error: &errText}, run: sessions.RunRunning, reason: errText,
 		again: &retrying{
-			entry: cl.d.entry, why: fault.Public(cl.out.err), until: at, next: cl.d.entry.Attempts + 1, of: tries, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
+			entry: cl.d.entry, why: cl.w.o.redact(fault.Public(cl.out.err)), until: at, next: cl.d.entry.Attempts + 1, of: tries, buttons: cl.w.againButtons(cl.d.entry, cl.d.begun.session.ID != ""),
 		},
 		within: cl.ringAt(at),
 	}
@@ -203,7 +203,7 @@ func (w *worker) inPlace(text string) string {
 }
 
 // failed says why something failed.
-func (w *worker) failed(err error) string { return "✖ " + w.inPlace(fault.Public(err)) }
+func (w *worker) failed(err error) string { return "✖ " + w.inPlace(w.o.redact(fault.Public(err))) }
 
 // how names the commands of a turn that waits, where there are no buttons for them.
 func (w *worker) how() string {

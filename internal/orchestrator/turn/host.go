@@ -238,7 +238,8 @@ func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.Too
 // does not count.
 func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {
 	rule := ""
-	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") {
+	unseen := tool.Unseen(p.Detail)
+	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") && unseen == "" {
 		rule = p.Call.Arguments // all that it says, not the title that it chose
 	}
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
@@ -246,7 +247,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	}
 	asked, err := h.judge(ctx, approval.Approval{
 		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
-		Title: h.r.w.o.redact(p.Title), Detail: p.Detail, Rule: rule,
+		Title: h.r.w.o.redact(tool.Visible(p.Title)), Detail: p.Detail + unseen, Rule: rule,
 	}, holdForSender)
 	if err != nil || !asked.waits {
 		return asked.verdict, err

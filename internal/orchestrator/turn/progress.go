@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -388,7 +389,13 @@ func (p *progress) notes(n int) {
 // waitFor shows that the turn waits for a decision; "" that it goes on.
 func (p *progress) waitFor(name string) { p.update(func(c *card) { c.waiting = name }) }
 
-func (p *progress) steps(steps []assistant.Step) { p.update(func(c *card) { c.steps = steps }) }
+func (p *progress) steps(steps []assistant.Step) {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		steps[i].Text = p.w.o.redact(steps[i].Text)
+	}
+	p.update(func(c *card) { c.steps = steps })
+}
 
 func (p *progress) thought(text string) {
 	p.update(func(*card) {

@@ -217,7 +217,9 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error { return outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, "⚠ "+e.Text) })
+			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
+				return outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, "⚠ "+r.w.o.redact(e.Text))
+			})
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
