@@ -15,40 +15,70 @@ import (
 )
 
 // ImportShared stores a row that ExportShared gave unless it is here, and says
-// whether it did. Of a codebase it returns the id that it has here: one with the
-// same name or repository is the same codebase. Nobody's role is changed. The
-// row of a person (memory_person) is stored if nothing is remembered of them here
-// and they did not switch that off; the caller leaves out the memories of all
-// others. A memory that could not have been stored here is fault.Invalid.
-func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
+// whether it did. Of a codebase it notes in codebases which id it has here: one of
+// the same repository is the same codebase, or one of the same name of which no
+// other repository is known, but never one that this import brought along. Nobody's
+// role is changed. The row of a person (memory_person) is stored if nothing is
+// remembered of them here and they did not switch that off; the caller leaves out
+// the memories of all others. A memory that could not have been stored here is
+// fault.Invalid.
+func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage, codebases map[string]string) (stored bool, err error) {
 	i := slices.IndexFunc(portableShared, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
-		return "", false, unknownKind(kind)
+		return false, unknownKind(kind)
 	}
 	if kind == portableCodebase.kind {
-		return t.importCodebase(ctx, row)
+		return t.importCodebase(ctx, row, codebases)
 	}
-	stored, err = t.importShared(ctx, portableShared[i], row)
-	return "", stored, err
+	return t.importShared(ctx, portableShared[i], row)
 }
 
-func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage, codebases map[string]string) (stored bool, err error) {
 	values, err := decodePortable(portableCodebase, row)
 	if err != nil {
-		return "", false, err
+		return false, err
 	}
 	given, _ := values[0].(string)
 	if err := checkID(given, "codebase"); err != nil {
-		return "", false, err
+		return false, err
 	}
-	ok, err := t.tx.one(ctx, []any{text{&id}}, `
-		SELECT id FROM remote_agent_codebases WHERE id = $1 OR name = $2 OR (repository_url <> '' AND repository_url = $3)
-		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END LIMIT 1`, values[0], values[1], values[2])
-	if err != nil || ok {
-		return id, false, wrap(err, "look for a codebase")
+	alike, err := t.tx.ids(ctx, `
+		SELECT id FROM remote_agent_codebases WHERE id = $1 OR repository_url <> '' AND repository_url = $3
+			OR name = $2 AND name <> '' AND (COALESCE(repository_url, '') = '' OR COALESCE($3, '') = '')
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END, created_at, id`, values[0], values[1], values[2])
+	if err != nil {
+		return false, wrap(err, "look for a codebase")
 	}
+	for _, id := range alike {
+		if _, brought := codebases[id]; id == given || !brought {
+			codebases[given] = id
+			return false, nil
+		}
+	}
+	if err := t.freeName(ctx, row); err != nil {
+		return false, err
+	}
+	codebases[given] = given
 	_, err = t.insertPortable(ctx, portableCodebase, row, "")
-	return given, err == nil, err
+	return err == nil, err
+}
+
+// freeName gives the row of a codebase a name that no other one has.
+func (t *Portable) freeName(ctx context.Context, row map[string]json.RawMessage) error {
+	var name string
+	if err := json.Unmarshal(row["name"], &name); err != nil {
+		return fault.Wrap(err, fault.Invalid, "read the name of a codebase")
+	}
+	runes := []rune(name)
+	for n := 2; ; n++ {
+		taken, err := t.tx.exists(ctx, `SELECT 1 FROM remote_agent_codebases WHERE name = $1 AND name <> ''`, name)
+		if err != nil || !taken {
+			row["name"], _ = json.Marshal(name) // a string
+			return wrap(err, "look for a name")
+		}
+		end := fmt.Sprintf("-%d", n)
+		name = string(runes[:min(len(runes), 255-len(end))]) + end
+	}
 }
 
 // ImportRow stores a row of a conversation as ExportConversation gave it, with
