@@ -92,18 +92,49 @@ func (t *Portable) ImportRow(ctx context.Context, kind string, row map[string]js
 	}
 	settleRow(kind, row)
 	var extra []extraColumn
-	if kind == "tool_call" {
+	conflict := ""
+	switch kind {
+	case "tool_call":
 		id, err := t.messageRow(ctx, row)
 		if err != nil {
 			return err
 		}
 		extra = []extraColumn{{"message_id", id}}
+	case portableEntry:
+		extra, conflict = []extraColumn{{"sender", senderOf(row)}}, ofDeletedEntry
+	case "usage":
+		again, err := t.usageAgain(ctx, portables[i], row)
+		if err != nil || again {
+			return err
+		}
 	}
-	if kind == portableEntry {
-		extra = []extraColumn{{"sender", senderOf(row)}}
+	n, err := t.insertPortable(ctx, portables[i], row, conflict, extra...)
+	if err == nil && n == 0 {
+		err = rowIsThere(nil)
 	}
-	_, err := t.insertPortable(ctx, portables[i], row, "", extra...)
 	return err
+}
+
+// ofDeletedEntry gives what a deletion of its conversation left of an event, the fact that
+// it was received, its text again.
+const ofDeletedEntry = ` ON CONFLICT (id) DO UPDATE SET conversation_id = excluded.conversation_id, seq = excluded.seq, state = excluded.state,
+	attempts = excluded.attempts, session_id = excluded.session_id, error = excluded.error, data = excluded.data, raw = excluded.raw
+	WHERE inbound_events.conversation_id IS NULL`
+
+// usageAgain gives a record of usage that outlived its conversation its place again, so
+// that nothing is counted twice, and says whether there was one.
+func (t *Portable) usageAgain(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
+	values, err := decodePortable(p, row)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.tx.exec(ctx, `
+		UPDATE usage_records SET conversation_id = $2, session_id = $3, codebase_id = $4
+		WHERE id = (SELECT u.id FROM usage_records u WHERE u.conversation_id IS NULL AND u.event_id = $1 AND u.actor = $5
+			AND u.ai_assistant_type = $6 AND u.model = $7 AND u.input_tokens = $8 AND u.output_tokens = $9
+			AND u.cached_tokens = $10 AND u.written_tokens = $11 AND u.cost_micros IS NOT DISTINCT FROM $12 AND u.at_ms = $13
+			ORDER BY u.id LIMIT 1)`, values...)
+	return n > 0, wrap(err, "look for a record of usage")
 }
 
 // senderOf returns who sent the event of a row, by which they see what it belongs to; empty
@@ -175,8 +206,10 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
 	n, err := t.tx.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
+	if fault.Is(err, fault.Conflict) {
+		return 0, rowIsThere(err)
+	}
 	for kind, public := range map[fault.Kind]string{
-		fault.Conflict: "The row is there twice, or is here already.",
 		fault.NotFound: "A row that it refers to is missing.",
 		fault.Invalid:  "A value does not fit into its column.",
 	} {
@@ -185,6 +218,10 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		}
 	}
 	return n, wrap(err, "import "+p.kind)
+}
+
+func rowIsThere(err error) error {
+	return &fault.Error{Kind: fault.Conflict, Public: "The row is there twice, or is here already.", Err: err}
 }
 
 // messageRow returns the number of the message row of a tool call, nil if it has

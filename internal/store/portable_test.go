@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -187,6 +188,12 @@ func TestAnImportedConversationIsSeenByWhoWroteInIt(t *testing.T) {
 			}
 			return nil
 		})
+		for _, r := range rows { // each is here now, and stays its own
+			err := b.InTx(t.Context(), func(tx *store.Tx) error { return tx.Portable().ImportRow(t.Context(), r.kind, r.fields) })
+			if !fault.Is(err, fault.Conflict) {
+				t.Errorf("%s again: %v, want a conflict", r.kind, err)
+			}
+		}
 	})
 }
 
