@@ -92,7 +92,8 @@ type Source struct {
 
 // Create makes a backup below a folder, which is created if it is missing, and
 // returns where it is. The daemon may run meanwhile: each database is copied as
-// it is at one moment. Nothing is left behind if it fails.
+// it is at one moment. Nothing is left behind if it fails. A backup that a restore would
+// refuse, because the database has rows that refer to none, is kept, and is fault.Invalid.
 func Create(ctx context.Context, src Source, folder string, now time.Time) (dir string, m Manifest, err error) {
 	m = Manifest{Format: format, Version: version, Bot: src.Bot, Database: src.Store.Dialect(), CreatedAt: now.UTC().Truncate(time.Second)}
 	dir = filepath.Join(folder, m.CreatedAt.Format(nameLayout))
@@ -143,7 +144,14 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if err := errors.Join(whose.take(folder, filepath.Base(work)), os.Rename(work, dir)); err != nil {
 		return dir, m, unusable(dir, err)
 	}
-	return dir, m, syncDir(folder)
+	if err := syncDir(folder); err != nil || m.Database != "sqlite" {
+		return dir, m, err
+	}
+	if err := store.CheckReferences(ctx, filepath.Join(dir, sqliteName)); err != nil {
+		return dir, m, &fault.Error{Kind: fault.KindOf(err), Err: err, Public: fmt.Sprintf("The backup %s was created, but a restore would refuse it: %s "+
+			"Another program changed the database. Stop the bot, repair the database with `bot salvage`, and create another backup.", dir, fault.Public(err))}
+	}
+	return dir, m, nil
 }
 
 // copyDatabase returns the version of pg_dump if that did it.

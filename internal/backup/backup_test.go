@@ -4,6 +4,7 @@ package backup_test
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -442,6 +443,36 @@ func TestDamagedAndNewerBackupsAreRefused(t *testing.T) {
 			if _, err := os.Stat(to.DataDir); err == nil {
 				t.Errorf("%s: something was restored", name)
 			}
+		}
+	})
+}
+
+// A program that opens the file without foreign keys, as sqlite3 does, can leave rows that
+// refer to none. The bot works, and a restore would refuse the backup: whoever makes it is
+// told, while there is a database to repair.
+func TestABackupThatNobodyCouldRestoreSaysSo(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		if w.url != "" {
+			t.Skip("PostgreSQL has no foreign keys that are off")
+		}
+		db, err := sql.Open("sqlite", filepath.Join(w.dir, "bot.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), `DELETE FROM remote_agent_conversations`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "a restore would refuse it") || !strings.Contains(fault.Public(err), "bot salvage") {
+			t.Errorf("error = %v, want one that names what to do", err)
+		}
+		to, _ := w.elsewhere(t)
+		if _, err := backup.Restore(t.Context(), dir, to); !fault.Is(err, fault.Invalid) {
+			t.Errorf("restore = %v, want it refused", err)
 		}
 	})
 }

@@ -28,6 +28,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/redact"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 	"remote-agent/internal/transcript"
@@ -275,6 +276,54 @@ func TestBrokenExportsChangeNothing(t *testing.T) {
 			if err != nil || len(ids) != 0 {
 				t.Errorf("%s: %d conversations were stored, %v", name, len(ids), err)
 			}
+		}
+	})
+}
+
+// A conversation that was deleted comes back as it was. Of it stayed that its messages were
+// received, which they were once, and what it cost, which is not counted twice.
+func TestADeletedConversationComesBack(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to *store.Store, first sessions.Session) {
+		if _, err := export.Import(t.Context(), to, strings.NewReader(jsonl(t, from, export.Options{}))); err != nil {
+			t.Fatal(err)
+		}
+		_, entry, _ := strings.Cut(jsonl(t, to, export.Options{}), `{"type":"entry","row":{"id":"`)
+		err := to.InTx(t.Context(), func(tx *store.Tx) error {
+			for _, r := range []spend.Record{{Micros: 5 << 32, Known: true}, {Micros: 5 << 32, Known: true}, {}} {
+				r.EntryID, r.ConversationID, r.SessionID = entry[:len(first.ID)], first.ConversationID, first.ID
+				r.Actor, r.Assistant, r.Model, r.At = "test/1", "demo", "m", time.UnixMilli(1795608000123)
+				if err := tx.Spending().AddUsage(t.Context(), r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := jsonl(t, to, export.Options{})
+		err = to.InTx(t.Context(), func(tx *store.Tx) error {
+			return tx.Conversations().DeleteConversation(t.Context(), first.ConversationID)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := export.Import(t.Context(), to, strings.NewReader(text)); err != nil || done.Conversations != 1 {
+			t.Fatalf("import = %+v, %v", done, err)
+		}
+		if diff := cmp.Diff(text, jsonl(t, to, export.Options{})); diff != "" {
+			t.Errorf("it came back another way (-want +got):\n%s", diff)
+		}
+		err = to.InRead(t.Context(), func(tx *store.Tx) error {
+			sum, err := tx.Spending().SumUsage(t.Context(), store.UsageFilter{})
+			if sum.Micros != 10<<32 {
+				t.Errorf("it cost %+v", sum)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

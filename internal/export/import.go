@@ -89,22 +89,19 @@ func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared 
 			if l.Row == nil || l.Type == typeConversation {
 				return false, nil // of version 1 without an end
 			}
-			var there, person string
-			_ = json.Unmarshal(l.Row["id"], &there) // ImportShared says what is wrong with them
-			_ = json.Unmarshal(l.Row["user_id"], &person)
+			var person string
+			_ = json.Unmarshal(l.Row["user_id"], &person) // ImportShared says what is wrong with it
 			ofPerson := l.Row["seq"] != nil && l.Type != typeMemoryPerson
 			if (ofPerson || l.Type == typeMemoryAccount) && !people[person] {
 				return true, nil
 			}
 			renameCodebase(l.Row, codebases)
-			here, stored, err := tx.Portable().ImportShared(ctx, l.Type, l.Row)
+			stored, err := tx.Portable().ImportShared(ctx, l.Type, l.Row, codebases)
 			switch {
 			case l.Type == typeMemoryPerson:
 				people[person] = stored
 			case ofPerson && stored:
 				memories++
-			case here != "":
-				codebases[there] = here
 			}
 			return true, inLine(number, err)
 		})

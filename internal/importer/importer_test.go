@@ -690,3 +690,49 @@ func TestWhatMeetsSomethingHere(t *testing.T) {
 		t.Errorf("codebases: %+v", list)
 	}
 }
+
+// GitHub does not tell upper case in a repository's name from lower case, and the other
+// program kept what GitHub wrote. Here keys are in lower case: the issue goes on.
+func TestAnIssueGoesOnWhateverTheCaseOfItsRepository(t *testing.T) {
+	t.Parallel()
+	to := storetest.SQLite(t)(t)
+	platform, place := "github", "Acme/Web-App#42"
+	rows := seedOf(func(rows importer.Rows) {
+		rows[store.SeedConversations][0]["platform_type"], rows[store.SeedConversations][0]["platform_conversation_id"] = &platform, &place
+	})
+	if _, err := importer.Import(t.Context(), to, rows, options(t)); err != nil {
+		t.Fatal(err)
+	}
+	want := messages.ConversationKey{Platform: "github", ID: "acme/web-app#42"}
+	if c := all(t, to).Conversations[chat]; c.Key != want {
+		t.Errorf("the conversation is %s, want %s", c.Key, want)
+	}
+}
+
+// The report calls a codebase what it is called here, and proposes no --map that is refused.
+func TestTheReportUsesNamesAndMapsThatHoldHere(t *testing.T) {
+	t.Parallel()
+	folder, inside := "/workspace/two", "/workspace/two/src"
+	rows := seedOf(func(rows importer.Rows) {
+		rows[store.SeedConversations][0]["codebase_id"], rows[store.SeedConversations][0]["cwd"] = nil, &inside
+		rows[store.SeedCodebases] = append(rows[store.SeedCodebases],
+			row("id", twin, "name", "shop", "default_cwd", folder, "ai_assistant_type", "claude"),
+			row("id", notes, "name", "notes", "default_cwd", "my notes", "ai_assistant_type", "claude"))
+	})
+	report, err := importer.DryRun(t.Context(), nil, rows, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := report.Write(&out, false, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"  telegram/1  /workspace/two/src: src in shop-2, which the conversation gets as its codebase\n",
+		"  notes  my notes: cannot be cloned: its repository URL is not known. Put the folder there, or `bot repo add FOLDER` and choose that with /repo in the chat\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report has no %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -26,6 +26,7 @@ type plan struct {
 
 	merged  map[string]string      // codebases that became another one
 	from    map[string]codebaseRow // codebases that are taken or here, as the other database has them
+	names   map[string]string      // of those, as they are called here
 	mapped  map[string]bool        // maps that met something
 	refused map[string]bool        // ids of rows that are left out, with their table
 	dropped map[string]bool        // conversations that are here already
@@ -34,7 +35,7 @@ type plan struct {
 // decide says what becomes of every row. It depends on its arguments only.
 func decide(all tables, there here, o Options) *plan {
 	p := &plan{
-		o: o, there: there, merged: make(map[string]string), from: make(map[string]codebaseRow),
+		o: o, there: there, merged: make(map[string]string), from: make(map[string]codebaseRow), names: make(map[string]string),
 		mapped: make(map[string]bool), refused: make(map[string]bool), dropped: make(map[string]bool),
 	}
 	for _, r := range all.refused {
@@ -89,6 +90,7 @@ func (p *plan) decideCodebases(all tables) {
 		folder := p.move(c.DefaultCwd)
 		if stored, ok := isHere[c.ID]; ok {
 			p.report.Codebases.Here++
+			p.names[c.ID] = stored.Name
 			p.missing(stored, c.DefaultCwd, true)
 			continue
 		}
@@ -98,11 +100,13 @@ func (p *plan) decideCodebases(all tables) {
 		if same && p.o.Merge {
 			p.report.Merges = append(p.report.Merges, Merge{ID: c.ID, Name: c.Name, Into: first.Name, URL: url, Done: true})
 			p.merged[c.ID] = first.ID
+			p.names[c.ID] = first.Name
 			p.report.Codebases.Merged++
 			continue
 		}
 		c.DefaultCwd, c.RepositoryURL = folder, url
 		c.Name = p.freeName(c.Name, names)
+		p.names[c.ID] = c.Name
 		c.CreatedAt, c.UpdatedAt = p.both(c.CreatedAt, c.UpdatedAt)
 		names[c.Name] = true
 		if same {
@@ -304,7 +308,7 @@ func (p *plan) sorted() []codebaseRow {
 	return list
 }
 
-func (p *plan) nameOf(codebase string) string { return p.from[codebase].Name }
+func (p *plan) nameOf(codebase string) string { return p.names[codebase] }
 
 // relative cleans a relative folder; one that leaves its codebase is its top.
 func relative(folder string) string {

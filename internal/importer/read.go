@@ -66,6 +66,9 @@ func read(rows Rows) tables {
 			CodebaseID: r.reference("codebase_id", false), Cwd: r.text("cwd", 500, false), Assistant: r.text("ai_assistant_type", 20, true),
 			CreatedAt: r.time("created_at"), UpdatedAt: r.time("updated_at"),
 		}}
+		if row.Key.Platform == "github" { // names of repositories stand in keys in lower case here
+			row.Key.ID = strings.ToLower(row.Key.ID)
+		}
 		if r.taken() {
 			all.conversations = append(all.conversations, row)
 		}

@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -161,7 +162,7 @@ func (r Report) Write(out io.Writer, done, clone bool) error {
 // next says what happens about a missing folder.
 func (m Missing) next(done, clone bool) string {
 	instead := "import with --map " + m.Was + "=FOLDER"
-	if m.Here || done {
+	if m.Here || done || !path.IsAbs(m.Was) {
 		instead = "`bot repo add FOLDER` and choose that with /repo in the chat"
 	}
 	switch {

@@ -15,40 +15,70 @@ import (
 )
 
 // ImportShared stores a row that ExportShared gave unless it is here, and says
-// whether it did. Of a codebase it returns the id that it has here: one with the
-// same name or repository is the same codebase. Nobody's role is changed. The
-// row of a person (memory_person) is stored if nothing is remembered of them here
-// and they did not switch that off; the caller leaves out the memories of all
-// others. A memory that could not have been stored here is fault.Invalid.
-func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage) (id string, stored bool, err error) {
+// whether it did. Of a codebase it notes in codebases which id it has here: one of
+// the same repository is the same codebase, or one of the same name of which no
+// other repository is known, but never one that this import brought along. Nobody's
+// role is changed. The row of a person (memory_person) is stored if nothing is
+// remembered of them here and they did not switch that off; the caller leaves out
+// the memories of all others. A memory that could not have been stored here is
+// fault.Invalid.
+func (t *Portable) ImportShared(ctx context.Context, kind string, row map[string]json.RawMessage, codebases map[string]string) (stored bool, err error) {
 	i := slices.IndexFunc(portableShared, func(p portable) bool { return p.kind == kind })
 	if i < 0 {
-		return "", false, unknownKind(kind)
+		return false, unknownKind(kind)
 	}
 	if kind == portableCodebase.kind {
-		return t.importCodebase(ctx, row)
+		return t.importCodebase(ctx, row, codebases)
 	}
-	stored, err = t.importShared(ctx, portableShared[i], row)
-	return "", stored, err
+	return t.importShared(ctx, portableShared[i], row)
 }
 
-func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage) (id string, stored bool, err error) {
+func (t *Portable) importCodebase(ctx context.Context, row map[string]json.RawMessage, codebases map[string]string) (stored bool, err error) {
 	values, err := decodePortable(portableCodebase, row)
 	if err != nil {
-		return "", false, err
+		return false, err
 	}
 	given, _ := values[0].(string)
 	if err := checkID(given, "codebase"); err != nil {
-		return "", false, err
+		return false, err
 	}
-	ok, err := t.tx.one(ctx, []any{text{&id}}, `
-		SELECT id FROM remote_agent_codebases WHERE id = $1 OR name = $2 OR (repository_url <> '' AND repository_url = $3)
-		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END LIMIT 1`, values[0], values[1], values[2])
-	if err != nil || ok {
-		return id, false, wrap(err, "look for a codebase")
+	alike, err := t.tx.ids(ctx, `
+		SELECT id FROM remote_agent_codebases WHERE id = $1 OR repository_url <> '' AND repository_url = $3
+			OR name = $2 AND name <> '' AND (COALESCE(repository_url, '') = '' OR COALESCE($3, '') = '')
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN repository_url = $3 THEN 1 ELSE 2 END, created_at, id`, values[0], values[1], values[2])
+	if err != nil {
+		return false, wrap(err, "look for a codebase")
 	}
+	for _, id := range alike {
+		if _, brought := codebases[id]; id == given || !brought {
+			codebases[given] = id
+			return false, nil
+		}
+	}
+	if err := t.freeName(ctx, row); err != nil {
+		return false, err
+	}
+	codebases[given] = given
 	_, err = t.insertPortable(ctx, portableCodebase, row, "")
-	return given, err == nil, err
+	return err == nil, err
+}
+
+// freeName gives the row of a codebase a name that no other one has.
+func (t *Portable) freeName(ctx context.Context, row map[string]json.RawMessage) error {
+	var name string
+	if err := json.Unmarshal(row["name"], &name); err != nil {
+		return fault.Wrap(err, fault.Invalid, "read the name of a codebase")
+	}
+	runes := []rune(name)
+	for n := 2; ; n++ {
+		taken, err := t.tx.exists(ctx, `SELECT 1 FROM remote_agent_codebases WHERE name = $1 AND name <> ''`, name)
+		if err != nil || !taken {
+			row["name"], _ = json.Marshal(name) // a string
+			return wrap(err, "look for a name")
+		}
+		end := fmt.Sprintf("-%d", n)
+		name = string(runes[:min(len(runes), 255-len(end))]) + end
+	}
 }
 
 // ImportRow stores a row of a conversation as ExportConversation gave it, with
@@ -62,18 +92,49 @@ func (t *Portable) ImportRow(ctx context.Context, kind string, row map[string]js
 	}
 	settleRow(kind, row)
 	var extra []extraColumn
-	if kind == "tool_call" {
+	conflict := ""
+	switch kind {
+	case "tool_call":
 		id, err := t.messageRow(ctx, row)
 		if err != nil {
 			return err
 		}
 		extra = []extraColumn{{"message_id", id}}
+	case portableEntry:
+		extra, conflict = []extraColumn{{"sender", senderOf(row)}}, ofDeletedEntry
+	case "usage":
+		again, err := t.usageAgain(ctx, portables[i], row)
+		if err != nil || again {
+			return err
+		}
 	}
-	if kind == portableEntry {
-		extra = []extraColumn{{"sender", senderOf(row)}}
+	n, err := t.insertPortable(ctx, portables[i], row, conflict, extra...)
+	if err == nil && n == 0 {
+		err = rowIsThere(nil)
 	}
-	_, err := t.insertPortable(ctx, portables[i], row, "", extra...)
 	return err
+}
+
+// ofDeletedEntry gives what a deletion of its conversation left of an event, the fact that
+// it was received, its text again.
+const ofDeletedEntry = ` ON CONFLICT (id) DO UPDATE SET conversation_id = excluded.conversation_id, seq = excluded.seq, state = excluded.state,
+	attempts = excluded.attempts, session_id = excluded.session_id, error = excluded.error, data = excluded.data, raw = excluded.raw
+	WHERE inbound_events.conversation_id IS NULL`
+
+// usageAgain gives a record of usage that outlived its conversation its place again, so
+// that nothing is counted twice, and says whether there was one.
+func (t *Portable) usageAgain(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
+	values, err := decodePortable(p, row)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.tx.exec(ctx, `
+		UPDATE usage_records SET conversation_id = $2, session_id = $3, codebase_id = $4
+		WHERE id = (SELECT u.id FROM usage_records u WHERE u.conversation_id IS NULL AND u.event_id = $1 AND u.actor = $5
+			AND u.ai_assistant_type = $6 AND u.model = $7 AND u.input_tokens = $8 AND u.output_tokens = $9
+			AND u.cached_tokens = $10 AND u.written_tokens = $11 AND u.cost_micros IS NOT DISTINCT FROM $12 AND u.at_ms = $13
+			ORDER BY u.id LIMIT 1)`, values...)
+	return n > 0, wrap(err, "look for a record of usage")
 }
 
 // senderOf returns who sent the event of a row, by which they see what it belongs to; empty
@@ -145,8 +206,10 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
 	n, err := t.tx.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
+	if fault.Is(err, fault.Conflict) {
+		return 0, rowIsThere(err)
+	}
 	for kind, public := range map[fault.Kind]string{
-		fault.Conflict: "The row is there twice, or is here already.",
 		fault.NotFound: "A row that it refers to is missing.",
 		fault.Invalid:  "A value does not fit into its column.",
 	} {
@@ -155,6 +218,10 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		}
 	}
 	return n, wrap(err, "import "+p.kind)
+}
+
+func rowIsThere(err error) error {
+	return &fault.Error{Kind: fault.Conflict, Public: "The row is there twice, or is here already.", Err: err}
 }
 
 // messageRow returns the number of the message row of a tool call, nil if it has

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -187,6 +188,12 @@ func TestAnImportedConversationIsSeenByWhoWroteInIt(t *testing.T) {
 			}
 			return nil
 		})
+		for _, r := range rows { // each is here now, and stays its own
+			err := b.InTx(t.Context(), func(tx *store.Tx) error { return tx.Portable().ImportRow(t.Context(), r.kind, r.fields) })
+			if !fault.Is(err, fault.Conflict) {
+				t.Errorf("%s again: %v, want a conflict", r.kind, err)
+			}
+		}
 	})
 }
 
@@ -218,17 +225,17 @@ func TestAnExportedEventIsWhole(t *testing.T) {
 }
 
 // importShared imports a row, and returns what ImportShared does.
-func (b bundle) importShared(t *testing.T, kind, row string) (id string, stored bool) {
+func (b bundle) importShared(t *testing.T, kind, row string, codebases map[string]string) (stored bool) {
 	t.Helper()
 	var columns map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(row), &columns); err != nil {
 		t.Fatal(err)
 	}
 	b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
-		id, stored, err = tx.Portable().ImportShared(ctx, kind, columns)
+		stored, err = tx.Portable().ImportShared(ctx, kind, columns, codebases)
 		return err
 	})
-	return id, stored
+	return stored
 }
 
 // Whoever has switched memory off here is not taught by an import, and their account is
@@ -237,15 +244,15 @@ func TestAnImportLeavesAloneWhoSwitchedMemoryOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
 		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Memories().SetMemoryOn(ctx, annsID, false) })
-		if _, stored := b.importShared(t, "memory_person", `{"user_id":"`+annsID+`","enabled":true,"seq":3}`); stored {
+		if b.importShared(t, "memory_person", `{"user_id":"`+annsID+`","enabled":true,"seq":3}`, nil) {
 			t.Error("a person with memory off was replaced")
 		}
-		if _, stored := b.importShared(t, "memory_person", `{"user_id":"person/p","enabled":true,"seq":3}`); !stored {
+		if !b.importShared(t, "memory_person", `{"user_id":"person/p","enabled":true,"seq":3}`, nil) {
 			t.Error("a person who is not known was not stored")
 		}
 		for account, want := range map[string]bool{annsID: false, bobsID: true} {
 			row := `{"user_id":"person/p","account":"` + account + `","whispered":false,"last_key":"","linked_ms":1}`
-			if _, stored := b.importShared(t, "memory_account", row); stored != want {
+			if stored := b.importShared(t, "memory_account", row, nil); stored != want {
 				t.Errorf("%s was linked: %v", account, stored)
 			}
 		}
@@ -260,16 +267,39 @@ func TestAnImportLeavesAloneWhoSwitchedMemoryOff(t *testing.T) {
 }
 
 // A codebase of an export is that of the same repository here, before one that only has its
-// name.
+// name. One of the same name and another repository is another one, and so are two that the
+// export has of one repository.
 func TestAnImportedCodebaseIsKnownByItsRepository(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {
-		b.codebase(t, "a", "https://github.com/acme/other")
-		same := b.codebase(t, "b", "https://github.com/acme/web")
-		id, stored := b.importShared(t, "codebase", `{"id":"`+noSuchID+`","name":"a","repository_url":"https://github.com/acme/web","default_cwd":"/srv/web",
-			"ai_assistant_type":"demo","commands":{},"created_at":"2026-11-21T12:00:00.000Z","updated_at":"2026-11-21T12:00:00.000Z"}`)
-		if id != same.ID || stored {
-			t.Errorf("it is %s here, stored %v; want %s", id, stored, same.ID)
+		web, other := "https://github.com/acme/web", "https://github.com/acme/other"
+		b.codebase(t, "a", other)
+		same := b.codebase(t, "b", web)
+		folder := b.codebase(t, "c", "")
+		ids := []string{"10000000-0000-4000-8000-000000000001", "10000000-0000-4000-8000-000000000002", "10000000-0000-4000-8000-000000000003",
+			"10000000-0000-4000-8000-000000000004", "10000000-0000-4000-8000-000000000005", "10000000-0000-4000-8000-000000000006"}
+		want := map[string]string{ids[0]: same.ID, ids[1]: ids[1], ids[2]: ids[2], ids[3]: same.ID, ids[4]: folder.ID, ids[5]: ids[5]}
+		got, names := map[string]string{}, map[string]string{ids[1]: "a-2", ids[2]: "d", ids[5]: "e"}
+		for i, c := range []struct{ name, url string }{
+			{"a", web}, {"a", "https://github.com/foreign/web"}, {"d", "https://github.com/foreign/web"}, {"f", web}, {"c", ""}, {"e", ""},
+		} {
+			stored := b.importShared(t, "codebase", `{"id":"`+ids[i]+`","name":"`+c.name+`","repository_url":"`+c.url+`","default_cwd":"/srv/web",
+				"ai_assistant_type":"demo","commands":{},"created_at":"2026-11-21T12:00:00.000Z","updated_at":"2026-11-21T12:00:00.000Z"}`, got)
+			if stored != (names[ids[i]] != "") {
+				t.Errorf("%s of %s: stored %v", c.name, c.url, stored)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the codebases (-want +got):\n%s", diff)
+		}
+		for id, name := range names {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				c, err := tx.Registry().Codebase(ctx, id)
+				if c.Name != name {
+					t.Errorf("%s is called %s, want %s", id, c.Name, name)
+				}
+				return err
+			})
 		}
 	})
 }

@@ -113,7 +113,7 @@ func openFile(name string, params url.Values) (*sql.DB, error) {
 // fault.Invalid and says where. version is that of the program's schema; 0 for a
 // file without it, such as the database of a project.
 func CheckFile(ctx context.Context, name string) (version int64, err error) {
-	db, err := openFile(name, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"trusted_schema(0)"}})
+	db, err := openCopy(name)
 	if err != nil {
 		return 0, err
 	}
@@ -125,13 +125,8 @@ func CheckFile(ctx context.Context, name string) (version int64, err error) {
 	if verdict != "ok" {
 		return 0, fault.Newf(fault.Invalid, "%s is damaged: %s.", path.Base(name), verdict)
 	}
-	var table string
-	err = db.QueryRowContext(ctx, `SELECT "table" FROM pragma_foreign_key_check LIMIT 1`).Scan(&table)
-	if err == nil {
-		return 0, fault.Newf(fault.Invalid, "%s is damaged: a row of %s refers to one that is not there.", path.Base(name), table)
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return 0, classifySQLite(err)
+	if err := references(ctx, db, name); err != nil {
+		return 0, err
 	}
 	var tables int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&tables); err != nil {
@@ -144,4 +139,32 @@ func CheckFile(ctx context.Context, name string) (version int64, err error) {
 		return 0, fmt.Errorf("read schema version: %w", classifySQLite(err))
 	}
 	return version, nil
+}
+
+// CheckReferences is the part of CheckFile that finds what a program with foreign keys
+// off can leave in a database that works all the same.
+func CheckReferences(ctx context.Context, name string) (err error) {
+	db, err := openCopy(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return references(ctx, db, name)
+}
+
+func references(ctx context.Context, db *sql.DB, name string) error {
+	var table string
+	err := db.QueryRowContext(ctx, `SELECT "table" FROM pragma_foreign_key_check LIMIT 1`).Scan(&table)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return classifySQLite(err)
+	}
+	return fault.Newf(fault.Invalid, "%s is damaged: a row of %s refers to one that is not there.", path.Base(name), table)
+}
+
+// openCopy opens a file that nobody writes to. It changes nothing, not even a side file.
+func openCopy(name string) (*sql.DB, error) {
+	return openFile(name, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"trusted_schema(0)"}})
 }

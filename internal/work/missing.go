@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/fault"
@@ -116,10 +117,11 @@ func (s *Service) bringHome(ctx context.Context, tx *store.Tx, repo codebase.Rep
 // codebase's own folder or refused, and so is one that is not in the worktree.
 func folderOf(c sessions.Codebase, conv sessions.Conversation, tree codebase.Tree) (string, error) {
 	cwd := conv.Cwd
+	outside := fault.Newf(fault.Invalid, "This conversation's folder `%s` is not in **%s**. Use `/setcwd .` for the top folder, or `/repo` for another repository.", cwd, c.Name)
 	if path.IsAbs(cwd) {
 		rel, err := filepath.Rel(c.DefaultCwd, cwd)
 		if err != nil || !filepath.IsLocal(rel) {
-			return "", fault.Newf(fault.Invalid, "This conversation's folder `%s` is not in **%s**. Use `/setcwd .` for the top folder, or `/repo` for another repository.", cwd, c.Name)
+			return "", outside
 		}
 		if cwd = filepath.ToSlash(rel); cwd == "." {
 			cwd = ""
@@ -133,8 +135,11 @@ func folderOf(c sessions.Codebase, conv sessions.Conversation, tree codebase.Tre
 		return "", fault.Wrap(err, fault.NotFound, "open the worktree")
 	}
 	defer root.Close() //nolint:errcheck // only read
-	if info, err := root.Stat(filepath.FromSlash(cwd)); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+	switch info, err := root.Stat(filepath.FromSlash(cwd)); {
+	case err == nil && info.IsDir():
+		return cwd, nil
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return "", fault.Newf(fault.NotFound, "The folder `%s` no longer exists in **%s**. Use `/setcwd .` for the top folder.", cwd, c.Name)
 	}
-	return cwd, nil
+	return "", outside // a link that leads out, of which os.Root has no error value, or no permission
 }
