@@ -17,7 +17,7 @@ var (
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
 	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
 	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
-	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?(UTC|GMT|[A-Z][a-z]+/[A-Za-z_]+)\)?)?`)
+	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?(UTC|GMT|[A-Z][a-z]+(?:/[A-Za-z_-]+)+)\)?)?`)
 )
 
 // limitEnds returns how long a limit lasts of which a text says when it ends, at most
