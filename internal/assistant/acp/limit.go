@@ -17,7 +17,7 @@ var (
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
 	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
 	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
-	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?(UTC|GMT|[A-Z][a-z]+(?:/[A-Za-z_-]+)+)\)?)?`)
+	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT)\)?)?`)
 )
 
 // limitEnds returns how long a limit lasts of which a text says when it ends, at most
@@ -75,8 +75,11 @@ func clockEnds(m []string, now time.Time) (time.Duration, bool) {
 	case half == "am" && hour == 12:
 		hour = 0
 	}
+	if m[4] == "GMT" {
+		m[4] = "UTC"
+	}
 	if m[4] != "" {
-		zone, err := time.LoadLocation(strings.Replace(m[4], "GMT", "UTC", 1))
+		zone, err := time.LoadLocation(m[4])
 		if err != nil {
 			return 0, false
 		}

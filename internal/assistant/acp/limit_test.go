@@ -17,6 +17,8 @@ func TestLimitEnds(t *testing.T) {
 		"limit reached, resets at 12am (UTC)":                           12 * time.Hour,
 		"resets 3pm (Europe/Berlin)":                                    2 * time.Hour, // 14:00 UTC
 		"resets 11am (America/Argentina/Buenos_Aires)":                  2 * time.Hour,
+		"Your limit will reset at 9am (Etc/GMT+5)":                      2 * time.Hour,
+		"resets 2pm (GMT)":                                              2 * time.Hour,
 		"resets 9am (America/Port-au-Prince)":                           2 * time.Hour,
 		"You've hit your usage limit. Try again in 3 hours 12 minutes.": 3*time.Hour + 12*time.Minute,
 		"Try again in 5 days 2 hours":                                   24 * time.Hour,
