@@ -17,6 +17,7 @@ var (
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
 	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
 	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
+	endsDay   = pattern.Lazy(`(?i)again at ([A-Z]{3} \d{1,2})(?:st|nd|rd|th)?, (\d{4}),? (\d{1,2}:\d\d [AP]M)`) // Codex: "try again at Oct 20th, 2025 12:18 PM"
 	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT)\)?)?`)
 )
 
@@ -37,6 +38,13 @@ func limitEnds(text string, now time.Time) (time.Duration, bool) {
 	}
 	if m := endsIn.FindStringSubmatch(text); m != nil {
 		return lasts(now.Add(sum(m[1])), now)
+	}
+	if m := endsDay.FindStringSubmatch(text); m != nil {
+		at, err := time.ParseInLocation("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+strings.ToUpper(m[3]), now.Location())
+		if err != nil {
+			return 0, false
+		}
+		return lasts(at, now)
 	}
 	if m := endsClock.FindStringSubmatch(text); m != nil {
 		return clockEnds(m, now)
