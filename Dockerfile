@@ -1,5 +1,6 @@
 # The image holds the binary, what assistants and repositories need (git, a shell,
-# ripgrep), and what a backup of the PostgreSQL in docker-compose.yml needs.
+# ripgrep, the zones in which agents say when a limit ends), and what a backup of the
+# PostgreSQL in docker-compose.yml needs.
 # Everything else is up to you: add a toolchain in a stage of your own, FROM this
 # image.
 FROM golang:1.26-alpine AS build
@@ -14,7 +15,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
  && mkdir -p -m 0700 /out/data
 
 FROM alpine:3.22
-RUN apk add --no-cache bash ca-certificates git postgresql17-client ripgrep
+RUN apk add --no-cache bash ca-certificates git postgresql17-client ripgrep tzdata
 COPY --from=build /out/bot /bot
 COPY --from=build --chown=10001:10001 /out/data /data
 USER 10001:10001

@@ -48,21 +48,17 @@ func (de *decisions) decideAny(ctx context.Context, r command.Request, on approv
 	return de.decideOn(ctx, r, asked[0].Number, on, r.Call.Rest)
 }
 
-// namesApproval reports whether the first argument is the name of a question about a
-// tool, such as a-7, and not of a plan.
+// namesApproval reports whether the first argument is meant as the name of a question
+// about a tool, such as a-7, and not of a plan.
 func namesApproval(r command.Request) bool {
-	if len(r.Call.Args) == 0 {
-		return false
-	}
-	_, ok := approval.ParseName(r.Call.Args[0])
-	return ok
+	return len(r.Call.Args) > 0 && plan.Names("a-", r.Call.Args[0])
 }
 
 // planVerdict reads "[plan] [text]".
 func planVerdict(r command.Request, d plan.Decision) verdict {
 	v := verdict{decision: d, text: r.Call.Rest}
 	if len(r.Call.Args) > 0 {
-		if _, ok := plan.ParseName(r.Call.Args[0]); ok {
+		if _, ok := plan.ParseName(r.Call.Args[0]); ok || plan.Names("p-", r.Call.Args[0]) {
 			v.args = r.Call.Args[:1]
 			v.text = strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
 		}

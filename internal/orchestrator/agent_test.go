@@ -80,6 +80,24 @@ func TestAgentAsks(t *testing.T) {
 	}
 }
 
+// TestNamesInAQuestionAreShownAsTheyAre: what is approved is what is read.
+func TestNamesInAQuestionAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("fetch", func(r *ot.Errands) (string, error) {
+			may := mayI
+			may.Kind, may.Title = assistant.KindNetwork, "Fetch [the docs](https://evil.example/__init__.py)"
+			_, err := r.Ask(may)
+			return "It is done.", err
+		})
+		w.Start()
+		w.Chat.Say("fetch it")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("a-1: `Fetch [the docs](https://evil.example/__init__.py)`?")
+	})
+}
+
 func TestStopOfAnAgentThatAsks(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {

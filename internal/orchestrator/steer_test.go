@@ -2,7 +2,6 @@ package orchestrator_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -202,22 +201,31 @@ func TestSteeredWordsOutliveTheProcess(t *testing.T) {
 func TestFilesReachTheModel(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		files map[string]string
-		want  string
+		file, mediaType, content, want string
 	}{
-		"Read": {map[string]string{"f1": "the content"}, "the content"},
-		"Gone": {nil, "log.txt"},
+		"Read":                {"log.txt", "text/plain", "the content", "the content"},
+		"Gone":                {"log.txt", "text/plain", "", "log.txt"},
+		"NamedScript":         {"run.sh", "application/x-shellscript", "echo the content", "echo the content"},
+		"TypeScriptIsNoVideo": {"app.ts", "video/mp2t", "let x: 'the content'", "let x: 'the content'"},
+		"UnknownName":         {"App.kt", "application/octet-stream", "val x = 1", "val x = 1"},
+		"UnknownType":         {"index.php", "application/x-php", "<?php echo 1;", "<?php echo 1;"},
+		"NoType":              {"Makefile", "", "all: build", "all: build"},
+		"NoText":              {"a.bin", "application/octet-stream", "\xff\x00the content", "a.bin"},
+		"ZerosAreNoText":      {"a.tar", "application/x-tar", "name\x00\x00the content", "a.tar"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
-				maps.Copy(w.Chat.Files, tt.files)
+				if tt.content != "" {
+					w.Chat.Files["f1"] = tt.content
+				}
 				w.Start()
 				w.Chat.Say("look", ot.With(func(in *messages.Inbound) {
-					in.Attachments = []messages.Attachment{{Name: "log.txt", MediaType: "text/plain", Source: "f1", Size: 11}}
+					in.Attachments = []messages.Attachment{{Name: tt.file, MediaType: tt.mediaType, Source: "f1", Size: 11}}
 				}))
 				w.Pass(5 * time.Second)
-				if got := fmt.Sprint(w.Model.Requests()[0].Array); !strings.Contains(got, tt.want) {
+				got := fmt.Sprint(w.Model.Requests()[0].Array)
+				if !strings.Contains(got, tt.want) || tt.want == tt.file && strings.Contains(got, "the content") {
 					t.Errorf("the model got %s, want %q in it", got, tt.want)
 				}
 				w.Chat.Find("re: look")

@@ -142,15 +142,20 @@ type Reader interface {
 
 // Find returns the plan of a conversation that the first argument names ("p-9" or
 // "9"), else the newest one. named reports which it was. It is a fault.NotFound if
-// there is none, also for a plan of another conversation.
+// there is none, also for a plan of another conversation and for what is meant as the
+// name of a plan and is none.
 func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
 	if len(args) > 0 {
-		if number, ok := ParseName(args[0]); ok {
+		number, ok := ParseName(args[0])
+		switch {
+		case ok:
 			p, err = tx.Plan(ctx, number)
 			if fault.Is(err, fault.NotFound) || err == nil && p.ConversationID != conversationID {
 				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
 			}
 			return p, true, err
+		case Names("p-", args[0]):
+			return p, true, fault.Newf(fault.NotFound, "%.40q is not a plan like p-3.", args[0])
 		}
 	}
 	p, ok, err := tx.LatestPlan(ctx, conversationID)
@@ -165,4 +170,11 @@ func ParseName(arg string) (int64, bool) {
 	rest := strings.TrimPrefix(strings.ToLower(arg), "p-")
 	number, err := strconv.ParseInt(rest, 10, 64)
 	return number, err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
+}
+
+// Names reports whether a word is meant to name something by its number, behind "p-" or
+// the like. A decision on such a word must not fall on something else.
+func Names(prefix, word string) bool {
+	rest, ok := strings.CutPrefix(strings.ToLower(word), prefix)
+	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
 }

@@ -111,6 +111,19 @@ func Who(name, account string) string {
 	return plain
 }
 
+// Literal returns a text of one line as it is, or in a code span where a mark in it could
+// change how it is shown: "src/__init__.py" would be read without its underscores.
+func Literal(text string) string {
+	before := ' '
+	for _, r := range text {
+		if strings.ContainsRune("*`[<\\~", r) || r == '_' && !unicode.IsLetter(before) && !unicode.IsDigit(before) {
+			return "`" + strings.ReplaceAll(text, "`", "'") + "`"
+		}
+		before = r
+	}
+	return text
+}
+
 // Because puts a reason behind a statement; none is left out.
 func Because(reason string) string {
 	if reason == "" {

@@ -98,3 +98,16 @@ func TestWho(t *testing.T) {
 		}
 	}
 }
+
+func TestLiteral(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "Edit server_test.go +12 −3": "Edit server_test.go +12 −3", "Fetch https://a.b/c_d": "Fetch https://a.b/c_d",
+		"Edit src/__init__.py": "`Edit src/__init__.py`", "Read _a.py": "`Read _a.py`", "_a_": "`_a_`", `Search "*.go"`: "`Search \"*.go\"`",
+		"[x](https://a.b)": "`[x](https://a.b)`", "Read `a`": "`Read 'a'`", `a\*b`: "`a\\*b`", "<b>": "`<b>`", "~~a~~": "`~~a~~`",
+	} {
+		if got := wording.Literal(text); got != want {
+			t.Errorf("Literal(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

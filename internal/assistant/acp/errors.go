@@ -129,7 +129,7 @@ func exitOf(err error) (how string, code int) {
 var (
 	saysLimit    = pattern.Lazy(`(?i)rate.?limit|too many requests|\b429\b`)
 	saysOverload = pattern.Lazy(`(?i)overloaded|server_error|high demand|stream disconnected|\b5(00|02|03|29)\b|ECONN|connection (error|dropped|refused|reset)|timed? ?out|unavailable`)
-	saysQuota    = pattern.Lazy(`(?i)billing|quota|credit balance|usage.?limit|account_on_hold|budget`)
+	saysQuota    = pattern.Lazy(`(?i)billing|quota|credit balance|usage.?limit|limit reached|hit your [\w -]{0,20}limit|account_on_hold|budget`)
 	saysFull     = pattern.Lazy(`(?i)prompt is too long|context (window|length)|context_exhausted`)
 	saysLogin    = pattern.Lazy(`(?i)authentication_failed|invalid (x-)?api.?key|not logged in|please (log ?in|run /login)|unauthorized|\b401\b`)
 	saysUnknown  = pattern.Lazy(`(?i)not found|no rollout|unknown (session|thread)|no (such )?(session|conversation|thread)|does not exist|invalid session|valid session`)

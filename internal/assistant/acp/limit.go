@@ -17,7 +17,8 @@ var (
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
 	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
 	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
-	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?(UTC|GMT|[A-Z][a-z]+/[A-Za-z_]+)\)?)?`)
+	endsDay   = pattern.Lazy(`(?i)again at ([A-Z]{3} \d{1,2})(?:st|nd|rd|th)?, (\d{4}),? (\d{1,2}:\d\d [AP]M)`) // Codex: "try again at Oct 20th, 2025 12:18 PM"
+	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT)\)?)?`)
 )
 
 // limitEnds returns how long a limit lasts of which a text says when it ends, at most
@@ -37,6 +38,13 @@ func limitEnds(text string, now time.Time) (time.Duration, bool) {
 	}
 	if m := endsIn.FindStringSubmatch(text); m != nil {
 		return lasts(now.Add(sum(m[1])), now)
+	}
+	if m := endsDay.FindStringSubmatch(text); m != nil {
+		at, err := time.ParseInLocation("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+strings.ToUpper(m[3]), now.Location())
+		if err != nil {
+			return 0, false
+		}
+		return lasts(at, now)
 	}
 	if m := endsClock.FindStringSubmatch(text); m != nil {
 		return clockEnds(m, now)
@@ -75,8 +83,11 @@ func clockEnds(m []string, now time.Time) (time.Duration, bool) {
 	case half == "am" && hour == 12:
 		hour = 0
 	}
+	if m[4] == "GMT" {
+		m[4] = "UTC"
+	}
 	if m[4] != "" {
-		zone, err := time.LoadLocation(strings.Replace(m[4], "GMT", "UTC", 1))
+		zone, err := time.LoadLocation(m[4])
 		if err != nil {
 			return 0, false
 		}

@@ -59,6 +59,12 @@ func TestWhatArrives(t *testing.T) {
 			ann.Edits(sent.TS, "ho")
 			ann.Deletes(sent.TS)
 		}, want: []string{"message", "message/message_changed", "message/message_deleted"}},
+		"delete a thread's first": {do: func(s *slack.Server) {
+			ann := s.User("U1").In("C1")
+			sent := ann.Says("hi")
+			ann.InThread(sent.TS).Says("ho")
+			ann.Deletes(sent.TS)
+		}, want: []string{"message", "message", "message/message_changed"}},
 		"join": {do: func(s *slack.Server) { s.User("U1").In("C1").Joins() }, want: []string{"message/channel_join"}},
 		"bot":  {do: func(s *slack.Server) { s.User("U9").AsBot("B9").In("C1").Says("hi") }, want: []string{"message"}},
 		"file": {do: func(s *slack.Server) { s.User("U1").In("C1").Shares("", slack.File{Name: "a.txt"}) }, want: []string{"message/file_share"}},

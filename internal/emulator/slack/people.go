@@ -177,7 +177,7 @@ func (p Person) Edits(ts, text string) Sent {
 }
 
 // Deletes takes a message away. The root of a thread with answers leaves a
-// tombstone.
+// tombstone, and the bot is told that it was changed.
 func (p Person) Deletes(ts string) Sent {
 	s := p.ws.server
 	s.mu.Lock()
@@ -190,8 +190,12 @@ func (p Person) Deletes(ts string) Sent {
 	}
 	c.remove(m)
 	s.change(ChangeDeleted, m)
+	event := c.changeEvent("message_deleted", m, m)
+	if grave := c.byTS[ts]; grave != nil {
+		event = c.changeEvent("message_changed", grave, m)
+	}
 	if c.hears("message") {
-		sent.Deliveries = s.deliver(false, p.ws.event(c.changeEvent("message_deleted", m, m), nil))
+		sent.Deliveries = s.deliver(false, p.ws.event(event, nil))
 	}
 	return sent
 }

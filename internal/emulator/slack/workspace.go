@@ -306,7 +306,7 @@ func (c *channel) remove(m *Message) {
 	if len(c.thread(m.TS).replies) > 0 {
 		grave := *m
 		grave.Subtype, grave.Plain, grave.Text, grave.Blocks = "tombstone", "This message was deleted.", "This message was deleted.", nil
-		grave.User, grave.BotID, grave.FromBot, grave.Metadata, grave.Files = "USLACKBOT", "", false, nil, nil
+		grave.User, grave.BotID, grave.FromBot, grave.Edited, grave.Metadata, grave.Files = "USLACKBOT", "", false, false, nil, nil
 		c.replace(&grave)
 		return
 	}

@@ -231,6 +231,10 @@ func (pr preparation) readOne(ctx context.Context, entry sessions.Entry, fetcher
 		return pr.readTextFile(ctx, entry, fetcher, a)
 	case pr.o.config.Files != nil && pr.o.config.Files.Reads(a):
 		return pr.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
+	case untold(a):
+		if read := pr.readTextFile(ctx, entry, fetcher, a); read.Text != "" && !strings.Contains(read.Text, "\x00") {
+			return read
+		}
 	}
 	a.Note = "files of this kind cannot be opened here; supported are text, JPEG, PNG, WebP, GIF, PDF and voice messages"
 	return a
@@ -278,8 +282,15 @@ func (r *run) show(ctx context.Context, array []messages.Message) ([]messages.Me
 // maxReadFile is how much of a text file is given to the model.
 const maxReadFile = 128 << 10
 
-// isTextFile reports whether an attachment is text by its type or, where the
-// platform does not know better, its name.
+// untold reports whether the type of an attachment leaves open whether it is text: source
+// code is told as application/x-php and the like, and TypeScript as a video.
+func untold(a messages.Attachment) bool {
+	kind, _, _ := mime.ParseMediaType(a.MediaType)
+	return kind == "" || strings.HasPrefix(kind, "application/") || kind == "video/mp2t"
+}
+
+// isTextFile reports whether an attachment is text by its type or, where that
+// leaves it open, its name.
 func isTextFile(a messages.Attachment) bool {
 	if a.Source == "" || a.Text != "" || a.Note != "" {
 		return false
@@ -289,7 +300,7 @@ func isTextFile(a messages.Attachment) bool {
 	case strings.HasPrefix(kind, "text/"), kind == "application/json", kind == "application/xml",
 		kind == "application/x-yaml", kind == "application/x-sh", kind == "application/toml":
 		return true
-	case kind != "" && kind != "application/octet-stream":
+	case !untold(a):
 		return false
 	}
 	switch strings.ToLower(path.Ext(a.Name)) {

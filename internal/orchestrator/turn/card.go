@@ -153,6 +153,9 @@ func (r row) line(now time.Time) string {
 		}
 	}
 	text := wording.Head(r.text, 200)
+	if r.kind != assistant.KindExecute { // which is shown as code
+		text = wording.Literal(text)
+	}
 	switch r.kind {
 	case assistant.KindWrite:
 		text = "✎ " + text

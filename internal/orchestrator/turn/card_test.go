@@ -136,6 +136,7 @@ func TestCardOverTime(t *testing.T) {
 		"ToolsAtOnce":        {verboseResult, time.Second, func(s *story) { s.start("a", assistant.KindRead, "Read x") }, "◐ Working · 1 s"},
 		"StepsAtOnce":        {verboseResult, time.Second, func(s *story) { s.steps = []assistant.Step{{Text: "x"}} }, "◐ Working · 1 s"},
 		"ToolSaysItself":     {verbosePhases, time.Second, func(s *story) { s.start("a", assistant.KindRead, "Read x") }, "◐ Read x"},
+		"NameAsItIs":         {verbosePhases, time.Second, func(s *story) { s.start("a", assistant.KindWrite, "Edit src/__init__.py") }, "◐ ✎ `Edit src/__init__.py`"},
 		"OneRead":            {verbosePhases, time.Second, func(s *story) { s.start("a", assistant.KindRead, "x"); s.end("a", true, "") }, "✔ Read 1 time"},
 		"SlowTool":           {verbosePhases, 40 * time.Second, func(s *story) { s.start("a", assistant.KindExecute, "make") }, "◐ ▶ `make` · 40 s  \n◐ Working · 40 s"},
 		"TwoNotes":           {verboseResult, 0, func(s *story) { s.notes = 2 }, "📥 2 notes added"},

@@ -71,6 +71,9 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 	a.ConversationID, a.SessionID, a.EntryID = r.w.conv.ID, r.d.begun.session.ID, r.d.entry.ID
 	a.CodebaseID, a.Requester = r.w.conv.CodebaseID, r.d.entry.In.Actor()
 	a.Title, a.Detail = wording.Head(r.w.o.redact(a.Title), 300), r.w.o.redact(a.Detail)
+	if a.Kind != assistant.KindExecute { // which is shown as code
+		a.Title = wording.Literal(a.Title)
+	}
 	if err := tx.Questions().InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
 	}

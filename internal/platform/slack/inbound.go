@@ -200,18 +200,18 @@ func counts(subtype string) bool {
 func (t *translator) message(ctx context.Context, me identity, env envelope, ev event, in messages.Inbound) (messages.Inbound, bool, error) {
 	in.Kind = messages.KindMessage
 	switch {
+	case ev.Subtype == "message_deleted" || ev.Subtype == "message_changed" && buried(ev):
+		deleted, ok := deletionOf(ev)
+		if !ok {
+			return in, false, nil
+		}
+		in.Kind, ev = messages.KindDeleted, deleted
 	case ev.Subtype == "message_changed":
 		changed, ok := editOf(ev)
 		if !ok {
 			return in, false, nil
 		}
 		in.Kind, ev = messages.KindEdit, changed
-	case ev.Subtype == "message_deleted":
-		deleted, ok := deletionOf(ev)
-		if !ok {
-			return in, false, nil
-		}
-		in.Kind, ev = messages.KindDeleted, deleted
 	case ev.Hidden:
 		return in, false, nil
 	}
@@ -329,6 +329,13 @@ func editOf(ev event) (event, bool) {
 	}
 	changed.Type, changed.Channel, changed.ChannelType = ev.Type, ev.Channel, ev.ChannelType
 	return changed, true
+}
+
+// buried reports whether a change is the deletion of a message that has answers: in the
+// place of one that begins a thread a tombstone stays.
+func buried(ev event) bool {
+	var left event
+	return platform.Lenient(ev.Message, &left) == nil && left.Subtype == "tombstone"
 }
 
 // deletionOf returns the message that was deleted, with the time of that as its event's.
