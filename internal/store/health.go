@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"remote-agent/internal/fault"
 )
 
@@ -118,8 +120,13 @@ func notStored(err error) error {
 	case fault.Damaged:
 		public = "The last write failed: the database is damaged."
 	default:
-		if sqliteCode(err) != 0 {
+		switch code := sqliteCode(err); {
+		case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
+			public = "The last write failed: another program holds the database."
+		case code != 0:
 			public = "The last write failed: the disk cannot be written."
+		case isState(err, pgReadOnly):
+			public = "The last write failed: the database server only reads."
 		}
 	}
 	return &fault.Error{Kind: fault.KindOf(err), Public: public, Err: fmt.Errorf("write to the database: %w", err)}
