@@ -185,6 +185,39 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	}
 }
 
+// A file that somebody took away is still written and read, and is lost with the process.
+func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	look := func(when string, gone bool) {
+		t.Helper()
+		err := s.CheckWrites(t.Context())
+		if gone != strings.Contains(fault.Public(err), path+" was removed or replaced") || gone != (err != nil) || gone != s.DoubtsWrites() {
+			t.Errorf("%s: %v, in doubt %v", when, err, s.DoubtsWrites())
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("as it was", false)
+	move(path, path+".away")
+	look("removed", true)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look("another in its place", true)
+	move(path+".away", path)
+	look("back again", false)
+}
+
 // A database that another program holds is no fault of the disk.
 func TestCheckWritesNamesAnotherProgramThatHoldsTheDatabase(t *testing.T) {
 	t.Parallel()
