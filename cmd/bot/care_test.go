@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,6 +29,9 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"sessions rm nonsense", exitUsage, "is not the id of a session"},
 		{"sessions search ...", exitUsage, "at least one word"},
 		{"sessions search word", exitOK, "nothing found"},
+		{"repo add " + filepath.Join(dir, "nothere"), exitFailed, "There is no folder " + filepath.Join(dir, "nothere")},
+		{"repo add ./nothere", exitFailed, "There is no folder "},
+		{"repo add nothere", exitUsage, "That is not a repository address."},
 		{"sessions search word --before x", exitUsage, "is not a number"},
 		{"sessions list --limit 1001", exitUsage, "between 1 and 1000"},
 		{"sessions search word --limit=-1", exitUsage, "between 1 and 1000"},
@@ -120,3 +124,21 @@ func firstOf(dir string) string {
 	}
 	return filepath.Join(dir, entries[0].Name())
 }
+
+// A list that could not be printed, as on a full disk, is a failure: a script would take
+// what is there for all of it.
+func TestAListThatCannotBePrintedIsAFailure(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir()}
+	for _, args := range []string{"migrate up", "halt", "audit list --json", "person list", "key list", "costs", "backup list", "audit verify"} {
+		var stderr strings.Builder
+		code := run(t.Context(), strings.Fields(args), process{environ: environ, stdin: strings.NewReader(""), stdout: full{}, stderr: &stderr})
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("bot %s: code %d: %s", args, code, &stderr)
+		}
+	}
+}
+
+// full is a file on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"strings"
 
 	"remote-agent/internal/app"
@@ -21,7 +23,12 @@ func (p *program) command(run func(ctx context.Context, cfg config.Config, env a
 		return err
 	}
 	defer closeLog()
-	return run(p.ctx, cfg, p.env(log, false))
+	env, out := p.env(log, false), &output{to: p.stdout}
+	env.Stdout = out
+	if err := run(p.ctx, cfg, env); err != nil {
+		return err
+	}
+	return out.err
 }
 
 // care runs a command on the data.
@@ -30,6 +37,21 @@ func (p *program) care(run func(ctx context.Context, cfg config.Config, env app.
 		env.Stdout = transcript.Visible(env.Stdout) // what was said in chats must not act on a terminal
 		return run(ctx, cfg, env)
 	})
+}
+
+// output notes the first error of a writer. What tells a person something need not look
+// for it; a script that keeps what is printed must not take a torn list for a whole one.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("print the output: %w", err)
+	}
+	return n, err
 }
 
 // with runs a command on the data that is given one more thing.

@@ -191,7 +191,8 @@ func counted(r store.Removed) string {
 		r.Sessions, r.Messages, r.ToolCalls, r.Deliveries, r.Inbox, r.Plans, r.Approvals)
 }
 
-// say writes for a person at a terminal, who may have closed it.
+// say writes for a person at a terminal, who may have closed it. Whoever has to know of an
+// error notes it in out.
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format, args...) //nolint:errcheck // see above
 }

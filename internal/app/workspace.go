@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"remote-agent/internal/codebase"
@@ -166,7 +167,10 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 			folder = filepath.Join(c.Folder, folder)
 		}
 		local, localErr := space.AddLocal(ctx, folder)
-		if localErr != nil {
+		switch {
+		case localErr != nil && strings.IndexAny(c.What, "/.~") == 0: // nobody takes that for an address
+			return localErr
+		case localErr != nil:
 			return errors.Join(err, localErr)
 		}
 		repo, err = local, nil

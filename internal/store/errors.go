@@ -77,6 +77,7 @@ func sqliteCode(err error) int {
 const (
 	pgSerialization = "40001"
 	pgDeadlock      = "40P01"
+	pgReadOnly      = "25006"
 
 	pgDivisionByZero = "22012"
 	pgNotNull        = "23502"
@@ -113,7 +114,7 @@ func sqlStateKind(code string) fault.Kind {
 		return fault.NotFound
 	case "28000", "28P01":
 		return fault.Unauthorized
-	case "55P03", "25006": // a lock, a server that only reads
+	case "55P03", pgReadOnly: // a lock, a server that only reads
 		return fault.Unavailable
 	case "53100":
 		return fault.Disk

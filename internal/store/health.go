@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"remote-agent/internal/fault"
 )
@@ -58,12 +62,15 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 // CheckWrites reports whether what is written now is stored. It is an error if the
-// last write failed and one that is tried now does as well, or if nothing was stored
-// for ten seconds while work waits; the public text says why. It writes nothing if
+// last write failed and one that is tried now does as well, if nothing was stored for
+// ten seconds while work waits, or if the file is gone; the public text says why. It writes nothing if
 // something was stored within ten seconds. ctx bounds it.
 func (s *Store) CheckWrites(ctx context.Context) error {
 	if s.pg == nil && s.writer == nil {
 		return nil // only read
+	}
+	if err := s.gone(); err != nil {
+		return err
 	}
 	if s.writes.proven(time.Now()) {
 		return nil
@@ -99,10 +106,23 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	return nil
 }
 
-// DoubtsWrites reports whether the last write failed or nothing goes forward while
-// work waits, so that CheckWrites is worth its write. It asks nobody.
+// DoubtsWrites reports whether the last write failed, nothing goes forward while work
+// waits, or the file is gone, so that CheckWrites is worth its write.
 func (s *Store) DoubtsWrites() bool {
-	return s.writes.failed() != nil || s.writes.stalled(time.Now()) != nil
+	return s.writes.failed() != nil || s.writes.stalled(time.Now()) != nil || s.gone() != nil
+}
+
+// gone says that SQLite's file was removed, or another one put in its place. Reading and
+// writing succeed all the same, in a file that no other process can open.
+func (s *Store) gone() error {
+	if s.file == nil {
+		return nil
+	}
+	now, err := os.Stat(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(s.file, now) {
+		return nil
+	}
+	return fault.Newf(fault.Unavailable, "The database file %s was removed or replaced: what is stored now is lost when the bot ends.", s.path)
 }
 
 // notStored says that a write failed, and why.
@@ -118,8 +138,13 @@ func notStored(err error) error {
 	case fault.Damaged:
 		public = "The last write failed: the database is damaged."
 	default:
-		if sqliteCode(err) != 0 {
+		switch code := sqliteCode(err); {
+		case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
+			public = "The last write failed: another program holds the database."
+		case code != 0:
 			public = "The last write failed: the disk cannot be written."
+		case isState(err, pgReadOnly):
+			public = "The last write failed: the database server only reads."
 		}
 	}
 	return &fault.Error{Kind: fault.KindOf(err), Public: public, Err: fmt.Errorf("write to the database: %w", err)}

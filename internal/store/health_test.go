@@ -3,6 +3,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -181,6 +182,90 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	}
 	if err := fill(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file that somebody took away is still written and read, and is lost with the process.
+func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	look := func(when string, gone bool) {
+		t.Helper()
+		err := s.CheckWrites(t.Context())
+		if gone != strings.Contains(fault.Public(err), path+" was removed or replaced") || gone != (err != nil) || gone != s.DoubtsWrites() {
+			t.Errorf("%s: %v, in doubt %v", when, err, s.DoubtsWrites())
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("as it was", false)
+	move(path, path+".away")
+	look("removed", true)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look("another in its place", true)
+	move(path+".away", path)
+	look("back again", false)
+}
+
+// A database that another program holds is no fault of the disk.
+func TestCheckWritesNamesAnotherProgramThatHoldsTheDatabase(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	write := func(statement string) error {
+		return s.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, statement) })
+	}
+	if err := write(`PRAGMA busy_timeout(0)`); err != nil { // nobody will let go
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // a test
+	held, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, write(`UPDATE service_state SET id = id`), fault.Unavailable)
+	if public := fault.Public(s.CheckWrites(t.Context())); public != "The last write failed: another program holds the database." {
+		t.Errorf("it says %q", public)
+	}
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckWrites(t.Context()); err != nil {
+		t.Errorf("when the other let go: %v", err)
+	}
+}
+
+// A server that only reads, such as a standby, does answer.
+func TestCheckWritesNamesAServerThatOnlyReads(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.Postgres(t)(t)}
+	wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := store.Exec(ctx, tx, `SET TRANSACTION READ ONLY`); err != nil {
+			return err
+		}
+		return store.Exec(ctx, tx, `UPDATE service_state SET id = id`)
+	}), fault.Unavailable)
+	if public := fault.Public(store.Failed(b.Store)); public != "The last write failed: the database server only reads." {
+		t.Errorf("it says %q", public)
 	}
 }
 

@@ -79,6 +79,9 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 	if err := s.writerDB.PingContext(ctx); err != nil {
 		return unreadable(path, err)
 	}
+	if s.file, err = os.Stat(path); err != nil {
+		return unreadable(path, err)
+	}
 	s.writer = newWriter(s.writerDB, s.text, s.vectors, s.redact) //nolint:contextcheck // its transactions belong to no single caller; Close ends it
 	return nil
 }

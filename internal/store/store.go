@@ -66,7 +66,8 @@ type Store struct {
 	migrating sync.Mutex // one Migrate at a time in this process
 	steps     func(migrations.Dialect) (fs.FS, error)
 
-	path      string // of the SQLite file
+	path      string      // of the SQLite file
+	file      fs.FileInfo // that file as it was opened to be written; nil if it is only read
 	writes    writes
 	integrity integrity
 
