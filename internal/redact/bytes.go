@@ -28,7 +28,7 @@ const (
 	alnumList  = "A-Za-z0-9"
 	upnumList  = "A-Z0-9"
 	nameList   = "A-Za-z0-9_"
-	tokenList  = "A-Za-z0-9_-"
+	dashedList = "A-Za-z0-9_-"
 	dottedList = "A-Za-z0-9._-"
 	paddedList = "A-Za-z0-9+/=_-"
 	looseList  = "A-Za-z0-9._~+/=-"
@@ -40,9 +40,8 @@ var (
 	digitByte  = setOf("0-9")
 	hexByte    = setOf(hexList)
 	alnumByte  = setOf(alnumList)
-	upnumByte  = setOf(upnumList)
 	nameByte   = setOf(nameList)
-	tokenByte  = setOf(tokenList)
+	tokenByte  = setOf(dashedList)
 	dottedByte = setOf(dottedList)
 	stdByte    = setOf("A-Za-z0-9+/")
 	base64Byte = setOf("A-Za-z0-9+/_-")
