@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/store"
 )
 
@@ -117,7 +119,11 @@ func TestOwnerCodeWorksOnceAndInPrivateOnly(t *testing.T) {
 		w.Chat.Say("/start sesame", ot.From(ot.Olga), ot.In("team"))
 		w.Chat.Say("/start wrong", ot.From(ot.Bob))
 		w.Chat.Say("sesame", ot.From(ot.Bob))
+		said := w.Chat.Say("please sesame", ot.From(ot.Bob))
+		w.Chat.Edit(said, "/start sesame")
 		w.Chat.Say("/start sesame", ot.From(ot.Bob), ot.With(func(in *messages.Inbound) { in.Sender.Bot = true }))
+		w.Chat.Say("/start sesame", ot.From(""))
+		w.Chat.Say("/start sesame", ot.From(ot.Bob), ot.With(func(in *messages.Inbound) { in.Sender.Platform = "desk" }))
 		w.Pass(10 * time.Second)
 		if got := roles(); len(got) != 0 {
 			t.Fatalf("somebody became %q", got)
@@ -312,6 +318,66 @@ func TestOwnerCodeOutlivesNoDecision(t *testing.T) {
 	}
 }
 
+// screening is a platform that says before anything is stored whether it can be asked about
+// somebody.
+type screening struct {
+	platform.Adapter
+	says  platform.Screening
+	asked *[]messages.InboundKind
+}
+
+func (s screening) Screen(in messages.Inbound) platform.Screening {
+	*s.asked = append(*s.asked, in.Kind)
+	return s.says
+}
+
+func (screening) Admits(context.Context, messages.Inbound) (bool, error) { return true, nil }
+
+// TestWhomAPlatformDoesNotAskAbout: nothing is kept of who was turned away a moment ago, and
+// who came when too many did is told so once. What else a platform tells is not about
+// the rights of anybody.
+func TestWhomAPlatformDoesNotAskAbout(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		says platform.Screening
+		told []string
+	}{
+		"Denied": {platform.ScreenDenied, nil},
+		"Busy":   {platform.ScreenBusy, []string{"Too many new people"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				var asked []messages.InboundKind
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Adapters[0] = screening{c.Adapters[0], tt.says, &asked}
+				}
+				w.Start()
+				said := w.Chat.Say("hello")
+				w.Pass(time.Second)
+				w.Chat.Edit(said, "hello again")
+				w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind, in.Action = messages.KindAction, "x" }))
+				w.Chat.Say("hello?")
+				w.Pass(time.Second)
+				w.Chat.Want(tt.told...)
+				if n := w.Value(`SELECT count(*) FROM inbound_events`); n != "0" {
+					t.Errorf("%s events are on record", n)
+				}
+				w.Chat.Delete(said)
+				w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindGone }))
+				w.Settle()
+				m := messages.KindMessage
+				if want := []messages.InboundKind{m, messages.KindEdit, messages.KindAction, m}; !slices.Equal(asked, want) {
+					t.Errorf("the platform was asked about %q, want %q", asked, want)
+				}
+				if n := w.Value(`SELECT count(*) FROM inbound_events`); n != "1" {
+					t.Errorf("%s events are on record, want that the bot was removed", n)
+				}
+			})
+		})
+	}
+}
+
 // TestOwnerCodeInAFlood: whoever has the code gets in although more strangers write than
 // is recorded.
 func TestOwnerCodeInAFlood(t *testing.T) {
@@ -331,6 +397,24 @@ func TestOwnerCodeInAFlood(t *testing.T) {
 			t.Errorf("the owner is %s", got)
 		}
 	})
+}
+
+// TestNoOwnershipWhereTheConfigurationDecides: a code would be shown that does nothing.
+func TestNoOwnershipWhereTheConfigurationDecides(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]orchestrator.AccessRule{
+		"Users": {IDs: only(ot.Ann)}, "Owners": {Owners: only(ot.Olga)}, "Everyone": {Everyone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				access(w, rule)
+				if offered, err := w.Start().Engine.OfferOwnership(w.T.Context(), ot.PlatformName, "sesame"); offered || err != nil {
+					t.Errorf("offered: %v, %v", offered, err)
+				}
+			})
+		})
+	}
 }
 
 // TestNoOwnershipWhereThePlatformDecides: a code would let in whom the platform does not.

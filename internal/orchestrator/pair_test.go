@@ -1,6 +1,8 @@
 package orchestrator_test
 
 import (
+	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -94,7 +96,7 @@ func TestAStrangerIsAskedAboutInPrivateOnly(t *testing.T) {
 		pairing bool
 		where   []ot.Option
 	}{
-		"InATeam":   {true, []ot.Option{ot.In("team"), ot.From(ot.Stranger)}},
+		"InATeam":   {true, []ot.Option{ot.In("team"), ot.From(ot.Stranger)}}, // a refusal is shown to them only
 		"SwitchOff": {false, private(ot.Stranger)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +105,7 @@ func TestAStrangerIsAskedAboutInPrivateOnly(t *testing.T) {
 				if test.pairing {
 					pairs(w)
 				}
+				w.Chat.Caps.OnlyFor = true
 				w.Start()
 				w.Chat.Say("hello", private(ot.Olga)...)
 				w.Pass(time.Minute)
@@ -203,5 +206,122 @@ func TestACardHasTheNameThatThePlatformTells(t *testing.T) {
 		if told := w.Chat.Texts("chat-olga"); !strings.HasPrefix(told[len(told)-1], "👤 `Stan` asks") {
 			t.Errorf("the owner reads %q", told)
 		}
+	})
+}
+
+// TestAStrangerMayAskAgain a day after their request ran out or was declined: with another
+// code, and owners are asked once more.
+func TestAStrangerMayAskAgain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		declined bool
+		reads    string // meanwhile
+	}{
+		"RunOut":   {false, "you are waiting for an owner"},
+		"Declined": {true, "An owner declined your request. Your ID here is `stan`."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				pairs(w)
+				w.Start()
+				w.Chat.Say("hello", private(ot.Olga)...)
+				asks := func() (code string) {
+					t.Helper()
+					w.Chat.Say("let me in", private(ot.Stranger)...)
+					w.Pass(time.Minute)
+					told := w.Chat.Texts("chat-stan")
+					found := strangersCode.FindStringSubmatch(told[len(told)-1])
+					cards := w.Chat.Posts("chat-olga")
+					if found == nil || !strings.Contains(cards[len(cards)-1].Text, found[1]) {
+						t.Fatalf("the stranger reads %q, and the owner %q", told, w.Chat.Texts("chat-olga"))
+					}
+					return found[1]
+				}
+				first := asks()
+				if tt.declined {
+					inTx(w, func(ctx context.Context, tx *store.Tx) error {
+						return tx.People().SettlePairing(ctx, 1, sessions.PairingDenied, "chat/olga")
+					})
+				}
+				w.Away(23 * time.Hour)
+				w.Chat.Say("let me in", private(ot.Stranger)...)
+				w.Pass(time.Minute)
+				if told := w.Chat.Texts("chat-stan"); !strings.Contains(told[len(told)-1], tt.reads) {
+					t.Errorf("the stranger reads %q", told)
+				}
+				w.Away(time.Hour)
+				if asks() == first {
+					t.Error("the code is the same")
+				}
+			})
+		})
+	}
+}
+
+// TestWhoCanBeAskedIsAskedAtOnce: that nobody could be asked a moment ago, or that somebody
+// was, does not keep the next stranger waiting.
+func TestWhoCanBeAskedIsAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		pairs(w)
+		w.Start()
+		for i, who := range []messages.UserID{"s1", ot.Olga, "s2", "s3"} {
+			w.Chat.Say("hello", private(who)...)
+			w.Pass(time.Second)
+			if n, want := w.Value(`SELECT count(*) FROM pairings`), []string{"0", "0", "1", "2"}[i]; n != want {
+				t.Errorf("after %s wrote, %s requests are on record, want %s", who, n, want)
+			}
+		}
+		if cards := w.Chat.Texts("chat-olga"); len(cards) != 1+2 {
+			t.Errorf("the owner reads %q", cards)
+		}
+	})
+}
+
+// TestWhoAsksIsToldThoughNobodyCanBeAsked: who they are is told to strangers each time that
+// they want to know it, and what is told by the way once a day.
+func TestWhoAsksIsToldThoughNobodyCanBeAsked(t *testing.T) {
+	t.Parallel()
+	for name, pairing := range map[string]bool{"Pairing": true, "Without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				if pairing {
+					pairs(w)
+				}
+				w.Start()
+				var told []int
+				for _, text := range []string{"let me in", "please", "/whoami", "please", "/whoami"} {
+					w.Chat.Say(text, private(ot.Stranger)...)
+					w.Pass(2 * time.Minute)
+					told = append(told, len(w.Chat.Texts("chat-stan")))
+				}
+				if d := cmp.Diff([]int{1, 1, 2, 2, 3}, told); d != "" {
+					t.Errorf("answers (-want +got):\n%s\nthey read %q", d, w.Chat.Texts("chat-stan"))
+				}
+			})
+		})
+	}
+}
+
+// TestTooManyStrangersAsk: beyond a number of requests in a day owners are left alone, and
+// the stranger is told what they are told where nobody can be asked.
+func TestTooManyStrangersAsk(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		pairs(w)
+		w.Start()
+		w.Chat.Say("hello", private(ot.Olga)...)
+		w.Pass(time.Second)
+		for n := range sessions.MaxPairings + 1 {
+			w.Chat.Say("let me in", private(messages.UserID(fmt.Sprint("s", n)))...)
+			w.Pass(10 * time.Second)
+		}
+		if cards := len(w.Chat.Texts("chat-olga")) - 1; cards != sessions.MaxPairings {
+			t.Errorf("the owner has %d cards", cards)
+		}
+		w.Chat.WantIn(fmt.Sprint("chat-s", sessions.MaxPairings-1), "you are waiting for an owner")
+		w.Chat.WantIn(fmt.Sprint("chat-s", sessions.MaxPairings), "Ask its owner to let you in")
 	})
 }

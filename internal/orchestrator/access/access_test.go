@@ -8,7 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
@@ -43,6 +47,7 @@ func TestFinding2TheConfigurationWinsOverWhatWasClaimed(t *testing.T) {
 		{"a claim holds where nothing is configured", Rule{}, claimed, false, sessions.Owner},
 		{"an old claim too", Rule{}, old, false, sessions.Owner},
 		{"a claim holds where everyone may", Rule{Everyone: true}, claimed, false, sessions.Owner},
+		{"a claim holds where everyone may, besides a list of others", Rule{Everyone: true, IDs: ids("77")}, claimed, false, sessions.Owner},
 		{"a claim holds on the list", Rule{IDs: ids("42")}, claimed, false, sessions.Owner},
 		{"a list without them ends a claim", Rule{IDs: ids("77")}, claimed, false, sessions.Stranger},
 		{"and an old claim", Rule{IDs: ids("77")}, old, false, sessions.Stranger},
@@ -112,5 +117,76 @@ func TestNoAnswerOfAPlatformIsNo(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// kept is what a database knows of people.
+type kept struct {
+	port.Tx
+	sessions.PeopleStore
+	roles []sessions.Identity
+}
+
+func (k kept) People() sessions.PeopleStore                       { return k }
+func (k kept) Roles(context.Context) ([]sessions.Identity, error) { return k.roles, nil }
+
+func (kept) PrivateConversation(_ context.Context, p messages.Platform, id messages.UserID, _ time.Time) (sessions.Conversation, error) {
+	if id == "silent" {
+		return sessions.Conversation{}, fault.New(fault.NotFound, "They have not written.")
+	}
+	return sessions.Conversation{ID: string(p) + "/" + string(id)}, nil
+}
+
+// served is a platform that this process serves.
+type served struct {
+	platform.Adapter
+	buttons bool
+}
+
+func (s served) Capabilities() platform.Capabilities {
+	return platform.Capabilities{Buttons: s.buttons}
+}
+
+// TestWhichChatsAreThoseOfOwners has what is stored of somebody mean something on their own
+// platform only, by the rule of that.
+func TestWhichChatsAreThoseOfOwners(t *testing.T) {
+	t.Parallel()
+	owner := func(p messages.Platform, id messages.UserID) sessions.Identity {
+		return sessions.Identity{Platform: p, UserID: id, Role: sessions.Owner, GrantedBy: sessions.GrantedByCLI}
+	}
+	gone := sessions.Identity{Platform: "chat", UserID: "ann", Role: sessions.Stranger, RemovedAt: time.Now()}
+	names := func(id messages.UserID) Rule { return Rule{Owners: map[messages.UserID]bool{id: true}} }
+	for name, tt := range map[string]struct {
+		stored []sessions.Identity
+		chat   Rule
+		want   []string
+	}{
+		"Nobody":               {},
+		"Stored":               {stored: []sessions.Identity{owner("chat", "ann"), owner("chat", "bob")}, want: []string{"chat/ann", "chat/bob"}},
+		"Configured":           {chat: names("ann"), want: []string{"chat/ann"}},
+		"Both":                 {stored: []sessions.Identity{owner("chat", "ann")}, chat: names("ann"), want: []string{"chat/ann"}},
+		"AUser":                {stored: []sessions.Identity{{Platform: "chat", UserID: "ann", Role: sessions.User}}},
+		"Replaced":             {stored: []sessions.Identity{owner("chat", "ann")}, chat: names("bob"), want: []string{"chat/bob"}},
+		"ConfiguredAndRemoved": {stored: []sessions.Identity{gone}, chat: names("ann")},
+		"NotServed":            {stored: []sessions.Identity{owner("elsewhere", "ann")}},
+		"ButtonsFirst":         {stored: []sessions.Identity{owner("chat", "ann"), owner("desk", "bob")}, want: []string{"chat/ann"}},
+		"WithoutButtons":       {stored: []sessions.Identity{owner("chat", "silent"), owner("desk", "bob")}, want: []string{"desk/bob"}},
+	} {
+		rules := map[messages.Platform]Rule{"chat": tt.chat} // "desk" names nobody
+		a := &Access{
+			Rules:    func(p messages.Platform) Rule { return rules[p] },
+			Adapters: map[messages.Platform]platform.Adapter{"chat": served{buttons: true}, "desk": served{}},
+		}
+		chats, err := a.OwnerChats(t.Context(), kept{roles: tt.stored})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range chats {
+			got = append(got, c.ID)
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
 	}
 }
