@@ -151,7 +151,7 @@ func TestWhoDecidesOnAQuestion(t *testing.T) {
 		second bool
 		who    messages.UserID
 		where  string
-		say    string // or a label
+		say    string // or a label of the question
 		ran    bool
 		state  string
 	}{
@@ -169,6 +169,9 @@ func TestWhoDecidesOnAQuestion(t *testing.T) {
 		"Second/SomebodyElse":  {true, ot.Bob, team, "/approve a-1", true, "allowed"},
 		"Second/Owner":         {true, ot.Olga, team, "/approve a-1", true, "allowed"},
 		"Stranger":             {false, ot.Stranger, team, "/approve a-1", false, "waiting"},
+		"WordOfRequester":      {false, ot.Ann, team, "yes", false, "waiting"}, // so that nothing runs unseen
+		"WordOfAStranger":      {false, ot.Stranger, team, "no", false, "waiting"},
+		"AnybodyByWord":        {false, ot.Bob, team, "no", false, "denied"},
 		"StrangerByButton":     {false, ot.Stranger, team, "Run it", false, "waiting"},
 		"NotAQuestion":         {false, ot.Ann, team, "/approve a-9", false, "waiting"},
 	} {
@@ -177,10 +180,10 @@ func TestWhoDecidesOnAQuestion(t *testing.T) {
 			ot.Run(t, func(w *ot.World) {
 				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.SecondApprover = tt.second }
 				question := asking(w)
-				if strings.HasPrefix(tt.say, "/") {
-					w.Chat.Say(tt.say, ot.In(tt.where), ot.From(tt.who))
-				} else {
+				if slices.ContainsFunc(question.Buttons, func(b messages.Button) bool { return b.Label == tt.say }) {
 					w.Chat.Press(question, tt.say, ot.From(tt.who))
+				} else {
+					w.Chat.Say(tt.say, ot.In(tt.where), ot.From(tt.who))
 				}
 				w.Pass(10 * time.Second)
 				if ran := len(w.Tools.Did()) == 1; ran != tt.ran {

@@ -20,6 +20,7 @@ import (
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -60,6 +61,57 @@ func TestEventsThatComeAgain(t *testing.T) {
 		w.Pass(2 * time.Second)
 		w.Chat.Want("re: hello", "re: twice told")
 	})
+}
+
+// TestOpeningIsSaidOnce: a place that came into being for a message tells what it began with,
+// also where the platform delivers the message again, and not for what a command answers.
+func TestOpeningIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		opening := ot.With(func(in *messages.Inbound) { in.Opening = "ANN asks:" })
+		w.Start()
+		said := w.Chat.Say("hello", ot.In("thread"), opening)
+		w.Chat.Say("/whoami", ot.In("other"), opening)
+		w.Pass(2 * time.Second)
+		w.Restart()
+		w.Chat.Again(said)
+		w.Pass(2 * time.Second)
+		w.Chat.WantIn("thread", "ANN asks:", "re: Ann: hello")
+		w.Chat.WantIn("other", "You are")
+	})
+}
+
+// TestAssistantOfARepository: a conversation about one begins with its assistant, if that is here
+// and no stand-in.
+func TestAssistantOfARepository(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		registered string
+		standIn    bool
+		want       string
+	}{
+		"Here":    {string(ot.AgentName), false, "agent: hello"},
+		"Unknown": {"gone", false, "re: hello"},
+		"StandIn": {string(ot.AgentName), true, "re: hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Placeholder = map[assistant.Name]bool{ot.AgentName: tt.standIn}
+				}
+				w.Start()
+				inTx(w, func(ctx context.Context, tx *store.Tx) error {
+					return tx.Portable().ImportCodebase(ctx, sessions.Codebase{
+						ID: "0199a7c3-0000-7000-8000-000000000001", Name: "demo", RepositoryURL: "https://git.example/demo", Assistant: tt.registered,
+					}, nil)
+				})
+				w.Chat.Say("hello", about)
+				w.Pass(2 * time.Second)
+				w.Chat.Want(tt.want)
+			})
+		})
+	}
 }
 
 // slowWrites makes each transaction that writes take a second, so that events come meanwhile.
@@ -108,6 +160,22 @@ func TestConversationThatMoves(t *testing.T) {
 			w.Chat.WantIn("supergroup", "re: Ann: still there?")
 			if n := len(w.Model.Requests()[1].Array); n != 3 {
 				t.Errorf("the second request has %d messages: it is not the same conversation", n)
+			}
+		})
+	})
+	t.Run("WhereOneIsAlready", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Start()
+			w.Chat.Say("hello", ot.In("group"))
+			w.Chat.Say("hello there", ot.In("supergroup"))
+			w.Pass(2 * time.Second)
+			w.Chat.Do(ot.In("group"), ot.With(func(in *messages.Inbound) { in.Kind, in.MigratedTo = messages.KindMigrated, "supergroup" }))
+			w.Chat.Say("still there?", ot.In("supergroup"))
+			w.Pass(2 * time.Second)
+			w.Chat.WantIn("supergroup", "re: Ann: hello there", "re: Ann: still there?")
+			if n := w.Chat.Unacknowledged(); n != 0 {
+				t.Errorf("%d events were not taken", n)
 			}
 		})
 	})

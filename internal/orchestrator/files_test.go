@@ -293,6 +293,38 @@ func TestAnAlbumOfAGroupIsOneTurn(t *testing.T) {
 	}
 }
 
+// TestWhatComesTogetherWithAnAlbum: of what a platform delivers at once, the files of the album that
+// is for the bot are shown to the model, and not those of another album, person or room.
+func TestWhatComesTogetherWithAnAlbum(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		p := w.Start()
+		var events []messages.Inbound
+		part := func(name, caption, album, where string, who messages.UserID) {
+			events = append(events, messages.Inbound{
+				Event: messages.EventID(name), Message: messages.MessageID(name), Kind: messages.KindMessage, Conversation: room(where), Sender: messages.Sender{ID: who},
+				Text: caption, Album: album, OnlyAlbum: caption == "", Attachments: []messages.Attachment{png1(name)},
+			})
+		}
+		part("a.png", "", "album1", "team", orchestratortest.Ann)
+		part("b.png", "compare them", "album1", "team", orchestratortest.Ann)
+		part("other-album.png", "", "album2", "team", orchestratortest.Ann)
+		part("other-person.png", "", "album1", "team", orchestratortest.Bob)
+		part("other-room.png", "", "album1", "elsewhere", orchestratortest.Ann)
+		if err := p.Engine.Accept(w.T.Context(), events...); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(2 * time.Second)
+		requests := w.Model.Requests()
+		if len(requests) != 1 || fmt.Sprint(shown(requests[0])) != "[a.png b.png]" {
+			t.Fatalf("the model was asked %q, the first time with %q", w.Model.Asked(), shown(requests[0]))
+		}
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%other-%'`); n != "0" {
+			t.Errorf("%s messages are on record that are not for the bot", n)
+		}
+	})
+}
+
 // hearing writes down the same of every recording, and can do something else before.
 type hearing struct {
 	calls  int

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,6 +147,68 @@ func TestCommandsFromOutsideAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCommandFromOutsideThatIsSentTwice at once, as by a form: nobody waits for an answer that
+// another one is told, and what it says is done once.
+func TestCommandFromOutsideThatIsSentTwice(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+		}
+		planned(w)
+		begin := time.Now()
+		var told atomic.Int64
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				_, known, err := w.Process().Engine.Command(w.T.Context(), outside("web:1", "boss", "/approve p-1"))
+				if err != nil {
+					t.Error(err)
+				}
+				if known {
+					told.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if waited := time.Since(begin); told.Load() > 1 || waited > time.Second {
+			t.Errorf("%d were told, after %s", told.Load(), waited)
+		}
+		w.Pass(time.Second)
+		if n := w.Value(`SELECT count(*) FROM audit_log WHERE action = 'plan.approve'`); n != "1" {
+			t.Errorf("it was approved %s times", n)
+		}
+	})
+}
+
+// TestAnswerThatTakesLongIsToldAllTheSame, if it is just being stored when the caller's patience
+// ends: it is said nowhere else.
+func TestAnswerThatTakesLongIsToldAllTheSame(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+		}
+		planned(w)
+		p := w.Process()
+		var commits atomic.Int64
+		p.After(func() {
+			if commits.Add(1) == 3 { // the first stores the command, the second begins it
+				time.Sleep(6 * time.Second)
+			}
+		})
+		before := len(w.Chat.Posts(team))
+		answer, known, err := p.Engine.Command(w.T.Context(), outside("web:1", "boss", "/whoami"))
+		if err != nil || !known || !strings.HasPrefix(answer.Text, "You are `boss`") {
+			t.Errorf("the answer: %t %q, %v", known, answer.Text, err)
+		}
+		w.Pass(10 * time.Second)
+		if n := len(w.Chat.Posts(team)) - before; n != 0 {
+			t.Errorf("%d posts came into the room", n)
+		}
+	})
 }
 
 // busy is a platform that has no time to ask about whoever it does not know.

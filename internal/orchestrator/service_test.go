@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/chat"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
@@ -18,6 +19,7 @@ import (
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -496,6 +498,27 @@ func TestSecretsInWhatAnAgentTellsAreRedacted(t *testing.T) {
 		}
 		if n := w.Value(`SELECT count(*) FROM deliveries WHERE body LIKE '%sesame%'`); n != "0" {
 			t.Errorf("%s deliveries are stored with the secret", n)
+		}
+	})
+}
+
+// TestLinkThatSignsInIsSentAndNotKept: whoever opens it acts as the person who asked.
+func TestLinkThatSignsInIsSentAndNotKept(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Commands = func(c *chat.Config, _ *ot.Process) {
+			c.Link = func(context.Context, signin.Account) (string, bool, error) {
+				return "https://bot.example/sesame", false, nil
+			}
+		}
+		w.Start()
+		w.Chat.Say("/web")
+		w.Chat.Say("/web", ot.In(team))
+		w.Pass(2 * time.Second)
+		w.Chat.Want("This link signs you in", "https://bot.example/sesame")
+		w.Chat.WantIn(team, "Send this in a private chat with me.")
+		if n := w.Value(`SELECT count(*) FROM deliveries WHERE body LIKE '%sesame%'`); n != "0" {
+			t.Errorf("the link is on record in %s deliveries", n)
 		}
 	})
 }

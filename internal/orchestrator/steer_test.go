@@ -35,6 +35,7 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 	}{
 		"Nothing":          {nil, ot.Room, nil, nil, 2},
 		"Words":            {[]func(w *ot.World){said("and quickly")}, ot.Room, []string{"and quickly"}, nil, 2},
+		"AWord":            {[]func(w *ot.World){said("no, quickly")}, ot.Room, []string{"no, quickly"}, nil, 2}, // nothing is asked
 		"TwoOfThem":        {[]func(w *ot.World){said("and quickly"), said("please")}, ot.Room, []string{"and quickly", "please"}, nil, 2},
 		"ACommandThatAsks": {[]func(w *ot.World){said("/plan a trip"), said("by train")}, ot.Room, nil, []string{"A plan.", "re: by train"}, 4},
 		"WordsThenACommand": {

@@ -41,3 +41,18 @@ func TestWhatIsNotKeptIsForOnePerson(t *testing.T) {
 		}
 	}
 }
+
+// TestNoticeThatBelongsToNoMessageNotifies: no answer does so for it, so that it begins with its
+// first words.
+func TestNoticeThatBelongsToNoMessageNotifies(t *testing.T) {
+	t.Parallel()
+	for entry, begins := range map[string]string{"": "A new …", "e1": ""} {
+		tx := new(recorded)
+		if err := AddNotice(t.Context(), tx, "c1", entry, "A new room"); err != nil {
+			t.Fatal(err)
+		}
+		if d := tx.all[0]; d.Placeholder != begins || d.Text != "A new room" {
+			t.Errorf("with entry %q: %+v", entry, d)
+		}
+	}
+}
