@@ -379,7 +379,7 @@ func TestWhomAPlatformDoesNotAskAbout(t *testing.T) {
 }
 
 // TestOwnerCodeInAFlood: whoever has the code gets in although more strangers write than
-// is recorded.
+// is recorded, and is answered; what else the platform tells is not lost.
 func TestOwnerCodeInAFlood(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
@@ -391,8 +391,18 @@ func TestOwnerCodeInAFlood(t *testing.T) {
 		for n := range 110 {
 			w.Chat.Say("let me in", ot.From(messages.UserID(fmt.Sprint("s", n))))
 		}
+		if n := w.Value(`SELECT count(*) FROM inbound_events`); n != "100" {
+			t.Errorf("%s of 110 messages of strangers are on record", n)
+		}
 		w.Chat.Say("/start sesame", ot.From(ot.Olga))
+		w.Chat.Do(ot.From(""), ot.In("team"), ot.With(func(in *messages.Inbound) { in.Kind, in.MigratedTo = messages.KindMigrated, "supergroup" }))
+		w.Settle()
+		w.Chat.Say("hello", ot.From(ot.Olga))
+		if n := w.Value(`SELECT count(*) FROM inbound_events`); n != "103" {
+			t.Errorf("%s events are on record", n)
+		}
 		w.Pass(10 * time.Second)
+		w.Chat.Find("re: hello")
 		if got := w.Value(`SELECT user_id FROM identities WHERE role = 'owner'`); got != string(ot.Olga) {
 			t.Errorf("the owner is %s", got)
 		}

@@ -213,10 +213,13 @@ func TestWhatIsClosedEndsItsSession(t *testing.T) {
 		w.Pass(2 * time.Second)
 		w.Chat.Do(kind(messages.KindGone))
 		w.Chat.Do(kind(messages.KindClosed))
-		w.Chat.Do(kind(messages.KindClosed))
+		again := w.Chat.Do(kind(messages.KindClosed))
 		w.Pass(2 * time.Second)
 		w.Chat.Say("hello again")
 		w.Pass(2 * time.Second)
+		w.Restart()
+		w.Chat.Again(again) // it is about the first session
+		w.Settle()
 		w.Chat.Want("re: hello", "re: hello again")
 		if got := w.Rows(`SELECT active, json_extract(metadata, '$.endReason') FROM remote_agent_sessions ORDER BY id`); !slices.Equal(got, []string{"0|closed", "1|-"}) {
 			t.Errorf("the sessions are %q", got)

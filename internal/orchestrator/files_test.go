@@ -490,3 +490,17 @@ func TestACaptionThatIsEditedKeepsTheAlbum(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsDeletedOfAnAlbum leaves what is said with the rest of it.
+func TestWhatIsDeletedOfAnAlbum(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Start()
+		album := orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" })
+		first := w.Chat.Say("", attach(png1("a.png")), album)
+		w.Chat.Say("compare them", attach(png1("b.png")), album)
+		w.Chat.Delete(first)
+		w.Pass(2 * time.Second)
+		w.Chat.Want("re: compare them")
+	})
+}

@@ -1,0 +1,101 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
+)
+
+// marked is a platform whose marks tell how turns ended, and that can take messages away.
+type marked struct {
+	platform.Adapter
+	marks []platform.Mark
+	taken []messages.MessageID
+}
+
+func (*marked) Capabilities() platform.Capabilities { return platform.Capabilities{OutcomeMarks: true} }
+
+func (m *marked) Mark(_ context.Context, _ messages.Ref, mark platform.Mark) error {
+	m.marks = append(m.marks, mark)
+	return nil
+}
+
+func (m *marked) Delete(_ context.Context, ref messages.Ref) error {
+	m.taken = append(m.taken, ref.Message)
+	return nil
+}
+
+// entries is a database with one entry.
+type entries struct {
+	port.Storage
+	port.Tx
+	sessions.InboxStore
+	entry sessions.Entry
+}
+
+func (e entries) InRead(_ context.Context, fn func(tx port.Tx) error) error { return fn(e) }
+func (e entries) Inbox() sessions.InboxStore                                { return e }
+func (e entries) Entry(context.Context, string) (sessions.Entry, error)     { return e.entry, nil }
+
+// TestMarkOfWhatIsAnswered tells how the turn ended, and that it failed if nobody sees its answer.
+func TestMarkOfWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entry    sessions.EntryState
+		delivery messages.DeliveryState
+		want     platform.Mark // empty: as it is
+		later    platform.Mark // what another process, which was late, puts there
+	}{
+		"Done":          {sessions.EntryDone, messages.DeliverySent, platform.MarkDone, platform.MarkDone},
+		"Failed":        {sessions.EntryFailed, messages.DeliverySent, platform.MarkFailed, platform.MarkFailed},
+		"Stopped":       {sessions.EntryStopped, messages.DeliverySent, platform.MarkFailed, platform.MarkFailed},
+		"NobodySeesIt":  {sessions.EntryDone, messages.DeliveryFailed, platform.MarkFailed, platform.MarkDone},
+		"NotOverYet":    {sessions.EntryRunning, messages.DeliverySent, "", ""},
+		"HasNotBegunAt": {sessions.EntryWaiting, messages.DeliverySent, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, group := new(marked), new(background.Group)
+				cancel := group.Open(t.Context())
+				defer cancel(nil)
+				entry := sessions.Entry{ID: "e", State: tt.entry, In: messages.Inbound{Conversation: messages.ConversationKey{Platform: "p", ID: "c"}, Message: "m"}}
+				o := New(Config{
+					Storage: entries{entry: entry}, Adapters: map[messages.Platform]platform.Adapter{"p": m}, Background: group, Log: slog.New(slog.DiscardHandler),
+				})
+				want := func(mark platform.Mark, what string) {
+					t.Helper()
+					synctest.Wait()
+					if len(m.marks) > 1 || (len(m.marks) == 1) != (mark != "") || mark != "" && m.marks[0] != mark {
+						t.Errorf("%s: %q, want %q", what, m.marks, mark)
+					}
+					m.marks = nil
+				}
+				o.MarkAnswered(t.Context(), "p", messages.Delivery{ID: "d", EventID: "e", State: tt.delivery})
+				want(tt.want, "with its answer")
+				o.lookAgain(t.Context(), entry)
+				want(tt.later, "when it is looked at again")
+			})
+		})
+	}
+}
+
+// TestWhatIsNotThereIsNotTakenBack: a platform is not asked to delete a message without an id.
+func TestWhatIsNotThereIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	m := new(marked)
+	o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": m}, Log: slog.New(slog.DiscardHandler)})
+	for _, id := range []messages.MessageID{"", "m"} {
+		o.TakeBack(t.Context(), messages.Ref{Conversation: messages.ConversationKey{Platform: "p"}, Message: id})
+	}
+	if len(m.taken) != 1 || m.taken[0] != "m" {
+		t.Errorf("taken back: %q", m.taken)
+	}
+}
