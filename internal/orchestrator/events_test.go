@@ -75,8 +75,9 @@ func TestOpeningIsSaidOnce(t *testing.T) {
 		w.Pass(2 * time.Second)
 		w.Restart()
 		w.Chat.Again(said)
+		w.Chat.Say("well?", ot.In("thread"))
 		w.Pass(2 * time.Second)
-		w.Chat.WantIn("thread", "ANN asks:", "re: Ann: hello")
+		w.Chat.WantIn("thread", "ANN asks:", "re: Ann: hello", "re: Ann: well?")
 		w.Chat.WantIn("other", "You are")
 	})
 }
