@@ -51,6 +51,21 @@ func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 	})
 }
 
+// TestStandingTaskDoesNotQueueBehindItself: while a run waits for another turn, none is put behind
+// it.
+func TestStandingTaskDoesNotQueueBehindItself(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standingEvery(w, 60)
+		w.Model.On("hello", ot.Later(200*time.Second, ot.Say("Hello.")))
+		w.Chat.Say("hello")
+		w.Pass(190 * time.Second)
+		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "1" {
+			t.Errorf("%s runs wait", n)
+		}
+	})
+}
+
 // TestStandingTaskOfAChatThatRemovedTheBot ends: nobody would read what it says.
 func TestStandingTaskOfAChatThatRemovedTheBot(t *testing.T) {
 	t.Parallel()

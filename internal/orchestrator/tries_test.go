@@ -244,11 +244,15 @@ func TestLimitOfAllConversations(t *testing.T) {
 		w.Model.On("busy", ot.Hold("", ot.Say("Done.")))
 		w.Start()
 		w.Chat.Say("busy")
+		var last messages.Inbound
 		for n := range 11 {
-			w.Chat.Say("hello", ot.In(fmt.Sprint("r", n)))
+			last = w.Chat.Say("hello", ot.In(fmt.Sprint("r", n)))
 		}
 		w.Pass(time.Second)
 		w.Chat.WantIn("r9")
+		if p := w.Chat.Find("You have 10 messages"); p.ReplyTo != last.Message {
+			t.Errorf("the notice replies to %q", p.ReplyTo)
+		}
 		w.Chat.WantIn("r10", "You have 10 messages queued in all your conversations, which is the limit")
 	})
 }

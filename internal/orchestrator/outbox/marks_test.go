@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
@@ -97,5 +98,67 @@ func TestWhatIsNotThereIsNotTakenBack(t *testing.T) {
 	}
 	if len(m.taken) != 1 || m.taken[0] != "m" {
 		t.Errorf("taken back: %q", m.taken)
+	}
+}
+
+// lane is a database with the messages that a conversation has to answer, and what is sent of them.
+type lane struct {
+	recorded
+	sessions.InboxStore
+	head    sessions.EntryState // of the first
+	waiting []sessions.Entry
+}
+
+func (l *lane) Inbox() sessions.InboxStore { return l }
+
+func (l *lane) WaitingEntries(context.Context, string, int64, int) ([]sessions.Entry, error) {
+	return l.waiting, nil
+}
+
+func (l *lane) NextEntry(context.Context, string) (sessions.Entry, bool, error) {
+	return sessions.Entry{Seq: 1, State: l.head}, l.head != "", nil
+}
+
+// TestPlaceInTheQueue: each message that will be answered before is counted once, whether it is
+// being answered or waits itself.
+func TestPlaceInTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		head    sessions.EntryState
+		waiting []int64
+		text    string
+	}{
+		"Alone":       {sessions.EntryWaiting, []int64{3}, "Queued."},
+		"OneRuns":     {sessions.EntryRunning, []int64{3}, "Queued: 1 message has to be answered before it."},
+		"OneWaits":    {sessions.EntryWaiting, []int64{1, 3}, "Queued: 1 message has to be answered before it."},
+		"Both":        {sessions.EntryRunning, []int64{2, 3}, "Queued: 2 messages have to be answered before it."},
+		"OneIsBehind": {sessions.EntryRunning, []int64{3, 4}, "Queued: 1 message has to be answered before it."},
+	} {
+		db := &lane{head: tt.head}
+		for _, seq := range tt.waiting {
+			db.waiting = append(db.waiting, sessions.Entry{Seq: seq, State: sessions.EntryWaiting})
+		}
+		o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": new(sender)}})
+		entry := sessions.Entry{ID: "e", Seq: 3, In: messages.Inbound{Conversation: messages.ConversationKey{Platform: "p"}}}
+		if err := o.AddWaiting(t.Context(), db, entry); err != nil || len(db.all) != 1 || db.all[0].Text != tt.text {
+			t.Errorf("%s: %v, %+v", name, err, db.all)
+		}
+	}
+}
+
+// TestBeginningOfWhatIsGivenUpIsTakenBack: nobody waits for the rest of it.
+func TestBeginningOfWhatIsGivenUpIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for state, taken := range map[messages.DeliveryState]int{messages.DeliveryPlaced: 1, messages.DeliverySending: 0} {
+		m := new(marked)
+		o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": m}, Log: slog.New(slog.DiscardHandler)})
+		d := messages.Delivery{ID: "d", Text: "hello", State: state}
+		if taken > 0 {
+			d.Message = "m"
+		}
+		again, err := o.afterFailure(t.Context(), messages.ConversationKey{Platform: "p"}, &d, fault.New(fault.Forbidden, "no"), nil)
+		if again || err != nil || d.State != messages.DeliveryFailed || len(m.taken) != taken {
+			t.Errorf("%s: %v, %v, %+v; taken back: %q", state, again, err, d, m.taken)
+		}
 	}
 }
