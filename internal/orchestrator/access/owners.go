@@ -27,8 +27,7 @@ func (a *Access) OwnerChats(ctx context.Context, tx port.Tx) (chats []sessions.C
 	}
 	for _, buttons := range []bool{true, false} {
 		for _, o := range owners {
-			adapter := a.Adapters[o.Platform]
-			if adapter == nil || adapter.Capabilities().Buttons != buttons {
+			if a.Adapters[o.Platform].Capabilities().Buttons != buttons {
 				continue
 			}
 			c, err := tx.People().PrivateConversation(ctx, o.Platform, o.UserID, time.Now().Add(-chatsPast))
