@@ -51,6 +51,22 @@ func TestStandingTaskDoesNotCatchUpWithItself(t *testing.T) {
 	})
 }
 
+// TestStandingTaskBeginsAtOnce where there is a slot: it waits for no other sweep, and for no lease
+// to run out.
+func TestStandingTaskBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standingEvery(w, 60)
+		var began time.Time
+		w.Model.On("Look at the clock", ot.Then(func() { began = time.Now() }, ot.Say("It is late.")))
+		w.Pass(90 * time.Second)
+		accepted := w.Value(`SELECT max(accepted_ms) FROM inbound_events`)
+		if got := fmt.Sprint(began.UnixMilli()); got != accepted {
+			t.Errorf("it was put into the inbox at %s and began at %s", accepted, got)
+		}
+	})
+}
+
 // TestStandingTaskDoesNotQueueBehindItself: while a run waits for another turn, none is put behind
 // it.
 func TestStandingTaskDoesNotQueueBehindItself(t *testing.T) {

@@ -118,6 +118,7 @@ func TestWhatBecomesOfADeliveryThatFailed(t *testing.T) {
 	}{
 		"NotSent":       {fault.New(fault.Unavailable, "no"), "", messages.DeliveryPending, 1},
 		"MaybeSent":     {uncertain, "", messages.DeliverySending, 1},
+		"NotEdited":     {fault.New(fault.Unavailable, "no"), "m", messages.DeliverySending, 1}, // as it was
 		"MaybeEdited":   {uncertain, "m", messages.DeliveryPlaced, 1},
 		"Limited":       {fault.New(fault.RateLimited, "slower"), "", messages.DeliveryPending, 0},
 		"NotAuthorized": {fault.New(fault.Unauthorized, "no"), "", messages.DeliverySending, 1},
