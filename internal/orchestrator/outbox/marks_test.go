@@ -146,19 +146,25 @@ func TestPlaceInTheQueue(t *testing.T) {
 	}
 }
 
-// TestBeginningOfWhatIsGivenUpIsTakenBack: nobody waits for the rest of it.
+// TestBeginningOfWhatIsGivenUpIsTakenBack: nobody waits for the rest of it. What cannot be sent
+// because its chat is gone, or was sent anew often enough, is given up, too.
 func TestBeginningOfWhatIsGivenUpIsTakenBack(t *testing.T) {
 	t.Parallel()
-	for state, taken := range map[messages.DeliveryState]int{messages.DeliveryPlaced: 1, messages.DeliverySending: 0} {
+	for name, tt := range map[string]struct {
+		kind  fault.Kind
+		d     messages.Delivery
+		taken int
+	}{
+		"Refused":      {fault.Forbidden, messages.Delivery{State: messages.DeliverySending}, 0},
+		"EditRefused":  {fault.Forbidden, messages.Delivery{State: messages.DeliveryPlaced, Message: "m"}, 1},
+		"NoChat":       {fault.NotFound, messages.Delivery{State: messages.DeliverySending}, 0},
+		"TooManyTimes": {fault.NotFound, messages.Delivery{State: messages.DeliveryPlaced, Message: "m", Attempts: maxEditTries - 1}, 1},
+	} {
 		m := new(marked)
 		o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": m}, Log: slog.New(slog.DiscardHandler)})
-		d := messages.Delivery{ID: "d", Text: "hello", State: state}
-		if taken > 0 {
-			d.Message = "m"
-		}
-		again, err := o.afterFailure(t.Context(), messages.ConversationKey{Platform: "p"}, &d, fault.New(fault.Forbidden, "no"), nil)
-		if again || err != nil || d.State != messages.DeliveryFailed || len(m.taken) != taken {
-			t.Errorf("%s: %v, %v, %+v; taken back: %q", state, again, err, d, m.taken)
+		again, err := o.afterFailure(t.Context(), messages.ConversationKey{Platform: "p"}, &tt.d, fault.New(tt.kind, "no"), func(context.Context, messages.Delivery, *Move) error { return nil })
+		if again || err != nil || tt.d.State != messages.DeliveryFailed || len(m.taken) != tt.taken {
+			t.Errorf("%s: %v, %v, %+v; taken back: %q", name, again, err, tt.d, m.taken)
 		}
 	}
 }
