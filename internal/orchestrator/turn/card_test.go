@@ -142,6 +142,7 @@ func TestCardOverTime(t *testing.T) {
 		"TwoNotes":           {verboseResult, 0, func(s *story) { s.notes = 2 }, "📥 2 notes added"},
 		"ThoughtsAreDetails": {verbosePhases, 0, func(s *story) { s.thought = "hm" }, ""},
 		"ThoughtsForDetails": {verboseAll, 0, func(s *story) { s.thought = "hm" }, "💭 hm"},
+		"NoThought":          {verboseAll, 0, nil, ""},
 		"LongThought":        {verboseAll, 0, func(s *story) { s.thought = strings.Repeat("é", 300) }, "💭 " + strings.Repeat("é", 200)},
 		"WaitsAtOnce":        {verboseResult, 0, func(s *story) { s.waiting = "a-7" }, "✋ Waiting for approval of a-7"},
 	} {

@@ -1,12 +1,17 @@
 package turn
 
 import (
+	"context"
+	"iter"
 	"strings"
 	"testing"
 
 	"remote-agent/internal/approval"
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 )
 
 // However a profile is written, it lets nothing happen that the conversation's
@@ -50,20 +55,60 @@ func TestRoundsOfAProfile(t *testing.T) {
 
 func TestModelOfAProfile(t *testing.T) {
 	t.Parallel()
-	o := &Turns{config: Config{Live: func() Settings { return Settings{} }}}
-	conv := sessions.Conversation{Assistant: "openai"}
+	tiers := map[string]spend.Tier{"smart": {Provider: "openai", Model: "big"}, "empty": {Provider: "openai"}, "other": {Provider: "anthropic", Model: "large"}}
+	o := &Turns{config: Config{
+		Live:       func() Settings { return Settings{Tiers: tiers} },
+		Assistants: map[assistant.Name]assistant.Assistant{"openai": named("small"), "anthropic": named("large"), "claude": named("")},
+	}}
 	for _, c := range []struct {
-		p    *profile.Profile
-		want string // of the problem
+		p       *profile.Profile
+		of      string // assistant
+		model   string
+		problem string
 	}{
-		{nil, ""},
-		{&profile.Profile{}, ""},
-		{&profile.Profile{ModelTier: "smart"}, "its model tier smart is not configured here"},
-		{&profile.Profile{Model: "m"}, "chooses its own model"},
+		{nil, "openai", "", ""},
+		{&profile.Profile{}, "openai", "", ""},
+		{&profile.Profile{ModelTier: "smart"}, "openai", "big", ""},
+		{&profile.Profile{ModelTier: "empty"}, "openai", "", "its model tier empty is not configured here"},
+		{&profile.Profile{ModelTier: "wise"}, "openai", "", "its model tier wise is not configured here"},
+		{&profile.Profile{ModelTier: "other"}, "openai", "", "its model large belongs to anthropic, but this conversation uses openai"},
+		{&profile.Profile{Model: "m"}, "openai", "m", ""},
+		{&profile.Profile{Model: "openai:m"}, "openai", "m", ""},
+		{&profile.Profile{Model: "anthropic:m"}, "openai", "", "its model m belongs to anthropic"},
+		{&profile.Profile{Model: "ft:m"}, "openai", "ft:m", ""}, // no assistant of ours
+		{&profile.Profile{Model: "openai"}, "anthropic", "openai", ""},
+		{&profile.Profile{Model: "m"}, "claude", "", "claude chooses its own model"},
+		{&profile.Profile{Model: "m"}, "gone", "", "gone chooses its own model"},
 	} {
-		model, problem := o.profileModel(c.p, conv)
-		if model != "" || !strings.Contains(problem, c.want) || (c.want == "") != (problem == "") {
-			t.Errorf("%+v: %q, %q; want %q", c.p, model, problem, c.want)
+		model, problem := o.profileModel(c.p, sessions.Conversation{Assistant: c.of})
+		if model != c.model || !strings.Contains(problem, c.problem) || (c.problem == "") != (problem == "") {
+			t.Errorf("%+v: %q, %q; want %q, %q", c.p, model, problem, c.model, c.problem)
 		}
+	}
+}
+
+// named is an assistant of which only its model is asked for.
+type named string
+
+func (named) Name() assistant.Name { return "" }
+func (n named) Model() string      { return string(n) }
+func (named) Run(context.Context, assistant.Turn) iter.Seq2[assistant.Event, error] {
+	return nil
+}
+
+// TestShortTermOfAProfile: who says nothing of it keeps the whole session.
+func TestShortTermOfAProfile(t *testing.T) {
+	t.Parallel()
+	array := []messages.Message{
+		messages.NewText(messages.RoleUser, "1"), messages.NewText(messages.RoleAssistant, "2"),
+		messages.NewText(messages.RoleUser, "3"), messages.NewText(messages.RoleAssistant, "4"), messages.NewText(messages.RoleUser, "5"),
+	}
+	for most, want := range map[int]int{0: 5, 1: 1, 3: 3, 9: 5} {
+		if got := len(shortTerm(array, &profile.Profile{Memory: profile.Memory{ShortTerm: most}})); got != want {
+			t.Errorf("short_term %d: %d messages, want %d", most, got, want)
+		}
+	}
+	if got := len(shortTerm(array, nil)); got != 5 {
+		t.Errorf("without a profile %d messages", got)
 	}
 }

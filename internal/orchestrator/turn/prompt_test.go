@@ -60,6 +60,10 @@ func TestSystemPromptIsMadeOf(t *testing.T) {
 			},
 			want: []string{us, asks, stops, among, data, today}, sources: "built-in",
 		},
+		"no limit known": {
+			change: func(p *systemPrompt) { p.Caps.MaxText = 0 },
+			want:   []string{us, asks, stops, alone, format, data, nowhere, today}, sources: "built-in",
+		},
 		"overridden by option": {
 			change: func(p *systemPrompt) { p.Operator = operator },
 			want:   []string{operator, alone, format, length, data, nowhere, today}, sources: "SYSTEM_PROMPT",
@@ -104,6 +108,9 @@ func TestSystemPromptIsMadeOf(t *testing.T) {
 				if !slices.Contains(tt.want, part) && strings.Contains(got, part) {
 					t.Errorf("%q is in:\n%s", part, got)
 				}
+			}
+			if !slices.Contains(tt.want, length) && strings.Contains(got, "One message holds") {
+				t.Errorf("a limit is told in:\n%s", got)
 			}
 			if from := strings.Join(p.sources(), " "); from != tt.sources {
 				t.Errorf("it is made of %q, want %q", from, tt.sources)
