@@ -1,8 +1,10 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,6 +236,197 @@ func TestLimitIsAskedAboutAgain(t *testing.T) {
 		w.Chat.Find("It is done.")
 		if in := w.Value(`SELECT sum(input_tokens) FROM usage_records`); in != "50" {
 			t.Errorf("%s tokens are on record, want those of five requests", in)
+		}
+	})
+}
+
+// TestAlwaysIsOfferedInACodebaseOnly: a rule of none would hold in all chats that have none.
+func TestAlwaysIsOfferedInACodebaseOnly(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		question := asking(w)
+		if got := labels(question); got != "Run it, Don't run" || strings.Contains(question.Text, "always") {
+			t.Errorf("they may choose %s of %q", got, question.Text)
+		}
+		w.Chat.Say("/approve a-1 always", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		if n := w.Value(`SELECT count(*) FROM allow_rules`); n != "0" || len(w.Tools.Did()) != 0 {
+			t.Errorf("there are %s rules, and the tools did %q", n, w.Tools.Did())
+		}
+	})
+}
+
+// TestCallsThatWaitTogether are decided one by one, and what has no answer yet is no no.
+func TestCallsThatWaitTogether(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", func(r *ot.Requested) (messages.Message, error) {
+			first, err := ot.Call(ot.ExecuteTool, "one")(r)
+			second, _ := ot.Call(ot.ExecuteTool, "two")(r) //nolint:errcheck // it never fails
+			first.Blocks = append(first.Blocks, second.Blocks...)
+			return first, err
+		}, ot.Say("It is done."))
+		w.Start()
+		w.Chat.Say("do it")
+		for n, title := range []string{"one", "two"} {
+			w.Pass(5 * time.Second)
+			w.Chat.Find(fmt.Sprintf("a-%d: run `%s`?", n+1, title))
+			w.Restart() // which finds it again
+			w.Pass(5 * time.Second)
+			if asked := w.Model.Asked(); len(asked) != 1 {
+				t.Fatalf("the model was asked %d times", len(asked))
+			}
+			w.Chat.Say(fmt.Sprintf("/approve a-%d", n+1))
+		}
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		if did := strings.Join(w.Tools.Did(), "|"); did != "run one|run two" {
+			t.Errorf("the tools did %s", did)
+		}
+	})
+}
+
+// TestDecisionOfADeadProcess: the command is given again, and is what decided.
+func TestDecisionOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asking(w)
+		p := w.Process()
+		p.After(func() {
+			if approvalState(w) == "allowed" {
+				p.Die()
+			}
+		})
+		w.Chat.Say("/approve a-1", inTeam(ot.Ann)...)
+		w.Settle()
+		if !p.Dead() {
+			t.Fatal("the process lives")
+		}
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("It is done.")
+		if texts := strings.Join(w.Chat.Texts(team), "\n"); strings.Contains(texts, "already") {
+			t.Errorf("they read %q", texts)
+		}
+		w.Chat.Say("/approve a-1", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("a-1 is already allowed.")
+		if n := len(w.Tools.Did()); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+// TestQuestionShowsItsOutcome also where it was answered before its own message was on
+// record, and where both together are too long for a message.
+func TestQuestionShowsItsOutcome(t *testing.T) {
+	t.Parallel()
+	t.Run("PressedBeforeItsRecord", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			w.Chat.Caps.IdempotentSend = true // else the buttons come when it is on record
+			w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
+			w.Chat.React = func(a ot.Asked) ot.Reaction {
+				return ot.Reaction{Dies: a.What == "send" && strings.Contains(a.Text, "a-1: run")}
+			}
+			w.Start()
+			w.Chat.Say("do it", inTeam(ot.Ann)...)
+			w.Pass(5 * time.Second)
+			question := w.Chat.Find("a-1: run")
+			w.Chat.React = nil
+			w.Early = func(*ot.Process) { w.Chat.Press(question, "Run it") }
+			w.Start()
+			w.Pass(10 * time.Second)
+			w.Chat.Find("It is done.")
+			if p := w.Chat.Find("a-1: run"); p.ID != question.ID || len(p.Buttons) != 0 || !strings.Contains(p.Text, "Approved by Ann") {
+				t.Errorf("it reads %q with %s", p.Text, labels(p))
+			}
+		})
+	})
+	t.Run("TooLong", func(t *testing.T) {
+		t.Parallel()
+		ot.Run(t, func(w *ot.World) {
+			question := asking(w)
+			w.Chat.Caps.MaxText = len(question.Text) + 5
+			w.Chat.Press(question, "Run it")
+			w.Pass(10 * time.Second)
+			if p := w.Chat.Posts(team)[1]; p.ID != question.ID || p.Text != "**a-1:** run `make it so`?\n\n**✔ Approved by Ann**" {
+				t.Errorf("it reads %q", p.Text)
+			}
+		})
+	})
+}
+
+// TestQuestionOfAnAgentIsShownOnce, also where the platform refuses it at first, or takes
+// longer for it than the agent looks for an answer.
+func TestQuestionOfAnAgentIsShownOnce(t *testing.T) {
+	t.Parallel()
+	for name, react := range map[string]func(n int) ot.Reaction{
+		"Refused": func(n int) ot.Reaction {
+			if n == 1 {
+				return ot.Reaction{Err: errUnavailable}
+			}
+			return ot.Reaction{}
+		},
+		"Slow": func(int) ot.Reaction { time.Sleep(12 * time.Second); return ot.Reaction{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w)
+				w.Agent.On("build", errand)
+				var sent atomic.Int32
+				w.Chat.React = func(a ot.Asked) ot.Reaction {
+					if a.What == "send" && strings.Contains(a.Text, "a-1: run") {
+						return react(int(sent.Add(1)))
+					}
+					return ot.Reaction{}
+				}
+				w.Start()
+				w.Chat.Say("build it")
+				w.Pass(2 * time.Minute)
+				w.Chat.Find("a-1: run `make`?")
+				w.Chat.Find("✋ Waiting for approval of a-1")
+				w.Chat.Find("◐ Build it  \n○ Run it  \n◐ ▶ `make`")
+				w.Chat.Say("/approve a-1")
+				w.Pass(time.Minute)
+				w.Chat.Find("I was told: yes")
+			})
+		})
+	}
+}
+
+// hasty keeps questions that expire after a minute.
+type hasty struct{ orchestrator.Storage }
+
+func (s hasty) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(hastyTx{tx}) })
+}
+
+type hastyTx struct{ orchestrator.Tx }
+
+func (tx hastyTx) Questions() approval.Store { return hastyQuestions{tx.Tx.Questions()} }
+
+type hastyQuestions struct{ approval.Store }
+
+func (q hastyQuestions) InsertApproval(ctx context.Context, a *approval.Approval) error {
+	a.ExpiresAt = time.Now().Add(time.Minute)
+	return q.Store.InsertApproval(ctx, a)
+}
+
+// TestAgentWhomNobodyAnswers is told so when its question has expired, and ends its turn.
+func TestAgentWhomNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w, func(c *orchestrator.Config) { c.Storage = hasty{c.Storage} })
+		w.Agent.On("build", errand)
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(2 * time.Minute)
+		w.Chat.Find("I was told: not approved in time")
+		w.Chat.Find("Expired; not run")
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
 		}
 	})
 }
