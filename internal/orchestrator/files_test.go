@@ -174,6 +174,98 @@ func TestAFileAloneThatCannotBeReadIsAnsweredWithoutAModel(t *testing.T) {
 	})
 }
 
+// TestWhatCannotBeReadIsNotAllThatCame: the model is asked about the rest, and the person told
+// of what is missing.
+func TestWhatCannotBeReadIsNotAllThatCame(t *testing.T) {
+	bad := messages.Attachment{Name: "bad.png", MediaType: "image/png", Source: "broken"}
+	for name, tt := range map[string]struct {
+		rest   messages.Attachment
+		change func(in *messages.Inbound)
+		asked  int
+	}{
+		"APicture": {rest: png1("a.png"), asked: 1},
+		"AText":    {rest: messages.Attachment{Name: "a.txt", MediaType: "text/plain", Source: "txt"}, asked: 1},
+		"ASticker": {rest: messages.Attachment{Name: "s.webp", MediaType: "image/webp", Source: "s", Note: "a sticker that means hello"}, asked: 1},
+		"APlace":   {rest: messages.Attachment{Name: "a place", Note: "52.5, 13.4"}, asked: 1},
+		"AQuote": {rest: bad, change: func(in *messages.Inbound) {
+			in.Quotes = []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "Yes."}}
+		}, asked: 1},
+		"Words":         {rest: bad, change: func(in *messages.Inbound) { in.Text = "look" }, asked: 1},
+		"Blanks":        {rest: bad, change: func(in *messages.Inbound) { in.Text = " \n" }},
+		"AnotherBadOne": {rest: bad},
+	} {
+		t.Run(name, func(t *testing.T) {
+			orchestratortest.Run(t, func(w *orchestratortest.World) {
+				withFiles(w, nil)
+				w.Chat.Files["txt"] = "hello"
+				w.Model.On("", orchestratortest.Say("I see."))
+				w.Start()
+				change := tt.change
+				if change == nil {
+					change = func(*messages.Inbound) {}
+				}
+				w.Chat.Say("", attach(bad, tt.rest), orchestratortest.With(change))
+				w.Pass(2 * time.Second)
+				w.Chat.Find("bad.png: its content")
+				if n := len(w.Model.Requests()); n != tt.asked {
+					t.Errorf("the model was asked %d times, want %d", n, tt.asked)
+				}
+			})
+		})
+	}
+}
+
+// TestFilesOfAPlatformThatHandsOutNone are named to the model, and nobody is told of them.
+func TestFilesOfAPlatformThatHandsOutNone(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		scriptedWorktrees(w)
+		w.Chat.Plain = true
+		w.Start()
+		w.Chat.Say("look", about, attach(png1("a.png")))
+		w.Pass(5 * time.Second)
+		w.Chat.Want("re: look", "The branch is new.")
+		if got := fmt.Sprint(w.Model.Requests()[0].Array); !strings.Contains(got, "a.png") {
+			t.Errorf("the model got %s", got)
+		}
+	})
+}
+
+// meanwhile calls something once while a file is looked at.
+type meanwhile struct {
+	orchestrator.Files
+	once func()
+}
+
+func (d *meanwhile) Take(ctx context.Context, a messages.Attachment, open func(context.Context) (io.ReadCloser, error)) messages.Attachment {
+	if do := d.once; do != nil {
+		d.once = nil
+		do()
+	}
+	return d.Files.Take(ctx, a, open)
+}
+
+// TestAnAlbumThatGrowsWhileItsFilesAreRead is shown as a whole.
+func TestAnAlbumThatGrowsWhileItsFilesAreRead(t *testing.T) {
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		part := func(name, caption string) {
+			w.Chat.Say(caption, attach(png1(name)), orchestratortest.With(func(in *messages.Inbound) { in.Album = "album1" }))
+		}
+		before := w.Configure
+		w.Configure = func(c *orchestrator.Config, s *store.Store) {
+			before(c, s)
+			c.Files = &meanwhile{c.Files, func() { part("b.png", "") }}
+		}
+		w.Start()
+		part("a.png", "compare them")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("re: compare them")
+		if requests := w.Model.Requests(); len(requests) != 1 || fmt.Sprint(shown(requests[0])) != "[a.png b.png]" {
+			t.Errorf("the model was asked %d times, at last with %s", len(requests), shown(requests[0]))
+		}
+	})
+}
+
 func TestAVoiceMessageIsQuotedAndAnswered(t *testing.T) {
 	orchestratortest.Run(t, func(w *orchestratortest.World) {
 		withFiles(w, spoken("please run\nthe tests"))

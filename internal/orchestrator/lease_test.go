@@ -48,6 +48,29 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	})
 }
 
+// TestProcessThatWasTakenForDead ends its turns without a word: others work on them. What
+// comes later is answered by it again.
+func TestProcessThatWasTakenForDead(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		ended := false
+		w.Model.On("hello", ot.Given(func() { ended = true }, ot.Hold("I think ", ot.Say("Never."))), ot.Say("At last."))
+		p := w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		p.Engine.LeasesLost()
+		w.Settle()
+		if got := w.Runs() + " " + w.States("hello"); !ended || got != "running running" {
+			t.Errorf("the request has ended: %v; run and entry are %s", ended, got)
+		}
+		w.Chat.Say("and me?", ot.In("elsewhere"))
+		w.Settle()
+		w.Chat.WantIn("elsewhere", "re: Ann: and me?")
+		w.Pass(2 * time.Minute)
+		w.Chat.Find("At last.")
+	})
+}
+
 // TestLeaseThatIsRenewed is the other half: a turn may take many times as long as its
 // lease, and nobody else begins it.
 func TestLeaseThatIsRenewed(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
 
@@ -256,32 +257,51 @@ func TestAlwaysIsOfferedInACodebaseOnly(t *testing.T) {
 	})
 }
 
-// TestCallsThatWaitTogether are decided one by one, and what has no answer yet is no no.
-func TestCallsThatWaitTogether(t *testing.T) {
+// TestQuestionOutlivesTheProcess that asked: no answer yet is no no.
+func TestQuestionOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Model.On("do it", func(r *ot.Requested) (messages.Message, error) {
-			first, err := ot.Call(ot.ExecuteTool, "one")(r)
-			second, _ := ot.Call(ot.ExecuteTool, "two")(r) //nolint:errcheck // it never fails
-			first.Blocks = append(first.Blocks, second.Blocks...)
-			return first, err
-		}, ot.Say("It is done."))
-		w.Start()
-		w.Chat.Say("do it")
-		for n, title := range []string{"one", "two"} {
-			w.Pass(5 * time.Second)
-			w.Chat.Find(fmt.Sprintf("a-%d: run `%s`?", n+1, title))
-			w.Restart() // which finds it again
-			w.Pass(5 * time.Second)
-			if asked := w.Model.Asked(); len(asked) != 1 {
-				t.Fatalf("the model was asked %d times", len(asked))
+		w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
+		p := w.Start()
+		p.After(func() {
+			if w.Value(`SELECT count(*) FROM approvals`) == "1" {
+				p.Die() // before its turn is put aside
 			}
-			w.Chat.Say(fmt.Sprintf("/approve a-%d", n+1))
+		})
+		w.Chat.Say("do it", inTeam(ot.Ann)...)
+		w.Settle()
+		w.Start()
+		w.Pass(30 * time.Second)
+		if asked := w.Model.Asked(); len(asked) != 1 || approvalState(w) != "waiting" {
+			t.Errorf("the question is %s, and the model was asked %d times", approvalState(w), len(asked))
 		}
-		w.Pass(5 * time.Second)
+		w.Chat.Press(w.Chat.Find("a-1: run"), "Run it")
+		w.Pass(10 * time.Second)
 		w.Chat.Find("It is done.")
-		if did := strings.Join(w.Tools.Did(), "|"); did != "run one|run two" {
-			t.Errorf("the tools did %s", did)
+		if did := w.Tools.Did(); len(did) != 1 {
+			t.Errorf("the tools did %q", did)
+		}
+	})
+}
+
+// TestStopOfATurnThatAsksForMore takes its question back, also where no tool can ask.
+func TestStopOfATurnThatAsksForMore(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Tools, c.Budget = nil, spend.Budget{TurnTokens: 10}
+			delete(c.Assistants, ot.AgentName)
+		}
+		w.Model.On("hello", ot.Bill(assistant.Usage{InputTokens: 16}, errUnavailable), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("It has used its budget: 16 of 10 tokens.")
+		w.Chat.Say("/stop")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("The turn ended; not run")
+		if open := w.Open(); len(open) > 0 || len(w.Model.Requests()) != 1 {
+			t.Errorf("still open: %q; the model was asked %q", open, w.Model.Asked())
 		}
 	})
 }
@@ -317,43 +337,18 @@ func TestDecisionOfADeadProcess(t *testing.T) {
 	})
 }
 
-// TestQuestionShowsItsOutcome also where it was answered before its own message was on
-// record, and where both together are too long for a message.
-func TestQuestionShowsItsOutcome(t *testing.T) {
+// TestLongQuestionShowsItsOutcome: both together are too long for a message, and the outcome
+// is what counts.
+func TestLongQuestionShowsItsOutcome(t *testing.T) {
 	t.Parallel()
-	t.Run("PressedBeforeItsRecord", func(t *testing.T) {
-		t.Parallel()
-		ot.Run(t, func(w *ot.World) {
-			w.Chat.Caps.IdempotentSend = true // else the buttons come when it is on record
-			w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
-			w.Chat.React = func(a ot.Asked) ot.Reaction {
-				return ot.Reaction{Dies: a.What == "send" && strings.Contains(a.Text, "a-1: run")}
-			}
-			w.Start()
-			w.Chat.Say("do it", inTeam(ot.Ann)...)
-			w.Pass(5 * time.Second)
-			question := w.Chat.Find("a-1: run")
-			w.Chat.React = nil
-			w.Early = func(*ot.Process) { w.Chat.Press(question, "Run it") }
-			w.Start()
-			w.Pass(10 * time.Second)
-			w.Chat.Find("It is done.")
-			if p := w.Chat.Find("a-1: run"); p.ID != question.ID || len(p.Buttons) != 0 || !strings.Contains(p.Text, "Approved by Ann") {
-				t.Errorf("it reads %q with %s", p.Text, labels(p))
-			}
-		})
-	})
-	t.Run("TooLong", func(t *testing.T) {
-		t.Parallel()
-		ot.Run(t, func(w *ot.World) {
-			question := asking(w)
-			w.Chat.Caps.MaxText = len(question.Text) + 5
-			w.Chat.Press(question, "Run it")
-			w.Pass(10 * time.Second)
-			if p := w.Chat.Posts(team)[1]; p.ID != question.ID || p.Text != "**a-1:** run `make it so`?\n\n**✔ Approved by Ann**" {
-				t.Errorf("it reads %q", p.Text)
-			}
-		})
+	ot.Run(t, func(w *ot.World) {
+		question := asking(w)
+		w.Chat.Caps.MaxText = len(question.Text) + 5
+		w.Chat.Press(question, "Run it")
+		w.Pass(10 * time.Second)
+		if p := w.Chat.Find("a-1:"); p.ID != question.ID || p.Text != "**a-1:** run `make it so`?\n\n**✔ Approved by Ann**" {
+			t.Errorf("it reads %q", p.Text)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -234,6 +235,28 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestAgentsAreToldWhatIsRememberedInPrivate: what an agent was told is in its own session,
+// where others of the room would find it.
+func TestAgentsAreToldWhatIsRememberedInPrivate(t *testing.T) {
+	t.Parallel()
+	for where, told := range map[string]int{ot.Room: 1, team: 0} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				m := &memo{}
+				agents(w, func(c *orchestrator.Config) { c.Memory = m })
+				w.Start()
+				w.Chat.Say("hello", ot.In(where))
+				w.Pass(2 * time.Second)
+				got := fmt.Sprint(w.Agent.Turns()[0].Array)
+				if len(m.asked) != told || strings.Contains(got, "likes tea") != (told == 1) {
+					t.Errorf("looked up %d times, and told %s", len(m.asked), got)
+				}
+			})
+		})
+	}
+}
+
 // create stores a profile.
 func create(w *ot.World, p profile.Profile) profile.Profile {
 	w.T.Helper()
@@ -291,6 +314,169 @@ func TestProfile(t *testing.T) {
 		}
 		if got := w.Value(`SELECT agent_name FROM remote_agent_sessions WHERE active`); got != "scribe" {
 			t.Errorf("the session is of %q", got)
+		}
+	})
+}
+
+// under has the conversation begin its next session with a profile, as /agent does.
+func under(w *ot.World, p profile.Profile) {
+	w.T.Helper()
+	inTx(w, func(ctx context.Context, tx *store.Tx) error {
+		c, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
+		if err != nil {
+			return err
+		}
+		if s, active, err := tx.Sessions().ActiveSession(ctx, c.ID); err != nil || active {
+			if err = errors.Join(err, tx.Sessions().DeactivateSession(ctx, s.ID, "test")); err != nil {
+				return err
+			}
+		}
+		return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{AgentID: &p.ID})
+	})
+}
+
+// TestWhatIsSaidOfAProfile is said once in a session: what of it does not hold here, and that
+// it is gone.
+func TestWhatIsSaidOfAProfile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		of     assistant.Name
+		p      profile.Profile
+		before func(w *ot.World, p profile.Profile)
+		said   string // in all messages besides the answers
+	}{
+		"Nothing":         {ot.ModelName, profile.Profile{}, nil, ""},
+		"Tier":            {ot.ModelName, profile.Profile{ModelTier: "fast"}, nil, "⚠ The profile **scribe**: its model tier fast is not configured here. The conversation's own model is used."},
+		"ToolsOfAModel":   {ot.ModelName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, ""},
+		"NothingOfAgents": {ot.AgentName, profile.Profile{}, nil, ""},
+		"ToolsOfAnAgent":  {ot.AgentName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, "⚠ The profile **scribe**: agent has its own tools; plugins and mcp_servers do not apply to it, but mode does."},
+		"BothOfAnAgent": {
+			ot.AgentName, profile.Profile{Model: "large", Plugins: profile.Texts{"look"}}, nil,
+			"⚠ The profile **scribe**: its model large is ignored, because agent chooses its own model. And agent has its own tools; plugins and mcp_servers do not apply to it, but mode does.",
+		},
+		"Gone": {ot.ModelName, profile.Profile{}, func(w *ot.World, p profile.Profile) {
+			inTx(w, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Profiles().Delete(ctx, p.ID)
+				return err
+			})
+		}, "The profile **scribe** was removed; continuing without one."},
+		"GoneWithoutAName": {ot.ModelName, profile.Profile{}, func(w *ot.World, p profile.Profile) {
+			inTx(w, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Profiles().Delete(ctx, p.ID)
+				none := "" // as another program left it
+				return errors.Join(err, tx.Sessions().UpdateSession(ctx, w.Value(`SELECT id FROM remote_agent_sessions WHERE active`), sessions.SessionUpdate{AgentName: &none}))
+			})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Default = tt.of }
+				w.Model.On("", ot.Say("Right."))
+				w.Agent.On("", func(*ot.Errands) (string, error) { return "Right.", nil })
+				w.Start()
+				w.Chat.Say("/whoami")
+				w.Pass(time.Second)
+				p := tt.p
+				p.Name, p.Mode, p.MaxIterations = "scribe", profile.Interactive, 20
+				p = create(w, p)
+				under(w, p)
+				for n := range 3 {
+					if n == 1 && tt.before != nil {
+						tt.before(w, p)
+					}
+					w.Chat.Say("hello")
+					w.Pass(5 * time.Second)
+				}
+				said := slices.DeleteFunc(w.Chat.Texts(ot.Room), func(s string) bool { return s == "Right." || strings.HasPrefix(s, "You are") })
+				if got := strings.Join(said, "|"); got != tt.said {
+					t.Errorf("they read %q, want %q", got, tt.said)
+				}
+			})
+		})
+	}
+}
+
+// brokenProfiles cannot read a profile, once.
+type brokenProfiles struct {
+	orchestrator.Storage
+	err *error
+}
+
+func (s brokenProfiles) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
+	return s.Storage.InTx(ctx, func(tx orchestrator.Tx) error { return fn(brokenProfilesTx{tx, s.err}) })
+}
+
+type brokenProfilesTx struct {
+	orchestrator.Tx
+	err *error
+}
+
+func (tx brokenProfilesTx) Profiles() profile.Store {
+	return brokenStore{tx.Tx.Profiles(), tx.err}
+}
+
+type brokenStore struct {
+	profile.Store
+	err *error
+}
+
+func (s brokenStore) Agent(ctx context.Context, id string) (profile.Profile, error) {
+	if err := *s.err; err != nil {
+		*s.err = nil
+		return profile.Profile{}, err
+	}
+	return s.Store.Agent(ctx, id)
+}
+
+// TestProfileThatCannotBeRead: one that somebody wrote wrongly by hand is refused with the
+// reason; a database that is away is asked again.
+func TestProfileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"Wrong":   {fault.New(fault.Internal, "The profile cannot be read: its plugins are no list."), "✖ The profile cannot be read: its plugins are no list."},
+		"Unknown": {fault.Wrap(errors.New("disk"), fault.Internal, "read"), "re: hello"},
+		"Away":    {errUnavailable, "re: hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				var failing error
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = brokenProfiles{c.Storage, &failing} }
+				w.Start()
+				w.Chat.Say("/whoami")
+				w.Pass(time.Second)
+				under(w, create(w, profile.Profile{Name: "scribe", Mode: profile.Interactive, MaxIterations: 20}))
+				failing = tt.err
+				w.Chat.Say("hello")
+				w.Pass(2 * time.Minute)
+				w.Chat.Want("You are", tt.want)
+			})
+		})
+	}
+}
+
+// TestSessionHasOnRecordWhatItsTurnsRan: what somebody changes between them shows there.
+func TestSessionHasOnRecordWhatItsTurnsRan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		p := w.Start()
+		say := func(text string) string {
+			w.Chat.Say(text)
+			w.Pass(2 * time.Second)
+			return w.Value(`SELECT model || ' ' || system_prompt || ' ' || json_extract(config, '$.max_rounds') FROM remote_agent_sessions`)
+		}
+		if got := say("one"); !strings.HasPrefix(got, "script-1 You are Remote Agent") || !strings.HasSuffix(got, " 50") {
+			t.Errorf("the session is of %.40s … %s", got, got[len(got)-10:])
+		}
+		next := *p.Engine.Live()
+		next.SystemPrompt, next.MaxRounds = "Obey.", 7
+		p.Engine.Reload(w.T.Context(), next)
+		if got := say("two"); !strings.HasPrefix(got, "script-1 Obey.") || !strings.HasSuffix(got, " 7") {
+			t.Errorf("the session is of %.40s … %s", got, got[len(got)-10:])
 		}
 	})
 }

@@ -167,6 +167,62 @@ func TestPreparation(t *testing.T) {
 	}
 }
 
+// TestNoticesOfAPreparation: each step has something to say, and all of it is said.
+func TestNoticesOfAPreparation(t *testing.T) {
+	t.Parallel()
+	for name, session := range map[string]bool{"Chat": false, "Issue": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				scriptedWorktrees(w)
+				w.Chat.Caps.SessionContext = session
+				w.Chat.Earlier = func(messages.Inbound) ([]messages.Quote, error) {
+					return []messages.Quote{{Relation: "thread", Author: "Bob", Text: "It broke."}}, nil
+				}
+				w.Start()
+				w.Chat.Say("why?", about, attach(messages.Attachment{Name: "a.zip", MediaType: "application/zip", Source: "zip"}))
+				w.Pass(10 * time.Second)
+				notice := w.Chat.Find("The branch is new.").Text
+				if !strings.Contains(notice, "⚠ a.zip: files of this kind") {
+					t.Errorf("of the file they read %q", notice)
+				}
+				if told := strings.Contains(notice, "Using 1 earlier message as context."); told == session {
+					t.Errorf("of what was said before they read %q", notice)
+				}
+			})
+		})
+	}
+}
+
+// TestPreparationIsStopped while it works on the directory, which takes as long as it likes.
+func TestPreparationIsStopped(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = &slowWorktrees{} }
+		w.Start()
+		w.Chat.Say("hello", about)
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/stop")
+		w.Chat.Say("and now?")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("re: and now?")
+		if got := w.States("hello"); got != "stopped" {
+			t.Errorf("the entry is %s", got)
+		}
+	})
+}
+
+// slowWorktrees is not ready for a greeting before its turn ends.
+type slowWorktrees struct{ worktrees }
+
+func (s *slowWorktrees) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	if entry.In.Text != "hello" {
+		return s.worktrees.Prepare(ctx, conv, entry, call)
+	}
+	<-ctx.Done()
+	return orchestrator.Prepared{}, context.Cause(ctx)
+}
+
 // adopt gives the conversation a codebase.
 func adopt(w *ot.World) {
 	w.T.Helper()
@@ -238,15 +294,16 @@ func TestCloneIsAsked(t *testing.T) {
 		cloned int
 		shown  string
 	}{
-		"Yes":  {"/approve a-1", 1, "re: hello"},
-		"No":   {"/deny a-1", 0, "✖ demo was not cloned, so your message was not answered."},
-		"Stop": {"/stop", 0, "✖"},
+		"Yes":     {"/approve a-1", 1, "re: hello"},
+		"Useless": {"/approve a-1", 1, "✖ https://git.example/demo was cloned, but demo still cannot use it."},
+		"No":      {"/deny a-1", 0, "✖ demo was not cloned, so your message was not answered."},
+		"Stop":    {"/stop", 0, "✖"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
 				s := scriptedWorktrees(w, need, need)
-				if tt.cloned == 0 {
+				if name != "Yes" {
 					s.errs = []error{need, need, need}
 				}
 				w.Start()

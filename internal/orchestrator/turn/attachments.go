@@ -75,7 +75,7 @@ func (pr preparation) attachments(ctx context.Context, entry *sessions.Entry, r 
 	usable := slices.ContainsFunc(r.attachments, func(a messages.Attachment) bool {
 		return a.Text != "" || a.File != "" || a.Source == "" || isSticker(a)
 	})
-	if len(failed) > 0 && !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
+	if !usable && strings.TrimSpace(entry.In.Text) == "" && len(entry.In.Quotes) == 0 {
 		r.unreadable, r.work.Notice = r.work.Notice, ""
 	}
 }
