@@ -715,3 +715,84 @@ func TestMarksOfWhatNeverBegan(t *testing.T) {
 		})
 	})
 }
+
+// TestWhatAnOverflowThrewAway is not shown with the second attempt.
+func TestWhatAnOverflowThrewAway(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello",
+			func(r *ot.Requested) (messages.Message, error) {
+				r.Write("I look first. ")
+				m, err := ot.Call(ot.ReadTool, "it")(r)
+				m.Blocks = append([]messages.Block{messages.Text{Text: "I look first."}}, m.Blocks...)
+				return m, err
+			},
+			ot.Fail("What I begin with ", overflow()), ot.Hold("What I say instead ", ot.Say("What I say instead is this.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(4 * time.Second)
+		if text := w.Chat.Find("What I say instead").Text; strings.Contains(text, "begin") || strings.Contains(text, "first") {
+			t.Errorf("they read %q", text)
+		}
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Find("What I say instead is this.")
+	})
+}
+
+// TestProgressThatThePlatformShed is shown a little later, also where nothing is new by then.
+func TestProgressThatThePlatformShed(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var edits atomic.Int32
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.Progress && edits.Add(1) == 1 {
+				return ot.Reaction{Err: fault.New(fault.RateLimited, "")}
+			}
+			return ot.Reaction{}
+		}
+		w.Model.On("hello", ot.Given(func() {}, ot.Hold("I begin", ot.Say("I begin and end."))))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(2500 * time.Millisecond)
+		w.Chat.Find("I begin")
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Want("I begin and end.")
+	})
+}
+
+// TestCardOfATurnThatWorked says what its calls came to while it works, and at the end what
+// all of its requests used and cost.
+func TestCardOfATurnThatWorked(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call(ot.WriteTool, "a file"), ot.Hold("", ot.Say("It is done.")))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("✔ ✎ a file ok")
+		w.Model.Release()
+		w.Pass(5 * time.Second)
+		w.Chat.Want("✔ Worked for 10 s · 1 edit · 30 tokens", "It is done.")
+	})
+}
+
+// TestCardOfAnAgentThatCosts says what the agent says of that.
+func TestCardOfAnAgentThatCosts(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			r.Used = assistant.Usage{InputTokens: 1000, OutputTokens: 500, CostUSD: 1.5}
+			r.Tell(assistant.ToolStarted{ID: "c1", Name: "bash", Summary: "make", Kind: assistant.KindExecute})
+			time.Sleep(10 * time.Second)
+			r.Tell(assistant.ToolFinished{ID: "c1", OK: true})
+			return "It is built.", nil
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(20 * time.Second)
+		w.Chat.Want("✔ Worked for 10 s · 1 command · 2k tokens · $1.50", "It is built.")
+	})
+}

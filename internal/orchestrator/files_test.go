@@ -223,7 +223,9 @@ func TestFilesOfAPlatformThatHandsOutNone(t *testing.T) {
 		w.Start()
 		w.Chat.Say("look", about, attach(png1("a.png")))
 		w.Pass(5 * time.Second)
-		w.Chat.Want("re: look", "The branch is new.")
+		if got := strings.Join(w.Chat.Texts(orchestratortest.Room), "|"); got != "The branch is new.|re: look" {
+			t.Errorf("they read %q", got)
+		}
 		if got := fmt.Sprint(w.Model.Requests()[0].Array); !strings.Contains(got, "a.png") {
 			t.Errorf("the model got %s", got)
 		}

@@ -235,6 +235,20 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestFailedCallsAreOnRecordAsThat.
+func TestFailedCallsAreOnRecordAsThat(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("do it", ot.Call("dance", "now"), ot.Call(ot.WriteTool, "it"), ot.Say("It is over."))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(5 * time.Second)
+		if got := strings.Join(w.Rows(`SELECT tool_name, status, error_details IS NOT NULL FROM agent_tool_calls ORDER BY rowid`), " "); got != "dance|failed|1 note|completed|0" {
+			t.Errorf("on record is %s", got)
+		}
+	})
+}
+
 // TestAgentsAreToldWhatIsRememberedInPrivate: what an agent was told is in its own session,
 // where others of the room would find it.
 func TestAgentsAreToldWhatIsRememberedInPrivate(t *testing.T) {

@@ -21,6 +21,9 @@ type Errand func(r *Errands) (string, error)
 type Errands struct {
 	assistant.Turn
 
+	// Used is what the turn used. Zero is 100 tokens in and 50 out.
+	Used assistant.Usage
+
 	ctx   context.Context
 	life  *life
 	yield func(assistant.Event, error) bool
@@ -138,7 +141,10 @@ func (p agentPort) Run(ctx context.Context, t assistant.Turn) iter.Seq2[assistan
 			yield(nil, err)
 		default:
 			r.Tell(assistant.MessageDone{Message: messages.NewText(messages.RoleAssistant, answer)})
-			r.Tell(assistant.Finished{Usage: assistant.Usage{InputTokens: 100, OutputTokens: 50}})
+			if r.Used == (assistant.Usage{}) {
+				r.Used = assistant.Usage{InputTokens: 100, OutputTokens: 50}
+			}
+			r.Tell(assistant.Finished{Usage: r.Used})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -36,6 +37,41 @@ func TestAProfileOnlyTakesAwayFromTheMode(t *testing.T) {
 	}
 	if got := capped(auto, nil); got != auto {
 		t.Errorf("without a profile %s", got)
+	}
+}
+
+// TestModeOfATurn: how much may happen without asking, and how assistants are told.
+func TestModeOfATurn(t *testing.T) {
+	t.Parallel()
+	planning := &command.Prompt{Meta: sessions.CommandMeta{Produces: sessions.Plan}}
+	carrying := &command.Prompt{Meta: sessions.CommandMeta{Consumes: sessions.Plan}}
+	for name, tt := range map[string]struct {
+		config  approval.Mode
+		chosen  string // in the conversation
+		role    sessions.Role
+		prompt  *command.Prompt
+		profile profile.Mode
+		mode    approval.Mode
+		name    string
+	}{
+		"Configured":        {approval.ModeEdit, "", sessions.User, nil, "", approval.ModeEdit, "edit"},
+		"Chosen":            {approval.ModeEdit, "ask", sessions.Owner, nil, "", approval.ModeAsk, "ask"},
+		"ChosenWrongly":     {approval.ModeEdit, "everything", sessions.Owner, nil, "", approval.ModeEdit, "edit"},
+		"AutoOfAnOwner":     {approval.ModeAuto, "", sessions.Owner, nil, "", approval.ModeAuto, "auto"},
+		"AutoOfAUser":       {approval.ModeAuto, "", sessions.User, nil, "", approval.ModeAuto, "edit"},
+		"Reader":            {approval.ModeAuto, "auto", sessions.Reader, nil, "", approval.ModeAsk, "ask"},
+		"Planning":          {approval.ModeAuto, "auto", sessions.Owner, planning, "", approval.ModeAsk, "plan"},
+		"ReaderPlans":       {approval.ModeAuto, "", sessions.Reader, planning, "", approval.ModeAsk, "plan"},
+		"CarryingOut":       {approval.ModeAuto, "", sessions.Owner, carrying, "", approval.ModeAuto, "auto"},
+		"ProfileTakesAway":  {approval.ModeAuto, "auto", sessions.Owner, nil, profile.Edit, approval.ModeEdit, "edit"},
+		"ProfileOnlyReads":  {approval.ModeAuto, "auto", sessions.Owner, carrying, profile.Ask, approval.ModeAsk, "ask"},
+		"ProfileGivesNoOne": {approval.ModeAsk, "", sessions.Owner, nil, profile.Edit, approval.ModeAsk, "ask"},
+	} {
+		w := &worker{o: &Turns{config: Config{Mode: tt.config}}, conv: sessions.Conversation{Settings: sessions.Settings{Mode: tt.chosen}}}
+		r := &run{w: w, d: decision{begun: begunTurn{role: tt.role, prompt: tt.prompt, profile: &profile.Profile{Mode: tt.profile}}}}
+		if r.mode() != tt.mode || r.modeName() != tt.name {
+			t.Errorf("%s: %s, told as %s; want %s, %s", name, r.mode(), r.modeName(), tt.mode, tt.name)
+		}
 	}
 }
 
