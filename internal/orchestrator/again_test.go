@@ -355,6 +355,33 @@ func TestOtherModel(t *testing.T) {
 	})
 }
 
+// TestWhereThereIsAnotherModel: one of this assistant, that is not asked already.
+func TestWhereThereIsAnotherModel(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tier spend.Tier
+		want bool
+	}{
+		"OfAnybody":      {spend.Tier{Model: "script-fast"}, true},
+		"TheSame":        {spend.Tier{Provider: string(ot.ModelName), Model: "script-1"}, false},
+		"OfSomebodyElse": {spend.Tier{Provider: string(ot.AgentName), Model: "large"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Tiers = map[string]spend.Tier{"fast": tt.tier} }
+				w.Model.On("hello", ot.Fail("", busyFor(time.Minute)))
+				w.Start()
+				w.Chat.Say("hello")
+				w.Pass(time.Second)
+				if got := labels(w.Chat.Find("Trying again in")); strings.Contains(got, "Other model") != tt.want {
+					t.Errorf("the buttons are %q", got)
+				}
+			})
+		})
+	}
+}
+
 // TestQueuePlaceIsSaid tells how many messages come before one, where there are no marks.
 func TestQueuePlaceIsSaid(t *testing.T) {
 	t.Parallel()

@@ -269,3 +269,49 @@ func TestCostOfTheAgentsSession(t *testing.T) {
 		}
 	})
 }
+
+// TestAgentThatWasDenied and does it nevertheless has nobody's approval on record.
+func TestAgentThatWasDenied(t *testing.T) {
+	t.Parallel()
+	for say, want := range map[string]string{"/deny a-1": "-", "/approve a-1": "a-1"} {
+		t.Run(say, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w)
+				w.Agent.On("build", func(r *ot.Errands) (string, error) {
+					r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{mayI.Call}}})
+					if _, err := r.Ask(mayI); err != nil {
+						return "", err
+					}
+					r.Tell(assistant.ToolStarted{ID: mayI.Call.ID, Name: "bash", Summary: "make", Kind: assistant.KindExecute})
+					r.Tell(assistant.ToolFinished{ID: mayI.Call.ID, OK: true})
+					return "It is built.", nil
+				})
+				w.Start()
+				w.Chat.Say("build it")
+				w.Pass(5 * time.Second)
+				w.Chat.Say(say)
+				w.Pass(5 * time.Second)
+				if got := w.Value(`SELECT json_extract(detail, '$.approval') FROM audit_log WHERE action = 'tool.run'`); got != want {
+					t.Errorf("the approval on record is %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestAgentOfAClosedConversation ends its process.
+func TestAgentOfAClosedConversation(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(2 * time.Second)
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindClosed }))
+		w.Pass(2 * time.Second)
+		if got := w.Agent.Released(); len(got) != 1 || got[0] != w.Value(`SELECT id FROM remote_agent_conversations`) {
+			t.Errorf("ended are those of %q", got)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 )
 
 // TestPlanBeginsAFreshSessionAlsoLater: what was said since the plan does not go along, nor
@@ -121,6 +124,62 @@ func TestExecuteIsAboutAnOldPlanOnce(t *testing.T) {
 						t.Errorf("the %d. /execute is answered with %q, want %q", n+1, got, want)
 					}
 				}
+			})
+		})
+	}
+}
+
+// TestPlanThatIsNot: who names a plan to carry out means that one; to other commands it is a
+// word like any other.
+func TestPlanThatIsNot(t *testing.T) {
+	t.Parallel()
+	for say, want := range map[string]string{"/execute p-9": "✖ There is no plan p-9", "/ship p-9": "re: Ship p-9"} {
+		t.Run(say, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				scriptedWorktrees(w)
+				w.Model.On("Write a plan", ot.Say("1. Pack.\n2. Go."))
+				w.Model.On("Carry out this plan", ot.Say("I packed and went."))
+				w.Start()
+				w.Chat.Say("/plan a trip")
+				w.Pass(5 * time.Second)
+				adopt(w)
+				w.Chat.Say(say)
+				w.Pass(5 * time.Second)
+				w.Chat.Find(want)
+				if got, _, _ := strings.Cut(planState(w), " "); got != "proposed" {
+					t.Errorf("the plan is %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestPlanOfAnotherProgram is in its session's messages, and none is on record: it is carried
+// out behind a planning command only.
+func TestPlanOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	for name, planned := range map[string]bool{"Planned": true, "Talked": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("arry out", ot.Say("I packed and went."))
+				w.Start()
+				w.Chat.Say("hello")
+				w.Pass(5 * time.Second)
+				if planned {
+					inTx(w, func(ctx context.Context, tx *store.Tx) error {
+						left := sessions.Remember(sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan, Declared: true})
+						return tx.Sessions().UpdateSession(ctx, w.Value(`SELECT id FROM remote_agent_sessions`), sessions.SessionUpdate{Metadata: left})
+					})
+				}
+				w.Chat.Say("/execute")
+				w.Pass(5 * time.Second)
+				want := "✖ There is no plan to run here."
+				if planned {
+					want = "I packed and went."
+				}
+				w.Chat.Find(want)
 			})
 		})
 	}

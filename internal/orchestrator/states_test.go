@@ -404,9 +404,11 @@ func TestFreshAnswerIsNotLookedUp(t *testing.T) {
 		w.Chat.Caps.IdempotentSend, w.Chat.Caps.Streaming = true, false
 		w.Chat.Caps.MaxText = 100
 		w.Model.On("hello", ot.Say(strings.Repeat("A long answer. ", 20)))
+		w.Model.On("late", ot.Later(6*time.Second, ot.Say("It is late.")))
 		w.Model.On("bad", ot.Fail("", fault.New(fault.Invalid, "")))
 		w.Start()
 		w.Chat.Say("hello")
+		w.Chat.Say("late")
 		w.Chat.Say("bad")
 		w.Chat.Say("/whoami")
 		w.Pass(10 * time.Second)

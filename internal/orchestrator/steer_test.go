@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -165,6 +166,32 @@ func afterResult(array []messages.Message) []string {
 		}
 	}
 	return out
+}
+
+// TestWordsOfAReader are taken into a turn of theirs, and into none that may do more than
+// they may by now.
+func TestWordsOfAReader(t *testing.T) {
+	t.Parallel()
+	for began, requests := range map[sessions.Role]int{sessions.Reader: 2, sessions.User: 3} {
+		t.Run(string(began), func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("do it", func(r *ot.Requested) (messages.Message, error) {
+					grant(w, "rita", sessions.Reader)
+					w.Chat.Say("and quickly", ot.From("rita"))
+					return ot.Call(ot.ReadTool, "it")(r)
+				}, ot.Say("It is done."))
+				w.Model.On("and quickly", ot.Say("Quickly."))
+				w.Start()
+				grant(w, "rita", began)
+				w.Chat.Say("do it", ot.From("rita"))
+				w.Pass(10 * time.Second)
+				if asked := w.Model.Asked(); len(asked) != requests || w.States("and quickly") != "done" {
+					t.Errorf("the model was asked %q; the words are %s", asked, w.States("and quickly"))
+				}
+			})
+		})
+	}
 }
 
 // TestSteeredWordsOutliveTheProcess kills the process when the turn's words have been

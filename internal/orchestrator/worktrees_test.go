@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -188,6 +189,77 @@ func TestNoticesOfAPreparation(t *testing.T) {
 				}
 				if told := strings.Contains(notice, "Using 1 earlier message as context."); told == session {
 					t.Errorf("of what was said before they read %q", notice)
+				}
+			})
+		})
+	}
+}
+
+// located notes which branch it is to prepare, and ends its process then, as often as it is told to.
+type located struct {
+	worktrees
+	w        *ot.World
+	dies     int
+	branches []string
+}
+
+func (l *located) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	if entry.In.Repository != nil {
+		l.branches = append(l.branches, entry.In.Repository.Branch)
+	}
+	if l.dies--; l.dies >= 0 {
+		l.w.Process().Die()
+		runtime.Goexit()
+	}
+	return l.worktrees.Prepare(ctx, conv, entry, call)
+}
+
+// TestBranchOfAPullRequest is looked up before its turn, once, also if the process dies then;
+// and again where that is long ago. It is not asked for where there is no repository.
+func TestBranchOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		about   ot.Option
+		away    time.Duration // before the next process
+		fails   int
+		located int
+		want    string
+	}{
+		"Soon":         {about, 0, 0, 1, "fix-1 fix-1"},
+		"Later":        {about, 20 * time.Minute, 0, 2, "fix-1 fix-2"},
+		"NotAtOnce":    {about, 0, 2, 3, "fix-3 fix-3"},
+		"NoRepository": {ot.With(func(*messages.Inbound) {}), 0, 0, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				l := &located{w: w, dies: 1}
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = l }
+				n := 0
+				w.Chat.Locates = func(in messages.Inbound) (messages.Repository, error) {
+					r := *in.Repository
+					n++
+					if r.Branch = fmt.Sprint("fix-", n); n <= tt.fails {
+						return r, errUnavailable
+					}
+					return r, nil
+				}
+				w.Start()
+				w.Chat.Say("/whoami")
+				w.Pass(time.Second)
+				if name == "NoRepository" {
+					adopt(w) // so that its turn is prepared
+				}
+				w.Chat.Say("hello", tt.about)
+				w.Pass(time.Minute)
+				if w.Process().Dead() {
+					w.Pass(tt.away)
+					w.Start()
+				}
+				w.Pass(time.Minute)
+				w.Chat.Find("re: hello")
+				if got := strings.Join(l.branches, " "); got != tt.want || n != tt.located {
+					t.Errorf("looked up %d times, and prepared %q; want %d, %q", n, got, tt.located, tt.want)
 				}
 			})
 		})

@@ -79,6 +79,9 @@ type Chat struct {
 	// Opens, if not nil, opens a place of its own beside a room, and returns its room.
 	Opens func(o platform.Opening) (string, error)
 
+	// Locates, if not nil, completes what an event says of its repository.
+	Locates func(in messages.Inbound) (messages.Repository, error)
+
 	// Names, if not nil, is what the platform tells of people whose events have no name.
 	Names map[messages.UserID]string
 
@@ -402,6 +405,8 @@ func (c *Chat) adapter(p *Process) platform.Adapter {
 		return contextPort{editingPort{port}}
 	case c.Opens != nil:
 		return openingPort{editingPort{port}}
+	case c.Locates != nil:
+		return locatingPort{editingPort{port}}
 	case c.Names != nil:
 		return namingPort{editingPort{port}}
 	default:

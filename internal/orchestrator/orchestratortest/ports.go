@@ -224,6 +224,18 @@ func (p contextPort) Context(_ context.Context, in messages.Inbound) ([]messages
 	return p.chat.Earlier(in)
 }
 
+// locatingPort knows which branch an event is about.
+type locatingPort struct{ editingPort }
+
+var _ platform.Locator = locatingPort{}
+
+// Locate implements platform.Locator.
+func (p locatingPort) Locate(_ context.Context, in messages.Inbound) (messages.Repository, error) {
+	p.life.serve()
+	defer p.life.serve()
+	return p.chat.Locates(in)
+}
+
 // namingPort tells what people are called.
 type namingPort struct{ editingPort }
 
