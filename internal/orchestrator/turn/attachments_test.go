@@ -67,10 +67,10 @@ func TestWhatIsATextFile(t *testing.T) {
 		true: {
 			{Name: "a", MediaType: "text/plain; charset=utf-8"}, {Name: "a.bin", MediaType: "text/csv"}, {Name: "a", MediaType: "application/json"},
 			{Name: "a", MediaType: "application/xml"}, {Name: "a", MediaType: "application/x-yaml"}, {Name: "a", MediaType: "application/x-sh"},
-			{Name: "a", MediaType: "application/toml"}, {Name: "main.go"}, {Name: "MAIN.GO", MediaType: "application/octet-stream"}, {Name: "a.json"},
+			{Name: "a", MediaType: "application/toml"}, {Name: "main.go"}, {Name: "a.ts", MediaType: "video/mp2t"}, {Name: "MAIN.GO", MediaType: "application/octet-stream"}, {Name: "a.json"},
 		},
 		false: {
-			{Name: "a.txt", MediaType: "image/png"}, {Name: "a.txt", MediaType: "application/zip"}, {Name: "a"}, {Name: "a.exe"}, {Name: "go"},
+			{Name: "a.txt", MediaType: "image/png"}, {Name: "a.zip", MediaType: "application/zip"}, {Name: "a"}, {Name: "a.exe"}, {Name: "go"},
 			{Name: "a.txt", Text: "read"}, {Name: "a.txt", Note: "too large"},
 		},
 	} {
