@@ -44,6 +44,9 @@ func (c benchCommand) Run(p *program) error {
 		defer cancel()
 		return bench.Relay(ctx, p.lookup)
 	}
+	if c.Turns < 1 {
+		return fmt.Errorf("--turns must be at least 1; %w", errUsage)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)

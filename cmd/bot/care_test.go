@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"sessions search word", exitOK, "nothing found"},
 		{"repo add " + filepath.Join(dir, "nothere"), exitFailed, "There is no folder " + filepath.Join(dir, "nothere")},
 		{"repo add ./nothere", exitFailed, "There is no folder "},
+		{"bench --turns 0", exitUsage, "--turns must be at least 1"},
 		{"repo add nothere", exitUsage, "That is not a repository address."},
 		{"sessions search word --before x", exitUsage, "is not a number"},
 		{"sessions list --limit 1001", exitUsage, "between 1 and 1000"},
@@ -142,3 +144,50 @@ func TestAListThatCannotBePrintedIsAFailure(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// What is asked before a repository is removed is about one that there is, and true of it.
+func TestRepoRemovalAsksAboutWhatThereIs(t *testing.T) {
+	dir := t.TempDir()
+	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "DATA_DIR=" + filepath.Join(dir, "data"), "WORKSPACE_PATH=" + filepath.Join(dir, "work")}
+	answer := func(text string, args ...string) result {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), args, process{environ: environ, stdin: strings.NewReader(text), stdout: &stdout, stderr: &stderr})
+		return result{code, stdout.String(), stderr.String()}
+	}
+	t.Chdir(dir)
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := answer("", "repo", "add", folder); r.code != exitOK {
+		t.Fatalf("%+v", r)
+	}
+	if r := answer("y\n", "repo", "rm", "nope"); r.code == exitOK || strings.Contains(r.stdout, "[y/N]") || !strings.Contains(r.stderr, "nope") {
+		t.Errorf("what there is not: %+v", r)
+	}
+	if r := answer("no\n", "repo", "rm", "folder"); r.code != exitUsage || !strings.Contains(r.stdout, "Remove folder? Its folder stays. [y/N]") {
+		t.Errorf("a folder: %+v", r)
+	}
+	if r := answer("y\n", "repo", "rm", "1"); r.code != exitOK || !strings.Contains(r.stdout, "removed folder") {
+		t.Errorf("yes: %+v", r)
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Error(err)
+	}
+}
+
+// Help that could not be printed is no success.
+func TestHelpThatIsNotPrintedFails(t *testing.T) {
+	t.Parallel()
+	full, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	var stderr bytes.Buffer
+	for _, args := range [][]string{{"help"}, {"help", "serve"}, {"--help"}} {
+		if code := run(t.Context(), args, process{stdout: full, stderr: &stderr}); code != exitFailed { // it can only be read
+			t.Errorf("%s: code %d, %s", args, code, &stderr)
+		}
+	}
+}

@@ -95,7 +95,8 @@ func run(ctx context.Context, args []string, proc process) int {
 	given := map[string]string{}
 	p.root = commandline.New("bot", &command, p)
 	p.root.Short = "Talk to AI assistants from the chats your team uses."
-	p.root.SetOut(proc.stdout)
+	out := &output{to: proc.stdout}
+	p.root.SetOut(out)
 	p.root.SetErr(proc.stderr)
 	p.root.SetArgs(args)
 	p.root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c) })
@@ -106,6 +107,9 @@ func run(ctx context.Context, args []string, proc process) int {
 		p.source = config.Source{Flags: given, Environ: proc.environ, EnvFile: command.EnvFile}
 	}
 	err := p.root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if _, ok := errors.AsType[commandline.UsageError](err); ok {
 		err = fmt.Errorf("%w; %w", err, errUsage)
 	}

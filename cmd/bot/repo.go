@@ -39,10 +39,18 @@ type repoRmCommand struct {
 
 // Run asks first.
 func (c repoRmCommand) Run(p *program) error {
-	if !c.Yes && !p.confirm("Remove "+c.Name+" and delete its clone?") {
-		return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
-	}
-	return p.repo(app.RepoRemove, c.Name)
+	return p.command(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		if !c.Yes {
+			question, err := app.RemovalQuestion(ctx, cfg, env, c.Name)
+			if err != nil {
+				return err
+			}
+			if !p.confirm(question) {
+				return fault.New(fault.Invalid, "nothing was removed; answer y, or use --yes")
+			}
+		}
+		return app.Repo(ctx, cfg, env, app.RepoRemove, c.Name)
+	})
 }
 
 func (p *program) repo(action app.RepoAction, what string) error {

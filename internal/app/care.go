@@ -51,7 +51,7 @@ func (c caretaker) sweepRetention(ctx context.Context) {
 
 // pruneAlone removes what is past its retention, unless another replica does.
 func (c caretaker) pruneAlone(ctx context.Context) {
-	if !c.leases.acquire(ctx, pruneLease) {
+	if held, _ := c.leases.acquire(ctx, pruneLease); !held { // it has said why
 		return
 	}
 	defer c.leases.release(ctx, pruneLease)

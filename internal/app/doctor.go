@@ -119,10 +119,15 @@ func (e *examination) examineWorkspace(context.Context) []doctor.Finding {
 
 // examineHosts reads the lists of hosts as the start does, which ends at a wrong one.
 func (e *examination) examineHosts(context.Context) []doctor.Finding {
-	if _, err := newPrograms(e.config, e.env).openOutside(); err != nil {
-		return one(doctor.Failed("hosts", err, "see where the value comes from: bot config show"))
+	var found []doctor.Finding
+	tools, agents := e.config, e.config
+	tools.Agents.Hosts, agents.Tools.Hosts = nil, nil
+	for _, c := range []config.Config{tools, agents} { // each says what is wrong with one of them
+		if _, err := newPrograms(c, e.env).openOutside(); err != nil {
+			found = append(found, doctor.Failed("hosts", err, "see where the value comes from: bot config show"))
+		}
 	}
-	return nil
+	return found
 }
 
 // Clocks that are further off fail: GitHub refuses what an App signs a minute ahead,

@@ -66,7 +66,7 @@ func (e *examination) examineDefault(models map[assistant.Name]assistant.Model) 
 // examineModel makes one short request with a picture and a tool. What is refused is left
 // out and asked again, to tell what the model cannot do.
 func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doctor.Finding {
-	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))+"_API_KEY"
+	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))
 	sees, uses := true, true
 	begin := time.Now()
 	err := ask(ctx, m, sees, uses)
@@ -79,7 +79,7 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 		}
 	}
 	if err != nil {
-		return one(doctor.Failed(name, err, "check "+option+" and the model's name: bot config show"))
+		return one(doctor.Failed(name, err, "check "+option+"_API_KEY, "+option+"_BASE_URL and the model's name: bot config show"))
 	}
 	var found []doctor.Finding
 	model := m.Model()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -135,9 +136,18 @@ func (i *incidents) storeWorks(ctx context.Context) bool {
 	default:
 		i.told = true
 		i.log.ErrorContext(ctx, "nothing can be stored", "reason", fault.Public(err), "err", err)
-		i.direct(ctx, "⚠ Messages cannot be stored, so nobody gets an answer. "+fault.Public(err))
+		i.direct(ctx, notKept(err))
 	}
 	return false
+}
+
+// notKept says what it means for people that what they write is not kept.
+func notKept(err error) string {
+	what := "⚠ Messages cannot be stored, so nobody gets an answer. "
+	if errors.Is(err, store.ErrGone) { // they do get one
+		what = "⚠ Messages and answers will be lost. "
+	}
+	return what + fault.Public(err)
 }
 
 // readChats finds the private chats of owners, and keeps those that it knew if that

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
 )
 
@@ -82,5 +83,18 @@ func TestReplicasKnowTogetherWhatIsDisconnected(t *testing.T) {
 				t.Errorf("of another platform: %q", got)
 			}
 		})
+	}
+}
+
+// A file that was removed is written all the same, so people do get answers.
+func TestWhatIsNotKeptIsTrue(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"⚠ Messages cannot be stored, so nobody gets an answer. It is full.": fault.New(fault.Disk, "It is full."),
+		"⚠ Messages and answers will be lost. It is gone.":                   &fault.Error{Kind: fault.Unavailable, Public: "It is gone.", Err: store.ErrGone},
+	} {
+		if got := notKept(err); got != want {
+			t.Errorf("owners are told %q, want %q", got, want)
+		}
 	}
 }

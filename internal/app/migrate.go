@@ -25,7 +25,7 @@ func Migrate(ctx context.Context, cfg config.Config, env Env, apply bool) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(showMigrations(ctx, s, env.Stdout, apply), s.Close())
+	return errors.Join(s.Explain(showMigrations(ctx, s, env.Stdout, apply)), s.Close())
 }
 
 func showMigrations(ctx context.Context, s *store.Store, out io.Writer, apply bool) error {

@@ -90,7 +90,7 @@ func (d *daemon) beginLife(ctx, doors context.Context, group *errgroup.Group) er
 		Offered: func(ctx context.Context, ids []string) { aside(func() { d.core.Offered(ctx, ids) }) },
 	})
 	if err != nil {
-		return err
+		return d.store.Explain(err)
 	}
 	group.Go(func() error {
 		life.Run(doors)

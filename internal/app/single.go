@@ -42,7 +42,7 @@ type leases struct {
 func (l leases) run(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	defer l.release(ctx, name)
 	for {
-		if l.acquire(ctx, name) {
+		if held, _ := l.acquire(ctx, name); held {
 			l.log.InfoContext(ctx, "this replica receives", "lease", name)
 			err := l.whileHeld(ctx, name, fn)
 			if ctx.Err() != nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) {
@@ -64,8 +64,11 @@ func (l leases) whileHeld(ctx context.Context, name string, fn func(ctx context.
 		defer close(done)
 		defer cancel()
 		for sleep(ctx, singleTTL/3) {
-			if !l.acquire(ctx, name) {
+			held, err := l.acquire(ctx, name)
+			if !held && err == nil {
 				l.log.WarnContext(ctx, "another replica has the lease now", "lease", name)
+			}
+			if !held {
 				return
 			}
 		}
@@ -77,19 +80,18 @@ func (l leases) whileHeld(ctx context.Context, name string, fn func(ctx context.
 }
 
 // acquire takes or renews a lease. A database that does not answer in time
-// is a no.
-func (l leases) acquire(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, singleTTL/3)
+// is a no, with the reason.
+func (l leases) acquire(ctx context.Context, name string) (held bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, singleTTL/3)
 	defer cancel()
-	held := false
-	err := l.store.InTx(ctx, func(tx *store.Tx) (err error) {
-		held, err = tx.Leases().AcquireNamed(ctx, name, l.owner, singleTTL)
+	err = l.store.InTx(asking, func(tx *store.Tx) (err error) {
+		held, err = tx.Leases().AcquireNamed(asking, name, l.owner, singleTTL)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
 		l.log.WarnContext(ctx, "could not acquire a lease", "lease", name, "err", err)
 	}
-	return err == nil && held
+	return held && err == nil, err
 }
 
 func (l leases) release(ctx context.Context, name string) {

@@ -93,8 +93,9 @@ func (d *daemon) lockFolder(ctx context.Context) (err error) {
 }
 
 // prepareStore brings the schema up to date and takes over what a dead process left.
-func (d *daemon) prepareStore(ctx context.Context) error {
+func (d *daemon) prepareStore(ctx context.Context) (err error) {
 	s := d.store
+	defer func() { err = s.Explain(err) }()
 	applied, err := s.Migrate(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", explainDamage(d.config, err))
@@ -142,7 +143,7 @@ func withStore(ctx context.Context, cfg config.Config, env Env, change bool, fn 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(s.Explain(err), s.Close()) }()
 	if change {
 		if _, err := s.Migrate(ctx); err != nil {
 			return fmt.Errorf("migrate: %w", err)

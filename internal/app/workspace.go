@@ -119,6 +119,25 @@ func Repo(ctx context.Context, cfg config.Config, env Env, action RepoAction, wh
 	return repo(ctx, cfg, env, c)
 }
 
+// RemovalQuestion asks whether a repository shall be removed. There has to be one.
+func RemovalQuestion(ctx context.Context, cfg config.Config, env Env, name string) (question string, err error) {
+	err = withStore(ctx, cfg, env, false, func(s *store.Store) error {
+		return s.InRead(ctx, func(tx *store.Tx) error {
+			all, err := tx.Registry().List(ctx)
+			if err != nil {
+				return err
+			}
+			c, err := work.Choose(all, name)
+			question = "Remove " + c.Name + " and delete its clone?"
+			if c.RepositoryURL == "" {
+				question = "Remove " + c.Name + "? Its folder stays."
+			}
+			return err
+		})
+	})
+	return question, err
+}
+
 // repo does it, here or in the daemon.
 func repo(ctx context.Context, cfg config.Config, env Env, c repoCall) error {
 	return withStore(ctx, cfg, env, c.Action != RepoList, func(s *store.Store) error {

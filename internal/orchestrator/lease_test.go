@@ -71,6 +71,42 @@ func TestProcessThatWasTakenForDead(t *testing.T) {
 	})
 }
 
+// TestDatabaseThatWasAwayForASecond fails a turn's end: its process takes the conversation
+// up again as soon as the database answers, and not where somebody else has its lease.
+func TestDatabaseThatWasAwayForASecond(t *testing.T) {
+	t.Parallel()
+	for name, taken := range map[string]bool{"Own": false, "TakenOver": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("hello", ot.Hold("I think ", ot.Say("Lost.")), ot.Say("Here."))
+				p := w.Start()
+				w.Chat.Say("hello")
+				w.Pass(time.Second)
+				p.Fail(errUnavailable)
+				w.Model.Release()
+				w.Pass(500 * time.Millisecond)
+				if taken {
+					steal(w, 20*time.Second)
+				}
+				w.Pass(time.Second)
+				p.Fail(nil)
+				w.Pass(3 * time.Second)
+				if taken {
+					if owner := w.Value(`SELECT lease_owner FROM remote_agent_conversations`); owner != "someone else" || len(w.Model.Requests()) != 1 {
+						t.Errorf("the lease is %q's, and the model was asked %d times", owner, len(w.Model.Requests()))
+					}
+					return
+				}
+				w.Chat.Want("Here.")
+				if got := w.Runs(); got != "interrupted completed" {
+					t.Errorf("the runs are %q", got)
+				}
+			})
+		})
+	}
+}
+
 // TestLeaseThatIsRenewed is the other half: a turn may take many times as long as its
 // lease, and nobody else begins it.
 func TestLeaseThatIsRenewed(t *testing.T) {

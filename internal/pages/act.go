@@ -200,8 +200,12 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 		}
 		text += " " + n
 	}
-	if r.PostForm.Get("place") == "thread" {
+	switch place := r.PostForm.Get("place"); place {
+	case "":
+	case "thread":
 		text += " thread"
+	default:
+		return outcome{}, fault.New(fault.Invalid, "The place of a fork is a thread, or none.")
 	}
 	row, err := p.active(r)
 	if err != nil {

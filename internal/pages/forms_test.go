@@ -149,6 +149,9 @@ func TestALongMessageIsRefusedWhole(t *testing.T) {
 			if r.Code != want || len(w.took) > 0 != (want == http.StatusSeeOther) {
 				t.Errorf("a message of %d bytes: %d, %d taken", n, r.Code, len(w.took))
 			}
+			if want == http.StatusBadRequest && !strings.Contains(r.Body.String(), strings.Repeat("x", n)) {
+				t.Errorf("a message of %d bytes is not shown again", n)
+			}
 		}
 	})
 }
@@ -312,7 +315,7 @@ func TestAForkIsTheCommandOfTheChat(t *testing.T) {
 		at := "/sessions/" + w.fill().session.ID + "/fork"
 		b := w.as(bob)
 		for form, want := range map[string]string{
-			"": "/fork", "messages=2": "/fork 2", "place=thread": "/fork thread", "messages=2&place=thread": "/fork 2 thread", "place=elsewhere": "/fork",
+			"": "/fork", "messages=2": "/fork 2", "place=thread": "/fork thread", "messages=2&place=thread": "/fork 2 thread", "place=": "/fork", "place=elsewhere": "",
 			"messages=0": "", "messages=-1": "", "messages=1+thread": "", "messages=x": "",
 		} {
 			values, err := url.ParseQuery(form)

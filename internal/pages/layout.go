@@ -148,7 +148,7 @@ func (f *frame) refuse(w http.ResponseWriter, r *request, err error) {
 		_ = readForm(r.Request) // of somebody who is not signed in any more; err says so
 	}
 	text := r.PostForm.Get("text")
-	if text == "" || len(text) > maxMessage {
+	if text == "" {
 		f.fail(w, r, err)
 		return
 	}

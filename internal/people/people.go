@@ -123,7 +123,7 @@ func (s *Service) Parse(named string, here messages.Platform) (Account, error) {
 	}
 	p, known := (*s.platforms.Load())[messages.Platform(platform)]
 	switch {
-	case id == "" || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case id == "" || !full && known && p.CheckID == nil || platform == "" || len(named) > 300 || strings.ContainsFunc(named, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return Account{}, fault.Newf(fault.Invalid, "%q is not an account ID: use platform/id, such as telegram/42; /whoami shows it.", named)
 	case !known:
 		names := strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Sorted(maps.Keys(*s.platforms.Load()))), " ", ", "), "[]")

@@ -34,6 +34,7 @@ func service(s *store.Store, rule orchestrator.AccessRule, changed func()) *peop
 			}
 			return nil
 		}},
+		"console": {},
 	}})
 }
 
@@ -117,6 +118,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{"test/", "", "use platform/id"},
 		{"test/4 2", "", "use platform/id"},
 		{"test/4\x1b[2J", "", "use platform/id"},
+		{"42", "console", "use platform/id"},
+		{"console/42", "test", "belongs to whoever runs the program"},
 		{"irc/42", "test", "Unknown platform"},
 		{"test/@ann", "", "no id"},
 		{"test/" + strings.Repeat("x", 300), "", "use platform/id"},

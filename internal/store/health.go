@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"remote-agent/internal/fault"
@@ -35,6 +36,10 @@ const (
 // ErrNoTables is the cause of CheckSchema's fault where a database has none of the
 // program's tables: Migrate makes all of them.
 var ErrNoTables = errors.New("none of the program's tables")
+
+// ErrGone is the cause of CheckWrites' fault where writes are stored in a file that no other
+// process can open.
+var ErrGone = errors.New("the file has no name any more")
 
 // CheckSchema reports whether the schema is exactly the one this binary knows:
 // fault.Invalid if a newer one has changed it or it is another program's,
@@ -122,32 +127,56 @@ func (s *Store) gone() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(s.file, now) {
 		return nil
 	}
-	return fault.Newf(fault.Unavailable, "The database file %s was removed or replaced: what is stored now is lost when the bot ends.", s.path)
+	return &fault.Error{Kind: fault.Unavailable, Public: "The database file " + s.path + " was removed or replaced: what is stored now is lost when the bot ends.", Err: ErrGone}
 }
 
 // notStored says that a write failed, and why.
 func notStored(err error) error {
-	public := "The last write failed: the database does not answer."
+	why := writeFailure(err)
+	if why == "" {
+		why = "the database does not answer"
+	}
+	return &fault.Error{Kind: fault.KindOf(err), Public: "The last write failed: " + why + ".", Err: fmt.Errorf("write to the database: %w", err)}
+}
+
+// writeFailure is why a write failed, and what helps; empty if err does not say it.
+func writeFailure(err error) string {
 	switch kind := fault.KindOf(err); kind {
 	case fault.Disk:
-		public = "The last write failed: the disk is full, or the file may not grow."
+		return "the disk is full, or the file may not grow; make room"
 	case fault.Memory:
-		public = "The last write failed: there is no memory left."
+		return "there is no memory left; end other programs or add some"
 	case fault.Descriptors:
-		public = "The last write failed: too many files and connections are open."
+		return "too many files and connections are open; raise the limit (ulimit -n)"
 	case fault.Damaged:
-		public = "The last write failed: the database is damaged."
+		return "the database is damaged"
+	}
+	switch code := sqliteCode(err); {
+	case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
+		return "another program holds the database; end it"
+	case code != 0:
+		return "the disk cannot be written; look whether it is mounted read-only, or failing"
+	case isState(err, pgReadOnly):
+		return "the database server only reads; use the one that writes"
+	}
+	return ""
+}
+
+// Explain gives an error of the database words for an operator: what happened, and what
+// helps. Others it returns as they are.
+func (s *Store) Explain(err error) error {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, answered := errors.AsType[*pgconn.PgError](err)
+	switch f, _ := errors.AsType[*fault.Error](err); {
+	case f == nil || f.Public != "" || fault.Is(err, fault.Damaged) || !fault.Passing(err) || sqliteCode(err) == 0 && !connecting && !answered:
+	case connecting && s.pg != nil:
+		return &fault.Error{Kind: fault.Unavailable, Public: "DATABASE_URL: " + refusal(&s.pg.Config().ConnConfig.Config, err) + ".", Err: err}
 	default:
-		switch code := sqliteCode(err); {
-		case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
-			public = "The last write failed: another program holds the database."
-		case code != 0:
-			public = "The last write failed: the disk cannot be written."
-		case isState(err, pgReadOnly):
-			public = "The last write failed: the database server only reads."
+		if why := writeFailure(err); why != "" {
+			return fault.New(f.Kind, "The last write failed: "+why+".")
 		}
 	}
-	return &fault.Error{Kind: fault.KindOf(err), Public: public, Err: fmt.Errorf("write to the database: %w", err)}
+	return err
 }
 
 // writes follows how transactions that write end. It is safe for concurrent use.

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
@@ -169,7 +171,14 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: c.ID, Text: strings.Repeat("y", 60_000)})
 		})
 	}
-	wantKind(t, fill(), fault.Disk)
+	failed := fill()
+	wantKind(t, failed, fault.Disk)
+	if text := b.Explain(failed).Error(); text != "The last write failed: the disk is full, or the file may not grow; make room." {
+		t.Errorf("an operator reads %q", text)
+	}
+	if own := (&fault.Error{Kind: fault.Disk, Public: "The folder is full.", Err: failed}); b.Explain(own) != error(own) {
+		t.Errorf("what says why is explained: %v", b.Explain(own))
+	}
 	// A write that needs no room succeeds on such a disk, and then it is healthy.
 	if err := store.Failed(b.Store); err == nil || !strings.Contains(fault.Public(err), "The last write failed: the disk is full") {
 		t.Errorf("after a failed write: %v", err)
@@ -197,7 +206,7 @@ func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
 	look := func(when string, gone bool) {
 		t.Helper()
 		err := s.CheckWrites(t.Context())
-		if gone != strings.Contains(fault.Public(err), path+" was removed or replaced") || gone != (err != nil) || gone != s.DoubtsWrites() {
+		if gone != strings.Contains(fault.Public(err), path+" was removed or replaced") || gone != errors.Is(err, store.ErrGone) || gone != (err != nil) || gone != s.DoubtsWrites() {
 			t.Errorf("%s: %v, in doubt %v", when, err, s.DoubtsWrites())
 		}
 	}
@@ -243,7 +252,7 @@ func TestCheckWritesNamesAnotherProgramThatHoldsTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKind(t, write(`UPDATE service_state SET id = id`), fault.Unavailable)
-	if public := fault.Public(s.CheckWrites(t.Context())); public != "The last write failed: another program holds the database." {
+	if public := fault.Public(s.CheckWrites(t.Context())); public != "The last write failed: another program holds the database; end it." {
 		t.Errorf("it says %q", public)
 	}
 	if err := held.Rollback(); err != nil {
@@ -251,6 +260,20 @@ func TestCheckWritesNamesAnotherProgramThatHoldsTheDatabase(t *testing.T) {
 	}
 	if err := s.CheckWrites(t.Context()); err != nil {
 		t.Errorf("when the other let go: %v", err)
+	}
+}
+
+// A connection that is refused later is explained as at the start.
+func TestExplainNamesWhyThereIsNoConnection(t *testing.T) {
+	t.Parallel()
+	s := storetest.Postgres(t)(t)
+	_, err := pgconn.Connect(t.Context(), "postgres://x@127.0.0.1:1/x?sslmode=disable")
+	text := s.Explain(fmt.Errorf("say that this process lives: %w", fault.Wrap(err, fault.Unavailable, "connect"))).Error()
+	if !strings.HasPrefix(text, "DATABASE_URL: PostgreSQL at ") || !strings.Contains(text, "does not accept the connection: nothing listens on port") {
+		t.Errorf("an operator reads %q", text)
+	}
+	if err := fault.Wrap(errors.New("away"), fault.Unavailable, "ask"); s.Explain(err) != err { //nolint:errorlint // the same
+		t.Errorf("what is not the database's is explained: %v", s.Explain(err))
 	}
 }
 
@@ -264,7 +287,7 @@ func TestCheckWritesNamesAServerThatOnlyReads(t *testing.T) {
 		}
 		return store.Exec(ctx, tx, `UPDATE service_state SET id = id`)
 	}), fault.Unavailable)
-	if public := fault.Public(store.Failed(b.Store)); public != "The last write failed: the database server only reads." {
+	if public := fault.Public(store.Failed(b.Store)); public != "The last write failed: the database server only reads; use the one that writes." {
 		t.Errorf("it says %q", public)
 	}
 }

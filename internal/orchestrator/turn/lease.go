@@ -74,23 +74,25 @@ func (w *worker) giveUp(ctx context.Context) error {
 }
 
 // unclaim gives a lease back whose claim failed, if it may be on record nevertheless:
-// this process would live on, and nobody would work under it. It tries that until
-// the lease has run out.
+// this process would live on, and nobody would work under it.
 func (w *worker) unclaim(failed error) {
-	if !fault.Uncertain(failed) || w.lease.Owner == "" {
-		return
+	if fault.Uncertain(failed) && w.lease.Owner != "" {
+		w.giveUpAfter(0)
 	}
+}
+
+// giveUpAfter gives the lease up in the background after a pause, as soon as the database
+// answers. It tries that until the lease has run out, or somebody else has it.
+func (w *worker) giveUpAfter(pause time.Duration) {
 	w.o.background.Go(func(ctx context.Context) {
-		again := time.NewTicker(time.Second)
-		defer again.Stop()
-		for over := time.Now().Add(w.o.config.LeaseTTL); time.Now().Before(over); {
-			if err := w.giveUp(ctx); err == nil || errors.Is(err, sessions.ErrLeaseLost) {
-				return // or it was not on record
-			}
+		for over := time.Now().Add(w.o.config.LeaseTTL); time.Now().Add(pause).Before(over); pause = time.Second {
 			select {
-			case <-again.C:
+			case <-time.After(pause):
 			case <-ctx.Done():
 				return
+			}
+			if err := w.giveUp(ctx); err == nil || errors.Is(err, sessions.ErrLeaseLost) {
+				return // or it was not on record
 			}
 		}
 	})

@@ -30,6 +30,7 @@ type run struct {
 func (r *run) runTurn(ctx context.Context) error {
 	o := r.w.o
 	r.w.turns++
+	r.w.tries = r.d.entry.Attempts
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := newTurnLimit(o.config.Live().TurnTimeout, func() { cancel(errTurnLimit) })

@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
@@ -29,6 +30,7 @@ type worker struct {
 	ready   map[string]ready             // what was prepared for entries, by id
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
 	turns   int                          // turns run since the lease was claimed
+	tries   int                          // how often the last of them has begun
 	retries *retrying                    // the turn that this worker put aside a moment ago; else nil
 	slot    *slotHold                    // nil outside of workOn
 	mayGet  *NeedsClone                  // what somebody has allowed to clone for the next entry; nil for nothing
@@ -90,8 +92,11 @@ func (o *Turns) workOn(ctx context.Context, w *worker) {
 			return
 		default:
 			// The lease runs out by itself and the sweep rings again: the pause is
-			// the backoff.
+			// the backoff. A database that was away has it end sooner.
 			log.ErrorContext(ctx, "work on a conversation failed; it is taken up again", "err", err)
+			if fault.Passing(err) {
+				w.giveUpAfter(retries(0).Pause(w.tries))
+			}
 			return
 		}
 	}
