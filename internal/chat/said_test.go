@@ -140,6 +140,8 @@ func TestConversations(t *testing.T) {
 			{say: "/mode auto", want: "Only an owner of the bot can switch to auto."},
 			{who: ot.Olga, say: "/mode auto", want: "Mode is now **auto**"},
 			{say: "/mode wild", want: "✖"},
+			{say: "/mode ask please", want: "✖ \"please\" was not understood, so nothing was done. Usage: `/mode [ask|edit|auto]`."},
+			{say: "/mode", want: "Mode **auto**"},
 		},
 		"Model": {
 			{say: "/model", want: "Assistant **scripted**, model **script-1**."},
@@ -149,6 +151,8 @@ func TestConversations(t *testing.T) {
 			{say: "/model smart", want: "An operator can set `MODEL_SMART`"},
 			{say: "/model cheap", want: "is a model of agent, but this conversation uses scripted. To switch: `/handoff agent`."},
 			{say: "/model scripted:script-9", want: "**script-9** answers from"},
+			{say: "/model gpt 5", want: "✖ \"5\" was not understood, so nothing was done."},
+			{say: "/model", want: "model **script-9**"},
 			{say: "/model \x01", want: "✖"},
 			{say: "/model default", want: "**script-1** answers from"},
 		},

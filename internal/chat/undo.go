@@ -22,6 +22,7 @@ func (tu *turns) undoCommand() command.Command {
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,
+		Takes:   command.NoWord,
 		Run:     tu.runUndo,
 	}
 }
