@@ -177,6 +177,10 @@ type Prompt struct {
 	Meta  sessions.CommandMeta
 	Model string // asked for this turn; empty is the assistant's own
 
+	// Missing refuses a command with which nothing came to work on: no text, quote, file,
+	// or issue where it was given. Empty: it needs nothing.
+	Missing string
+
 	// Expand returns the text for the assistant. plan is the text of the plan
 	// that the command consumes, or empty. Warnings are shown to the person.
 	Expand func(call Call, plan string) (text string, warnings []string)
