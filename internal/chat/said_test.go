@@ -133,6 +133,11 @@ func TestConversations(t *testing.T) {
 			{say: "/fork here", want: "continues with 2 messages"},
 			{say: "/fork thread", want: "✖"},
 		},
+		"Fork of one message": {
+			{say: "one", want: "re: one"},
+			{say: "/fork 1", want: "🍴"},
+			{say: "/retry", want: "no turn since the fork. The first message belongs to the previous session"},
+		},
 		"Mode": {
 			{say: "/mode", want: "Mode **edit**: files in the worktree can be changed"},
 			{say: "/mode ask", want: "Mode is now **ask**: read-only"},
@@ -298,10 +303,10 @@ func TestConversations(t *testing.T) {
 		},
 		"Halt": {
 			{say: "/halt", want: "Only an owner of the bot can do that."},
-			{who: ot.Olga, say: "/halt a fire", want: "⏸ "},
+			{who: ot.Olga, say: "/halt a fire", want: "New messages are saved and answered after the halt. `/resume` ends the halt."},
 			{say: "hello", want: "⏸ The bot is halted: a fire."},
 			{say: "/status", want: "**halted** by chat/olga"},
-			{who: ot.Olga, say: "/halt", want: "⏸ "},
+			{who: ot.Olga, say: "/halt", want: "Z. `/resume` ends the halt."},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{say: "and now?", want: "re: "},
