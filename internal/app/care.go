@@ -20,6 +20,7 @@ import (
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
+	"remote-agent/internal/wording"
 	"remote-agent/internal/work"
 )
 
@@ -187,8 +188,10 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 }
 
 func counted(r store.Removed) string {
-	return fmt.Sprintf("%d sessions: %d messages, %d tool calls, %d answers, %d inbox texts, %d plans, %d approvals",
-		r.Sessions, r.Messages, r.ToolCalls, r.Deliveries, r.Inbox, r.Plans, r.Approvals)
+	n := func(n int64, one string) string { return wording.Count(int(n), one, one+"s") }
+	return n(r.Sessions, "session") + ": " + strings.Join([]string{
+		n(r.Messages, "message"), n(r.ToolCalls, "tool call"), n(r.Deliveries, "answer"), n(r.Inbox, "inbox text"), n(r.Plans, "plan"), n(r.Approvals, "approval"),
+	}, ", ")
 }
 
 // say writes for a person at a terminal, who may have closed it. Whoever has to know of an

@@ -111,3 +111,16 @@ func TestNothingIsDeletedWhereThereIsNoDatabase(t *testing.T) {
 		})
 	}
 }
+
+// One of something is not several.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	for removed, want := range map[store.Removed]string{
+		{Sessions: 1, Messages: 1, ToolCalls: 1, Deliveries: 1, Inbox: 1, Plans: 1, Approvals: 1}: "1 session: 1 message, 1 tool call, 1 answer, 1 inbox text, 1 plan, 1 approval",
+		{Sessions: 0, Messages: 2, ToolCalls: 3, Deliveries: 4, Inbox: 5, Plans: 6, Approvals: 7}: "0 sessions: 2 messages, 3 tool calls, 4 answers, 5 inbox texts, 6 plans, 7 approvals",
+	} {
+		if got := counted(removed); got != want {
+			t.Errorf("%v is %q, want %q", removed, got, want)
+		}
+	}
+}

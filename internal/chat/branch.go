@@ -15,6 +15,7 @@ func (br *branches) branchCommand() command.Command {
 		Example: "branch",
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
+		Takes:   command.NoWord,
 		Run:     br.runBranch,
 	}
 }

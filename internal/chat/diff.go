@@ -21,6 +21,7 @@ func (br *branches) diffCommand() command.Command {
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
 		Needs:   command.Repositories,
+		Takes:   command.NoWord,
 		Run:     br.runDiff,
 	}
 }

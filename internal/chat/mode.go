@@ -17,6 +17,7 @@ func (pf *preferences) modeCommand() command.Command {
 		Summary: "show or change the permission mode",
 		Example: "mode ask",
 		Lane:    command.Ahead,
+		Takes:   command.OneWord,
 		Run:     pf.runMode,
 	}
 }

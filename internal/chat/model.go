@@ -21,6 +21,7 @@ func (pf *preferences) modelCommand() command.Command {
 		Example: "model smart",
 		Rank:    13,
 		Lane:    command.Ahead,
+		Takes:   command.OneWord,
 		Run:     pf.runModel,
 	}
 }

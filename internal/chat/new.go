@@ -21,6 +21,7 @@ func (ns *newSessions) newCommand() command.Command {
 		Reading: command.ReadingAside,
 		Menu:    true,
 		Lane:    command.Ahead,
+		Takes:   command.NoWord,
 		Run:     ns.runNew,
 	}
 }

@@ -19,7 +19,8 @@ func planCommand() command.Command {
 		Menu:    true,
 		Lane:    command.Turn,
 		Prompt: &command.Prompt{
-			Meta: sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
+			Meta:    sessions.CommandMeta{Name: "plan-feature", Produces: sessions.Plan},
+			Missing: "Write the goal after the command: `/plan add a --json flag`.",
 			Expand: template("Write a plan for the goal below. Do not carry it out yet.\n\n" +
 				"State in one sentence what will be different when it is done. Then number the steps; each names the " +
 				"files or parts it touches and how one can see that it worked. Say what you leave out and what you " +

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // commands are all there are, in the order in which people read them: talking
@@ -74,6 +76,9 @@ func (h *Handler) register(all []command.Command) error {
 		if c.Needs != command.Nothing && !h.has[c.Needs] {
 			continue
 		}
+		if c.Takes != command.Any {
+			c.Run = noMore(c)
+		}
 		switch {
 		case c.Owners:
 			c.Run = forOwners(c.Run)
@@ -93,6 +98,18 @@ func (h *Handler) register(all []command.Command) error {
 	}
 	h.names = slices.Sorted(maps.Keys(h.byName))
 	return nil
+}
+
+// noMore refuses a command behind which more stands than it takes.
+func noMore(c command.Command) command.Run {
+	most := int(c.Takes - command.NoWord)
+	return func(ctx context.Context, r command.Request) (command.Reply, error) {
+		if len(r.Call.Args) > most {
+			return command.Reply{}, fault.Newf(fault.Invalid, "%q was not understood, so nothing was done. Usage: `/%s`.",
+				wording.Cut(strings.Join(r.Call.Args[most:], " "), 40), c.Usage)
+		}
+		return c.Run(ctx, r)
+	}
 }
 
 // forOwners refuses a command to everybody else.

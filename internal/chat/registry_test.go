@@ -106,6 +106,32 @@ func TestOnlyOwnersMay(t *testing.T) {
 	}
 }
 
+// What follows a command that takes less is not dropped: it may have been what the
+// command was for.
+func TestMoreThanACommandTakesIsRefused(t *testing.T) {
+	t.Parallel()
+	h := whole(t)
+	for text, want := range map[string]string{
+		"/undo 3":            `"3" was not understood, so nothing was done. Usage: ` + "`/undo`.",
+		"/new fix the tests": `"fix the tests" was not understood, so nothing was done. Usage: ` + "`/new`.",
+		"/reset fix it":      `"fix it" was not understood, so nothing was done. Usage: ` + "`/new`.",
+		"/branch feature":    `"feature" was not understood, so nothing was done. Usage: ` + "`/branch`.",
+		"/diff main":         `"main" was not understood, so nothing was done. Usage: ` + "`/diff`.",
+		"/mode ask please":   `"please" was not understood, so nothing was done. Usage: ` + "`/mode [ask|edit|auto]`.",
+		"/model gpt 5\n" + strings.Repeat("b", 99): `"5 ` + strings.Repeat("b", 37) + `…" was not understood, so nothing was done. Usage: ` +
+			"`/model [name|fast|smart|cheap]`.",
+	} {
+		c, _ := h.Find(asked(text, sessions.User).Call.Name)
+		if _, err := c.Run(t.Context(), asked(text, sessions.User)); !fault.Is(err, fault.Invalid) || fault.Public(err) != want {
+			t.Errorf("%s is answered %q, want %q", text, fault.Public(err), want)
+		}
+	}
+	c, _ := h.Find("undo")
+	if _, err := c.Run(t.Context(), asked("/undo 3", sessions.Reader)); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("/undo 3 of a reader: %v", err)
+	}
+}
+
 // public is a platform whose messages stand in public.
 type public struct{ platform.Adapter }
 

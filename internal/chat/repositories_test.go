@@ -292,6 +292,36 @@ func TestRepositoryCommands(t *testing.T) {
 	}
 }
 
+// TestCommandThatTheBranchDoesNotHave: the registry is that of the repository, the files are
+// those of the conversation's branch, which may be older.
+func TestCommandThatTheBranchDoesNotHave(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	b.do("/clone " + b.git.Repo("team/app", map[string]string{"main.go": "package main\n"}))
+	b.do("/command-set greet greet.md Say hello")
+	b.conv = "2"
+	b.do("/repo app")
+	if got := b.do("/commands"); !strings.Contains(got, "`/greet`") {
+		t.Errorf("/commands answers %q", got)
+	}
+	ctx, key := t.Context(), messages.ConversationKey{Platform: b.where, ID: b.conv}
+	var conv sessions.Conversation
+	err := b.db.InRead(ctx, func(tx *store.Tx) (err error) {
+		conv, err = tx.Conversations().FindConversation(ctx, key)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, _ := command.Parse("/greet")
+	_, err = b.shop.Prepare(ctx, conv, sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), In: messages.Inbound{Conversation: key, Text: "/greet"}}, call)
+	const want = "The branch of this conversation does not have `greet.md`, the file of `/greet`. If the file is newer than the branch, " +
+		"use the command in a new chat, topic, thread or issue, which starts from the repository as it is now."
+	if !fault.Is(err, fault.NotFound) || fault.Public(err) != want {
+		t.Errorf("/greet where its file is not: %v, want %q", err, want)
+	}
+}
+
 func (quietEngine) RetryNow(context.Context, sessions.Conversation, int64) (bool, error) {
 	return false, nil
 }

@@ -133,6 +133,11 @@ func TestConversations(t *testing.T) {
 			{say: "/fork here", want: "continues with 2 messages"},
 			{say: "/fork thread", want: "✖"},
 		},
+		"Fork of one message": {
+			{say: "one", want: "re: one"},
+			{say: "/fork 1", want: "🍴"},
+			{say: "/retry", want: "no turn since the fork. The first message belongs to the previous session"},
+		},
 		"Mode": {
 			{say: "/mode", want: "Mode **edit**: files in the worktree can be changed"},
 			{say: "/mode ask", want: "Mode is now **ask**: read-only"},
@@ -140,6 +145,8 @@ func TestConversations(t *testing.T) {
 			{say: "/mode auto", want: "Only an owner of the bot can switch to auto."},
 			{who: ot.Olga, say: "/mode auto", want: "Mode is now **auto**"},
 			{say: "/mode wild", want: "✖"},
+			{say: "/mode ask please", want: "✖ \"please\" was not understood, so nothing was done. Usage: `/mode [ask|edit|auto]`."},
+			{say: "/mode", want: "Mode **auto**"},
 		},
 		"Model": {
 			{say: "/model", want: "Assistant **scripted**, model **script-1**."},
@@ -149,6 +156,8 @@ func TestConversations(t *testing.T) {
 			{say: "/model smart", want: "An operator can set `MODEL_SMART`"},
 			{say: "/model cheap", want: "is a model of agent, but this conversation uses scripted. To switch: `/handoff agent`."},
 			{say: "/model scripted:script-9", want: "**script-9** answers from"},
+			{say: "/model gpt 5", want: "✖ \"5\" was not understood, so nothing was done."},
+			{say: "/model", want: "model **script-9**"},
 			{say: "/model \x01", want: "✖"},
 			{say: "/model default", want: "**script-1** answers from"},
 		},
@@ -294,10 +303,10 @@ func TestConversations(t *testing.T) {
 		},
 		"Halt": {
 			{say: "/halt", want: "Only an owner of the bot can do that."},
-			{who: ot.Olga, say: "/halt a fire", want: "⏸ "},
+			{who: ot.Olga, say: "/halt a fire", want: "New messages are saved and answered after the halt. `/resume` ends the halt."},
 			{say: "hello", want: "⏸ The bot is halted: a fire."},
 			{say: "/status", want: "**halted** by chat/olga"},
-			{who: ot.Olga, say: "/halt", want: "⏸ "},
+			{who: ot.Olga, say: "/halt", want: "Z. `/resume` ends the halt."},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{say: "and now?", want: "re: "},

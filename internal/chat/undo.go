@@ -22,6 +22,7 @@ func (tu *turns) undoCommand() command.Command {
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,
+		Takes:   command.NoWord,
 		Run:     tu.runUndo,
 	}
 }
@@ -82,8 +83,9 @@ func (tu *turns) lastTurn(ctx context.Context, conv sessions.Conversation) (last
 		return last, false, fmt.Errorf("find the last turn: %w", err)
 	case forked:
 		return last, false, fault.Newf(fault.Invalid, "Nothing was undone: there is no turn since the fork. "+
-			"The first %s belong to the previous session, which is unchanged, as are the files. "+
-			"To continue from an earlier message, use `/fork <n>`.", wording.Count(fork.Metadata.Forked(), "message", "messages"))
+			"The first %s to the previous session, which is unchanged, as are the files. "+
+			"To continue from an earlier message, use `/fork <n>`.",
+			strings.TrimPrefix(wording.Count(fork.Metadata.Forked(), "message belongs", "messages belong"), "1 "))
 	}
 	return last, ok, nil
 }

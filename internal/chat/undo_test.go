@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -109,6 +110,46 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	if len(forgot) != 1 || forgot[0] != session.ID {
 		t.Errorf("the engine was told to forget %q", forgot)
 	}
+}
+
+// TestUndoTakesThePlanAlong: what the turn planned is not carried out any more, unless it is
+// named.
+func TestUndoTakesThePlanAlong(t *testing.T) {
+	t.Parallel()
+	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) {
+		ctx, db := t.Context(), open(t)
+		h, r, session := talk(t, db)
+		p := plan.Plan{ConversationID: r.Conv.ID, SessionID: session.ID, Text: "1. Pack.", Requester: r.Actor()}
+		found := func(args ...string) (bool, error) {
+			err := db.InTx(ctx, func(tx *store.Tx) error {
+				_, _, err := plan.Find(ctx, tx.Proposals(), r.Conv.ID, args)
+				return err
+			})
+			return err == nil, err
+		}
+		err := db.InTx(ctx, func(tx *store.Tx) error {
+			last, _, err := tx.Messages().LastCheckpoint(ctx, r.Conv.ID)
+			if p.EntryID = last.EntryID; err != nil {
+				return err
+			}
+			return tx.Proposals().InsertPlan(ctx, &p)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := found(); !ok {
+			t.Fatalf("before it is undone: %v", err)
+		}
+		if _, err := h.turns.runUndo(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := found(); ok || !fault.Is(err, fault.NotFound) {
+			t.Errorf("without its name it is found: %v", err)
+		}
+		if ok, err := found(p.Name()); !ok {
+			t.Errorf("by its name it is not found: %v", err)
+		}
+	})
 }
 
 // TestAgentForgetsWhatWasTakenBack: the agent's own session has the turn, too. A retry of

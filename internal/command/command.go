@@ -74,6 +74,17 @@ const (
 	ReadingAnywhere                // it only shows something, or stops what runs
 )
 
+// Takes says how much may follow the name of a command. More is refused, not dropped:
+// it may have been what the command was for.
+type Takes int
+
+// What they take.
+const (
+	Any     Takes = iota // Run says what it does not understand
+	NoWord               // nothing
+	OneWord              // a word at most
+)
+
 // Run answers a command. It may run twice, after a crash, and must then have the
 // same effect once. Its error is shown by its public text.
 type Run func(ctx context.Context, r Request) (Reply, error)
@@ -96,6 +107,7 @@ type Command struct {
 	Where   Where
 	Reading Reading
 	Needs   Need
+	Takes   Takes
 
 	Run    Run     // nil for a Prompt
 	Prompt *Prompt // only of lane Turn
@@ -164,6 +176,10 @@ type File struct {
 type Prompt struct {
 	Meta  sessions.CommandMeta
 	Model string // asked for this turn; empty is the assistant's own
+
+	// Missing refuses a command with which nothing came to work on: no text, quote, file,
+	// or issue where it was given. Empty: it needs nothing.
+	Missing string
 
 	// Expand returns the text for the assistant. plan is the text of the plan
 	// that the command consumes, or empty. Warnings are shown to the person.

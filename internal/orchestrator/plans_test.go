@@ -185,6 +185,51 @@ func TestPlanOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// TestPlanWithoutAGoal says what is missing and asks no model, unless what came with the command
+// says what to plan.
+func TestPlanWithoutAGoal(t *testing.T) {
+	t.Parallel()
+	const usage = "✖ Write the goal after the command: `/plan add a --json flag`."
+	for name, tt := range map[string]struct {
+		text string
+		with func(in *messages.Inbound)
+		want string
+	}{
+		"Nothing": {"/plan \n", func(*messages.Inbound) {}, usage},
+		"Invoked": {"/command-invoke plan-feature", func(*messages.Inbound) {}, usage},
+		"Goal":    {"/plan a trip", func(*messages.Inbound) {}, "1. Pack."},
+		"Quote": {"/plan", func(in *messages.Inbound) {
+			in.Quotes = []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "a trip"}}
+		}, "1. Pack."},
+		"Attachment": {"/plan", func(in *messages.Inbound) {
+			in.Attachments = []messages.Attachment{{Name: "trip.png", Note: "not kept"}}
+		}, "1. Pack."},
+		"Reference": {"/plan", func(in *messages.Inbound) { in.Reference = "Issue 7: a trip" }, "1. Pack."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("Write a plan", ot.Say("1. Pack."))
+				w.Start()
+				w.Chat.Say(tt.text, ot.From(ot.Olga), ot.With(tt.with))
+				w.Pass(5 * time.Second)
+				w.Chat.Find(tt.want)
+				if tt.want != usage {
+					return
+				}
+				if runs := w.Value(`SELECT count(*) FROM agent_messages`); runs != "0" {
+					t.Errorf("the model got %s messages", runs)
+				}
+				w.Chat.Say("/plan a trip", ot.From(ot.Olga))
+				w.Pass(5 * time.Second)
+				w.Chat.Say("/retry", ot.From(ot.Olga))
+				w.Pass(5 * time.Second)
+				w.Chat.Find("Plan p-2")
+			})
+		})
+	}
+}
+
 // TestPlanningOnlyReads: a turn that writes a plan changes nothing and asks nobody.
 func TestPlanningOnlyReads(t *testing.T) {
 	t.Parallel()

@@ -352,7 +352,7 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 			said = fmt.Sprintf("The bot was already halted by %s at %s.", state.HaltedBy, day(state.HaltedAt))
 			return err
 		}
-		said = "Halted. Running work is being stopped, and nothing starts on any replica, even after a restart. New messages are saved and answered after /resume."
+		said = "Halted. Running work is being stopped, and nothing starts on any replica, even after a restart. New messages are saved and answered after the halt."
 		return audit(ctx, tx, by, "service.halt", "", map[string]any{})
 	})
 	return said, err

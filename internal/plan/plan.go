@@ -57,6 +57,7 @@ type Plan struct {
 	DecidedBy      string // actor
 	DecidedAt      time.Time
 	Note           string // given with the decision
+	Undone         bool   // the request that led to it was taken back; a Reader tells
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
 }
@@ -142,7 +143,7 @@ type Reader interface {
 
 // Find returns the plan of a conversation that the first argument names ("p-9" or
 // "9"), else the newest one. named reports which it was. It is a fault.NotFound if
-// there is none, also for a plan of another conversation and for what is meant as the
+// there is none, or the turn of the newest was undone, also for a plan of another conversation and for what is meant as the
 // name of a plan and is none.
 func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
 	if len(args) > 0 {
@@ -159,8 +160,12 @@ func Find(ctx context.Context, tx Reader, conversationID string, args []string) 
 		}
 	}
 	p, ok, err := tx.LatestPlan(ctx, conversationID)
-	if err == nil && !ok {
+	switch {
+	case err != nil:
+	case !ok:
 		err = fault.New(fault.NotFound, "There is no plan here yet.")
+	case p.Undone:
+		err = fault.Newf(fault.NotFound, "Plan %s was undone with its turn. To decide on it anyway, name it.", p.Name())
 	}
 	return p, false, err
 }

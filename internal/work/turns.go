@@ -100,6 +100,10 @@ func (s *Service) prompt(ctx context.Context, c sessions.Codebase, conv sessions
 	}
 	defer root.Close() //nolint:errcheck // only read
 	file, err := commandfile.Read(root, def.Path)
+	if fault.Is(err, fault.NotFound) { // registered from another branch
+		return nil, fault.Newf(fault.NotFound, "The branch of this conversation does not have `%s`, the file of `/%s`. If the file is newer than the branch, "+
+			"use the command in a new chat, topic, thread or issue, which starts from the repository as it is now.", def.Path, name)
+	}
 	if err != nil {
 		return nil, err
 	}
