@@ -150,16 +150,17 @@ func writeFailure(err error) string {
 		return "too many files and connections are open; raise the limit (ulimit -n)"
 	case fault.Damaged:
 		return "the database is damaged"
+	default:
+		switch code := sqliteCode(err); {
+		case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
+			return "another program holds the database; end it"
+		case code != 0:
+			return "the disk cannot be written; look whether it is mounted read-only, or failing"
+		case isState(err, pgReadOnly):
+			return "the database server only reads; use the one that writes"
+		}
+		return ""
 	}
-	switch code := sqliteCode(err); {
-	case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
-		return "another program holds the database; end it"
-	case code != 0:
-		return "the disk cannot be written; look whether it is mounted read-only, or failing"
-	case isState(err, pgReadOnly):
-		return "the database server only reads; use the one that writes"
-	}
-	return ""
 }
 
 // Explain gives an error of the database words for an operator: what happened, and what

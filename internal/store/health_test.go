@@ -176,7 +176,7 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	if text := b.Explain(failed).Error(); text != "The last write failed: the disk is full, or the file may not grow; make room." {
 		t.Errorf("an operator reads %q", text)
 	}
-	if own := (&fault.Error{Kind: fault.Disk, Public: "The folder is full.", Err: failed}); b.Explain(own) != error(own) {
+	if own := (&fault.Error{Kind: fault.Disk, Public: "The folder is full.", Err: failed}); !errors.Is(b.Explain(own), own) {
 		t.Errorf("what says why is explained: %v", b.Explain(own))
 	}
 	// A write that needs no room succeeds on such a disk, and then it is healthy.
