@@ -239,6 +239,8 @@ func TestFilesReachTheModel(t *testing.T) {
 		"UnknownType":         {"index.php", "application/x-php", "<?php echo 1;", "<?php echo 1;"},
 		"NoType":              {"Makefile", "", "all: build", "all: build"},
 		"NoText":              {"a.bin", "application/octet-stream", "\xff\x00the content", "a.bin"},
+		"ControlsAreNoText":   {"a.zip", "application/zip", "PK\x03\x04the content", "a.zip"},
+		"ColorsAreText":       {"build.out", "", "\x1b[31mred\x1b[0m\r\n\fblue", "red"},
 		"ZerosAreNoText":      {"a.tar", "application/x-tar", "name\x00\x00the content", "a.tar"},
 	} {
 		t.Run(name, func(t *testing.T) {

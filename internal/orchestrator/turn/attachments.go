@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"remote-agent/internal/fault"
@@ -232,7 +233,7 @@ func (pr preparation) readOne(ctx context.Context, entry sessions.Entry, fetcher
 	case pr.o.config.Files != nil && pr.o.config.Files.Reads(a):
 		return pr.o.config.Files.Take(ctx, a, func(ctx context.Context) (io.ReadCloser, error) { return fetcher.Fetch(ctx, a) })
 	case untold(a):
-		if read := pr.readTextFile(ctx, entry, fetcher, a); read.Text != "" && !strings.Contains(read.Text, "\x00") {
+		if read := pr.readTextFile(ctx, entry, fetcher, a); read.Text != "" && !strings.ContainsFunc(read.Text, isBinary) {
 			return read
 		}
 	}
@@ -288,6 +289,9 @@ func untold(a messages.Attachment) bool {
 	kind, _, _ := mime.ParseMediaType(a.MediaType)
 	return kind == "" || strings.HasPrefix(kind, "application/") || kind == "video/mp2t"
 }
+
+// isBinary reports whether a rune is one that no text has.
+func isBinary(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) && r != '\x1b' }
 
 // isTextFile reports whether an attachment is text by its type or, where that
 // leaves it open, its name.
