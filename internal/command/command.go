@@ -178,7 +178,8 @@ type Prompt struct {
 	Model string // asked for this turn; empty is the assistant's own
 
 	// Missing refuses a command with which nothing came to work on: no text, quote, file,
-	// or issue where it was given. Empty: it needs nothing.
+	// or issue where it was given, and no session in which something was said before.
+	// Empty: it needs nothing.
 	Missing string
 
 	// Expand returns the text for the assistant. plan is the text of the plan

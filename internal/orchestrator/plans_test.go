@@ -185,6 +185,21 @@ func TestPlanOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// TestPlanOfWhatWasTalkedAbout: what was said in the session is the goal.
+func TestPlanOfWhatWasTalkedAbout(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("Write a plan", ot.Say("1. Pack."))
+		w.Start()
+		w.Chat.Say("let us go to Rome")
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/plan")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("1. Pack.")
+		w.Chat.Find("Plan p-1")
+	})
+}
+
 // TestPlanWithoutAGoal says what is missing and asks no model, unless what came with the command
 // says what to plan.
 func TestPlanWithoutAGoal(t *testing.T) {

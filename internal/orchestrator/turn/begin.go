@@ -250,10 +250,10 @@ func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
 	if b.executes && b.role == sessions.Reader {
 		return &refusal{err: fault.New(fault.Forbidden, "You have read-only access: you can ask for a plan, but someone else has to run it.")}
 	}
-	if entry.State != sessions.EntryRunning && b.prompt != nil && b.prompt.Missing != "" && r.bare() {
-		return &refusal{err: fault.New(fault.Invalid, b.prompt.Missing)}
+	err := r.needsGoal(ctx, tx)
+	if err != nil {
+		return err
 	}
-	var err error
 	if b.executes && entry.State != sessions.EntryRunning {
 		if b.plan, err = r.takePlan(ctx, tx); err != nil {
 			return err

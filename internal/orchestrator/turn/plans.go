@@ -79,6 +79,20 @@ func (r *run) needsPlan(ctx context.Context, tx port.Tx) error {
 	return &refusal{err: fault.Newf(fault.NotFound, "There is no plan to run here. `%[1]splan <task>` writes one.", prefix)}
 }
 
+// needsGoal refuses a command that came with nothing to work on, where nothing was said in
+// the session either.
+func (r *run) needsGoal(ctx context.Context, tx port.Tx) error {
+	entry, b, ready := r.d.entry, &r.d.begun, r.w.ready[r.d.entry.ID]
+	if entry.State == sessions.EntryRunning || b.prompt == nil || b.prompt.Missing == "" || b.call.Invoked().Rest != "" || entry.In.Reference != "" ||
+		len(entry.In.Quotes)+len(entry.In.Attachments)+len(ready.earlier)+len(ready.attachments) > 0 {
+		return nil
+	}
+	if _, talked, err := r.w.activeSession(ctx, tx); err != nil || talked {
+		return err
+	}
+	return &refusal{err: fault.New(fault.Invalid, b.prompt.Missing)}
+}
+
 // choosePrompt decides which prompt a turn runs, and whether it carries a plan
 // out: a command that consumes plans does, and so does one that says nothing of
 // plans if a plan is named ("/ship p-2"). "/execute p-2", which is what people are

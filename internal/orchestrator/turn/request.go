@@ -18,13 +18,6 @@ func (o *Turns) builtinPrompt(call command.Call) (command.Prompt, bool) {
 	return *c.Prompt, true
 }
 
-// bare reports whether a command came with nothing to work on.
-func (r *run) bare() bool {
-	in, ready := r.d.entry.In, r.w.ready[r.d.entry.ID]
-	return r.d.begun.call.Invoked().Rest == "" && in.Reference == "" &&
-		len(in.Quotes)+len(in.Attachments)+len(ready.earlier)+len(ready.attachments) == 0
-}
-
 // requestMessage turns what a person sent into the user message of a turn.
 // Other people's words come first, labeled as such; files are blocks of their
 // own.
