@@ -151,12 +151,7 @@ func (p *plan) address(c codebaseRow) string {
 
 // freeName returns a name that no other codebase has.
 func (p *plan) freeName(name string, taken map[string]bool) string {
-	free := name
-	for n := 2; taken[free]; n++ {
-		end := fmt.Sprintf("-%d", n)
-		runes := []rune(name)
-		free = string(runes[:min(len(runes), 255-len(end))]) + end
-	}
+	free, _ := sessions.FreeName(name, func(name string) (bool, error) { return taken[name], nil }) // it has no error of its own
 	if free != name {
 		p.note("the codebase %s is called %s here, because there is another one of that name", name, free)
 	}

@@ -9,6 +9,7 @@ package sessions
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"remote-agent/internal/messages"
@@ -28,6 +29,22 @@ type Codebase struct {
 	Assistant     string // default ai_assistant_type of its conversations
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+}
+
+// maxCodebaseName is how many characters the name of a codebase has at most.
+const maxCodebaseName = 255
+
+// FreeName returns the name of a codebase, with a number behind it if another one has it,
+// which taken says. Its error is that of taken.
+func FreeName(name string, taken func(name string) (bool, error)) (string, error) {
+	free, runes := name, []rune(name)
+	for n := 2; ; n++ {
+		if is, err := taken(free); err != nil || !is {
+			return free, err
+		}
+		end := fmt.Sprintf("-%d", n)
+		free = string(runes[:min(len(runes), maxCodebaseName-len(end))]) + end
+	}
 }
 
 // CommandDef is an entry of a codebase's command registry: where the Markdown

@@ -1,6 +1,9 @@
 package sessions_test
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +41,29 @@ func TestClaimed(t *testing.T) {
 		if got := (sessions.Identity{GrantedBy: by}).Claimed(); got != want {
 			t.Errorf("a role granted by %q is claimed: %v", by, got)
 		}
+	}
+}
+
+func TestFreeName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 255)
+	for _, tt := range []struct {
+		name, want string
+		taken      []string
+	}{
+		{"web", "web", nil},
+		{"web", "web", []string{"web-2"}},
+		{"web", "web-3", []string{"web", "web-2"}},
+		{"", "-2", []string{""}},
+		{long, long[:2*253] + "-2", []string{long}},
+	} {
+		got, err := sessions.FreeName(tt.name, func(name string) (bool, error) { return slices.Contains(tt.taken, name), nil })
+		if got != tt.want || err != nil {
+			t.Errorf("%q beside %q is %q, %v", tt.name, tt.taken, got, err)
+		}
+	}
+	if _, err := sessions.FreeName("web", func(string) (bool, error) { return true, errors.New("away") }); err == nil {
+		t.Error("the error of who knows is lost")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 )
 
 // ImportShared stores a row that ExportShared gave unless it is here, and says
@@ -69,16 +70,11 @@ func (t *Portable) freeName(ctx context.Context, row map[string]json.RawMessage)
 	if err := json.Unmarshal(row["name"], &name); err != nil {
 		return fault.Wrap(err, fault.Invalid, "read the name of a codebase")
 	}
-	runes := []rune(name)
-	for n := 2; ; n++ {
-		taken, err := t.tx.exists(ctx, `SELECT 1 FROM remote_agent_codebases WHERE name = $1 AND name <> ''`, name)
-		if err != nil || !taken {
-			row["name"], _ = json.Marshal(name) // a string
-			return wrap(err, "look for a name")
-		}
-		end := fmt.Sprintf("-%d", n)
-		name = string(runes[:min(len(runes), 255-len(end))]) + end
-	}
+	name, err := sessions.FreeName(name, func(name string) (bool, error) {
+		return t.tx.exists(ctx, `SELECT 1 FROM remote_agent_codebases WHERE name = $1 AND name <> ''`, name)
+	})
+	row["name"], _ = json.Marshal(name) // a string
+	return wrap(err, "look for a name")
 }
 
 // ImportRow stores a row of a conversation as ExportConversation gave it, with
