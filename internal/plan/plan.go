@@ -143,8 +143,8 @@ type Reader interface {
 
 // Find returns the plan of a conversation that the first argument names ("p-9" or
 // "9"), else the newest one. named reports which it was. It is a fault.NotFound if
-// there is none, or the turn of the newest was undone, also for a plan of another conversation and for what is meant as the
-// name of a plan and is none.
+// there is none or the turn of the newest was undone, and for the name of a plan of
+// another conversation or of none.
 func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
 	if len(args) > 0 {
 		number, ok := ParseName(args[0])

@@ -174,7 +174,7 @@ func (s *Store) Explain(err error) error {
 		return &fault.Error{Kind: fault.Unavailable, Public: "DATABASE_URL: " + refusal(&s.pg.Config().ConnConfig.Config, err) + ".", Err: err}
 	default:
 		if why := writeFailure(err); why != "" {
-			return fault.New(f.Kind, "The last write failed: "+why+".")
+			return fault.New(f.Kind, "The database cannot be used: "+why+".")
 		}
 	}
 	return err

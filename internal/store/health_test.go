@@ -173,7 +173,7 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	}
 	failed := fill()
 	wantKind(t, failed, fault.Disk)
-	if text := b.Explain(failed).Error(); text != "The last write failed: the disk is full, or the file may not grow; make room." {
+	if text := b.Explain(failed).Error(); text != "The database cannot be used: the disk is full, or the file may not grow; make room." {
 		t.Errorf("an operator reads %q", text)
 	}
 	if own := (&fault.Error{Kind: fault.Disk, Public: "The folder is full.", Err: failed}); !errors.Is(b.Explain(own), own) {
