@@ -127,7 +127,9 @@ func TestARunWaitsForADecision(t *testing.T) {
 		w.says(ann, "run that, too")
 		w.seesText(ann, "a-2")
 		waittest.Until(t, "the run is put aside", func() bool { return fmt.Sprint(w.rows("SELECT count(*) FROM agent_runs WHERE waiting")) == "[1]" })
-		waittest.Until(t, "its worker gives it up", func() bool { return fmt.Sprint(w.rows("SELECT count(*) FROM remote_agent_conversations WHERE lease_until > 0")) == "[0]" })
+		waittest.Until(t, "its worker gives it up", func() bool {
+			return fmt.Sprint(w.rows("SELECT count(*) FROM remote_agent_conversations WHERE lease_until > 0")) == "[0]"
+		})
 		w.says(ann, "/stop")
 		w.seesText(ann, "⏹ Stopped before it was done")
 		w.settles()

@@ -85,15 +85,20 @@ func TestCommandsFromOutside(t *testing.T) {
 	}
 }
 
+// plannedForBoss is planned, where boss owns the bot at the desk.
+func plannedForBoss(w *ot.World) {
+	w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+		c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
+	}
+	planned(w)
+}
+
 // TestCommandsFromOutsideThatFail loses the commit that settles a command: the caller is
 // not told what then may not be so, and the second run answers in the conversation.
 func TestCommandsFromOutsideThatFail(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
-			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
-		}
-		planned(w)
+		plannedForBoss(w)
 		p := w.Process()
 		var commits atomic.Int64
 		p.After(func() {
@@ -154,10 +159,7 @@ func TestCommandsFromOutsideAtOnce(t *testing.T) {
 func TestCommandFromOutsideThatIsSentTwice(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
-			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
-		}
-		planned(w)
+		plannedForBoss(w)
 		begin := time.Now()
 		var told atomic.Int64
 		var all sync.WaitGroup
@@ -188,10 +190,7 @@ func TestCommandFromOutsideThatIsSentTwice(t *testing.T) {
 func TestAnswerThatTakesLongIsToldAllTheSame(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
-			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
-		}
-		planned(w)
+		plannedForBoss(w)
 		p := w.Process()
 		var commits atomic.Int64
 		p.After(func() {
@@ -222,10 +221,7 @@ func (busy) Admits(context.Context, messages.Inbound) (bool, error) { return fal
 func TestCommandsFromOutsideAreNotScreened(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
-		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
-			c.Access["desk"] = orchestrator.AccessRule{Owners: map[messages.UserID]bool{"boss": true}}
-		}
-		planned(w)
+		plannedForBoss(w)
 		w.Process().Stop()
 		configure := w.Configure
 		w.Configure = func(c *orchestrator.Config, s *store.Store) {

@@ -194,15 +194,22 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 	}
 }
 
-// A file that somebody took away is still written and read, and is lost with the process.
-func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
-	t.Parallel()
-	path := fileWithData(t)
+// daemonsFile is a database that is open as the daemon has it.
+func daemonsFile(t *testing.T) (path string, s *store.Store) {
+	t.Helper()
+	path = fileWithData(t)
 	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // a test
+	t.Cleanup(func() { _ = s.Close() })
+	return path, s
+}
+
+// A file that somebody took away is still written and read, and is lost with the process.
+func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
+	t.Parallel()
+	path, s := daemonsFile(t)
 	look := func(when string, gone bool) {
 		t.Helper()
 		err := s.CheckWrites(t.Context())
@@ -230,12 +237,7 @@ func TestCheckWritesNoticesThatTheFileIsGone(t *testing.T) {
 // A database that another program holds is no fault of the disk.
 func TestCheckWritesNamesAnotherProgramThatHoldsTheDatabase(t *testing.T) {
 	t.Parallel()
-	path := fileWithData(t)
-	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // a test
+	path, s := daemonsFile(t)
 	write := func(statement string) error {
 		return s.InTx(t.Context(), func(tx *store.Tx) error { return store.Exec(t.Context(), tx, statement) })
 	}
