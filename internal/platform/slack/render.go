@@ -16,12 +16,15 @@ const (
 	// above 13,200, so there has to be room for maxFallback (contract B4.1).
 	maxText = 11_800
 
-	// maxFallback is how much of a text is repeated for notifications and for
-	// clients that show no blocks.
-	maxFallback = 900
-
-	// maxPlain is the longest text that chat.update takes without blocks.
+	// maxPlain is the longest text that chat.update takes.
 	maxPlain = 4000
+
+	// maxFallback is how many bytes of a text are repeated for notifications and for
+	// clients that show no blocks: within maxPlain also where each is escaped.
+	maxFallback = 780
+
+	// maxSection is how many characters a section block takes.
+	maxSection = 3000
 
 	// maxButtons and maxLabel are limits of an actions block and a button.
 	maxButtons = 25
@@ -68,24 +71,30 @@ type content struct {
 
 // render writes a CommonMark text with its buttons.
 func render(markdown string, buttons []messages.Button) content {
-	c := content{
-		text:   escaped(shorten(markdown, maxFallback)),
-		blocks: []slack.Block{slack.NewMarkdownBlock("", defused(markdown))},
-	}
-	if row := actions(buttons); row != nil {
-		c.blocks = append(c.blocks, row)
-	}
-	return c
+	return withBlocks(markdown, buttons, slack.NewMarkdownBlock("", defused(markdown)))
 }
 
-// withoutBlocks is the form that is left when Slack refuses the blocks.
-func withoutBlocks(markdown string, buttons []messages.Button) content {
-	c := content{text: escaped(markdown), blocks: []slack.Block{}}
+// withBlocks is a text that is shown in blocks, with its buttons.
+func withBlocks(markdown string, buttons []messages.Button, blocks ...slack.Block) content {
 	if row := actions(buttons); row != nil {
-		text := slack.NewTextBlockObject(slack.PlainTextType, shorten(markdown, 2900), false, false)
-		c.blocks = append(c.blocks, slack.NewSectionBlock(text, nil, nil), row)
+		blocks = append(blocks, row)
 	}
-	return c
+	return content{text: escaped(shorten(markdown, maxFallback)), blocks: blocks}
+}
+
+// plainer are the forms that are left when Slack refuses the blocks of a message, each
+// for when it refuses the one before: sections, where there are buttons or the text is
+// too long to stand alone, and the text alone.
+func plainer(markdown string, buttons []messages.Button) []content {
+	alone := content{text: escaped(markdown), blocks: []slack.Block{}}
+	if len(buttons) == 0 && len(alone.text) <= maxPlain {
+		return []content{alone}
+	}
+	var sections []slack.Block
+	for _, part := range platform.Split(markdown, maxSection, func(s string) int { return platform.UTF16Len(escaped(s)) }) {
+		sections = append(sections, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, escaped(part), false, true), nil, nil))
+	}
+	return []content{withBlocks(markdown, buttons, sections...), alone}
 }
 
 var asker = pattern.Lazy(`^<@([UW][A-Z0-9]{1,30})> asked: `)

@@ -79,12 +79,11 @@ func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 	if to.opening != "" {
 		c = renderOpening(out.Text)
 	}
-	ts, err := s.post(ctx, to, out.Delivery, c)
-	if blocksRefused(err) {
-		s.observe("blocks_refused")
-		s.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plain", "err", err)
-		ts, err = s.post(ctx, to, out.Delivery, withoutBlocks(out.Text, out.Buttons))
-	}
+	var ts string
+	err = s.inAnyForm(ctx, c, out.Text, out.Buttons, func(c content) (err error) {
+		ts, err = s.post(ctx, to, out.Delivery, c)
+		return err
+	})
 	if err != nil {
 		s.asides.tellAsker(ctx, to, err)
 		return messages.Ref{}, err
@@ -149,6 +148,22 @@ func within(markdown string) error {
 	return fault.Newf(fault.Invalid, "The message is longer than the %d characters that Slack allows.", maxText)
 }
 
+// inAnyForm shows a message as c or, while Slack refuses the blocks, in a plainer form.
+func (s *sender) inAnyForm(ctx context.Context, c content, markdown string, buttons []messages.Button, show func(c content) error) error {
+	err := show(c)
+	if !blocksRefused(err) {
+		return err
+	}
+	for _, c := range plainer(markdown, buttons) {
+		s.observe("blocks_refused")
+		s.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plainer", "err", err)
+		if err = show(c); !blocksRefused(err) {
+			break
+		}
+	}
+	return err
+}
+
 func blocksRefused(err error) bool {
 	switch codeOf(err) {
 	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long":
@@ -205,13 +220,12 @@ func (s *sender) update(ctx context.Context, to place, ts string, edit platform.
 	if to.thread == ts && asker.MatchString(edit.Text) {
 		c = renderOpening(edit.Text) // the root of its thread; else the mention would be shown as it is written
 	}
-	err := s.change(ctx, to, ts, edit, c)
-	if blocksRefused(err) && !edit.Progress {
-		if c := withoutBlocks(edit.Text, edit.Buttons); len(c.text) <= maxPlain {
-			s.observe("blocks_refused")
-			s.log.WarnContext(ctx, "slack refused the blocks of an edit, sending it plain", "err", err)
-			err = s.change(ctx, to, ts, edit, c)
-		}
+	show := func(c content) error { return s.change(ctx, to, ts, edit, c) }
+	var err error
+	if edit.Progress {
+		err = show(c) // what is refused now is followed by another one
+	} else {
+		err = s.inAnyForm(ctx, c, edit.Text, edit.Buttons, show)
 	}
 	switch {
 	case err == nil && edit.Progress:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -330,6 +331,65 @@ func TestRefusedBlocksAreSentPlain(t *testing.T) {
 	ref := messages.Ref{Conversation: key("T1/D1"), Message: "20.1"}
 	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "hi"}); err != nil || len(b.api.made("chat.update")) != 2 {
 		t.Error(err)
+	}
+}
+
+// What Slack shows of a message with blocks is the blocks alone, so a long text has all of it
+// there, beside the buttons; if they are refused as well, the text is worth more than they.
+func TestRefusedBlocksLeaveNothingOut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("some words & <tags>\n", 560)
+	buttons := []messages.Button{{ID: "b-1", Label: "Retry"}}
+	const refused, ok = `{"ok":false,"error":"invalid_blocks"}`, `{"ok":true,"ts":"1.1"}`
+	b := setup(t)
+	ref := messages.Ref{Conversation: key("T1/D1"), Message: "20.1"}
+	for method, call := range map[string]func() error{
+		"chat.postMessage": func() error {
+			_, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/D1"), Text: long, Buttons: buttons})
+			return err
+		},
+		"chat.update": func() error { return b.Edit(t.Context(), platform.Edit{Ref: ref, Text: long, Buttons: buttons}) },
+	} {
+		b.api.answer(method, refused, ok)
+		if err := call(); err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		var blocks []struct {
+			Type string
+			Text struct{ Text string }
+		}
+		form := b.api.made(method)[1].form
+		mustJSON(t, form.Get("blocks"), &blocks)
+		shown := ""
+		for _, block := range blocks {
+			shown += block.Text.Text + "\n"
+			if n := utf8.RuneCountInString(block.Text.Text); n > 3000 {
+				t.Errorf("%s: a section has %d characters", method, n)
+			}
+		}
+		if got := strings.Count(shown, "some words &amp; &lt;tags&gt;"); got != 560 || blocks[len(blocks)-1].Type != "actions" || len(form.Get("text")) > 4000 {
+			t.Errorf("%s shows %d of 560 lines, with %d bytes beside them", method, got, len(form.Get("text")))
+		}
+	}
+	b.api.answer("chat.postMessage", refused, refused, ok)
+	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/D1"), Text: "hi", Buttons: buttons}); err != nil {
+		t.Fatal(err)
+	}
+	if last := b.api.made("chat.postMessage")[4].form; last.Get("blocks") != "[]" || last.Get("text") != "hi" {
+		t.Errorf("what is left: %v", last)
+	}
+}
+
+// The text beside the blocks is within what chat.update takes also where each of its
+// characters is written as five.
+func TestTextBesideBlocksIsShort(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if err := b.Edit(t.Context(), platform.Edit{Ref: messages.Ref{Conversation: key("T1/D1"), Message: "20.1"}, Text: strings.Repeat("&", 2000)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.api.made("chat.update")[0].form.Get("text"); utf8.RuneCountInString(got) > 4000 {
+		t.Errorf("the text has %d characters", utf8.RuneCountInString(got))
 	}
 }
 
