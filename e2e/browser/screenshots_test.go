@@ -55,7 +55,7 @@ func TestScreenshots(t *testing.T) {
 // terminal takes a picture of the demo as a terminal shows it.
 func terminal(t *testing.T, w *window, b *bot.Bot, dir string) {
 	t.Helper()
-	text := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).ReplaceAllString(b.Demo(), "http://127.0.0.1:3000")
+	text := regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(b.Demo(), "127.0.0.1:3000")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	text = strings.Join(lines[:min(len(lines), 28)], "\n")
 	w.visit("about:blank")
