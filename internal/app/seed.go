@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/importer"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/console"
 	"remote-agent/internal/store"
 )
@@ -138,6 +139,14 @@ func importOptions(cfg config.Config, env Env, q SeedImport) (o importer.Options
 		return o, err
 	}
 	o.Assistant = func(name string) bool { return slices.Contains(assistants, name) }
+	o.Reach = func(key messages.ConversationKey) error {
+		for _, k := range kindsOf(cfg) {
+			if k.Platform() == key.Platform {
+				return k.CheckID(key.ID)
+			}
+		}
+		return nil
+	}
 	platforms := configuredPlatforms(cfg)
 	o.Platform = func(name string) bool { return slices.Contains(platforms, name) }
 	o.Merge, o.Skip, o.Now = q.Merge, q.Skip, time.Now()

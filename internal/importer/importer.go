@@ -42,6 +42,9 @@ type Options struct {
 	// Now is the time of rows of which no time is known.
 	Now time.Time
 
+	// Reach says why nobody can write in a conversation of such a key, or nil.
+	Reach func(key messages.ConversationKey) error
+
 	// Assistant and Platform report whether one of that name is configured here.
 	Assistant, Platform func(name string) bool
 }

@@ -90,7 +90,13 @@ func options(t testing.TB) importer.Options {
 		t.Fatal(err)
 	}
 	return importer.Options{
-		Hosts:     hosts,
+		Hosts: hosts,
+		Reach: func(key messages.ConversationKey) error {
+			if key.ID != "77" {
+				return nil
+			}
+			return fault.Newf(fault.Invalid, "%s is of no chat.", key)
+		},
 		Folder:    func(dir string) error { return fault.Newf(fault.NotFound, "There is no folder %s.", dir) },
 		Assistant: func(name string) bool { return name == "claude" },
 		Platform:  func(name string) bool { return name == "telegram" },
@@ -372,6 +378,7 @@ func TestTheReportNamesWhatIsDifferentHere(t *testing.T) {
 			"  telegram/77  /home/ann/notes/2025: 2025 in notes, which the conversation gets as its codebase\n",
 			"assistants that are not configured here (1):\n  codex: 1 codebase, 1 conversation, 1 session\n",
 			"platforms that are not configured here (1):\n  github: 1 conversation\n",
+			"conversations that nobody can reach because of their ID; the next message there begins another one (1):\n  telegram/77 is of no chat.\n",
 			"  telegram/42 has 2 active sessions; the newest, " + planned + ", stays active\n",
 		} {
 			if !strings.Contains(out.String(), want) {

@@ -242,6 +242,9 @@ func (p *plan) decideConversations(all tables) {
 		p.conversations = append(p.conversations, c)
 		p.report.Conversations.New++
 		p.assistant(c.Assistant, "conversation")
+		if err := p.o.Reach(c.Key); err != nil {
+			p.report.Unreached = append(p.report.Unreached, fault.Public(err))
+		}
 		if !p.o.Platform(string(c.Key.Platform)) {
 			p.report.add(&p.report.Platforms, string(c.Key.Platform), "conversation")
 		}

@@ -19,6 +19,7 @@ type Report struct {
 	Absolute   []Cwd     // folders of new conversations that have to change
 	Assistants []Unknown // that are not configured here
 	Platforms  []Unknown // as above
+	Unreached  []string  // why nobody can write in new conversations, one each
 	Refused    []Refusal // rows that cannot be taken
 	Unmapped   []string  // folders of --map that nothing is in
 	Notes      []string  // what else changes
@@ -139,6 +140,10 @@ func (r Report) Write(out io.Writer, done, clone bool) error {
 		for _, u := range list.unknown {
 			p.line("  %s: %s", u.Name, u.counts())
 		}
+	}
+	p.section(len(r.Unreached), "conversations that nobody can reach because of their ID; the next message there begins another one")
+	for _, why := range r.Unreached {
+		p.line("  %s", why)
 	}
 	title := "rows that cannot be imported, which block the import"
 	if r.Skip {

@@ -64,10 +64,13 @@ func TestImportIsTriedOnADatabaseWithoutTables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, database(t))
-			tries := app.SeedImport{From: w.otherProgram(moved("https://example.test/shop")), Dry: true}
+			tries := app.SeedImport{Dry: true, From: w.otherProgram(moved("https://example.test/shop") + `
+				INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
+				VALUES ('20000000-0000-4000-8000-000000000003', 'slack', 'C034EF5GH:1700000000.000100', 'openai');`)}
 			for range 2 { // the first one has made none either
 				printed, err := w.imports(tries)
-				if err != nil || !strings.Contains(printed, "dry run: nothing was written") || !strings.Contains(printed, "3 codebases") {
+				if err != nil || !strings.Contains(printed, "dry run: nothing was written") || !strings.Contains(printed, "3 codebases") || !strings.Contains(printed, "nobody can reach because of their ID") ||
+					!strings.Contains(printed, "(1):\n  slack/C034EF5GH:1700000000.000100 is not a Slack conversation") {
 					t.Fatalf("the dry run says %q, %v", printed, err)
 				}
 			}

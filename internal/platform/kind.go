@@ -22,6 +22,9 @@ type Kind interface {
 	// On reports whether the options turn the platform on.
 	On() bool
 
+	// CheckID says why no conversation here can have an id, or nil.
+	CheckID(id string) error
+
 	// People says whom the options let in.
 	People() People
 

@@ -48,7 +48,7 @@ func makeKey(p place) messages.ConversationKey {
 func parseKey(key messages.ConversationKey) (place, error) {
 	parts := strings.Split(key.ID, "/")
 	if key.Platform != Name || len(parts) < 2 || len(parts) > 3 || parts[0] == "" || !isID(parts[1]) {
-		return place{}, fault.Newf(fault.Invalid, "%s is not a Slack conversation.", key)
+		return place{}, errNoKey(key)
 	}
 	p := place{account: parts[0], channel: parts[1]}
 	if len(parts) == 2 {
@@ -59,9 +59,13 @@ func parseKey(key messages.ConversationKey) (place, error) {
 		return p, nil
 	}
 	if p.opening, p.thread = "", parts[2]; !isTS(p.thread) {
-		return place{}, fault.Newf(fault.Invalid, "%s is not a Slack conversation.", key)
+		return place{}, errNoKey(key)
 	}
 	return p, nil
+}
+
+func errNoKey(key messages.ConversationKey) error {
+	return fault.Newf(fault.Invalid, "%s is not a Slack conversation: its ID has the team, as in T012AB3CD/C034EF5GH/1700000000.000100.", key)
 }
 
 // openingOf names a conversation that a slash command asked for.

@@ -177,6 +177,12 @@ func (k *kind) Platform() messages.Platform { return Name }
 // Accounts implements option.Host.
 func (k *kind) Accounts() string { return string(Name) }
 
+// CheckID implements platform.Kind.
+func (k *kind) CheckID(id string) error {
+	_, err := parseKey(messages.ConversationKey{Platform: Name, ID: id})
+	return err
+}
+
 // On implements platform.Kind.
 func (k *kind) On() bool { return k.token.IsSet() }
 
