@@ -210,7 +210,7 @@ func TestLimitThatEndsTooLate(t *testing.T) {
 		w.Start()
 		w.Chat.Say("once")
 		w.Pass(time.Second)
-		w.Chat.Find("does not end within a day of your message.")
+		w.Chat.Find("The model's rate limit is reached. It does not end within a day of your message.")
 		w.Chat.Say("again", ot.In("team"))
 		w.Pass(10 * time.Second)
 		for range 3 { // the third time nothing waits any more

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -8,8 +9,11 @@ import (
 	"remote-agent/internal/pattern"
 )
 
-// maxLimit is the longest limit of an agent that is believed.
-const maxLimit = 24 * time.Hour
+// maxLimit is the longest limit of an agent that is believed: there are some of a month.
+const maxLimit = 32 * 24 * time.Hour
+
+// timeOfDay is 14:20, 2:20 PM or 3pm (Europe/Berlin).
+const timeOfDay = `(\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT)\)?)?`
 
 // How the texts of agents say when a limit ends. There is no field for it in the protocol.
 var (
@@ -17,44 +21,44 @@ var (
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
 	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
 	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
-	endsDay   = pattern.Lazy(`(?i)again at ([A-Z]{3} \d{1,2})(?:st|nd|rd|th)?, (\d{4}),? (\d{1,2}:\d\d [AP]M)`) // Codex: "try again at Oct 20th, 2025 12:18 PM"
-	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) (\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT)\)?)?`)
+	endsDay   = pattern.Lazy(`(?i)(?:until|resets?|again|available)(?: at| on)? ([A-Z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?,?(?: at)? ` + timeOfDay) // "resets Oct 7 at 5pm", "again at Oct 20th, 2025 12:18 PM"
+	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) ` + timeOfDay)
 )
 
-// limitEnds returns how long a limit lasts of which a text says when it ends, at most
-// maxLimit. A time of day without a zone is one of now's.
+// limitEnds returns how long a limit lasts of which a text says when it ends. A time of
+// day without a zone is one of now's.
 func limitEnds(text string, now time.Time) (time.Duration, bool) {
 	if m := endsEpoch.FindStringSubmatch(text); m != nil {
 		s, _ := strconv.ParseInt(m[1], 10, 64)
-		return lasts(time.Unix(s, 0), now)
+		return lasts(time.Unix(s, 0), now, true)
 	}
 	if m := endsStamp.FindString(text); m != "" {
 		m = strings.Replace(m, " ", "T", 1)
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
 			if at, err := time.Parse(layout, m); err == nil {
-				return lasts(at, now)
+				return lasts(at, now, true)
 			}
 		}
 	}
 	if m := endsIn.FindStringSubmatch(text); m != nil {
-		return lasts(now.Add(sum(m[1])), now)
+		return lasts(now.Add(sum(m[1])), now, true)
 	}
 	if m := endsDay.FindStringSubmatch(text); m != nil {
-		at, err := time.ParseInLocation("Jan 2 2006 3:04 PM", m[1]+" "+m[2]+" "+strings.ToUpper(m[3]), now.Location())
-		if err != nil {
-			return 0, false
-		}
-		return lasts(at, now)
+		return dayEnds(m[1]+" "+m[2], m[3], m[4:], now)
 	}
 	if m := endsClock.FindStringSubmatch(text); m != nil {
-		return clockEnds(m, now)
+		at, ok := clock(m[1:], now)
+		if !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return lasts(at, now, ok)
 	}
 	return 0, false
 }
 
-func lasts(at, now time.Time) (time.Duration, bool) {
+func lasts(at, now time.Time, known bool) (time.Duration, bool) {
 	d := at.Sub(now)
-	return min(d, maxLimit), d > 0
+	return d, known && d > 0 && d <= maxLimit
 }
 
 // sum adds up "2 hours 5 min".
@@ -64,38 +68,50 @@ func sum(text string) time.Duration {
 	for _, m := range endsPart.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil || n > 1_000_000 {
-			return maxLimit
+			return maxLimit + 1
 		}
-		all = min(all+time.Duration(n)*units[strings.ToLower(m[2])], maxLimit)
+		all = min(all+time.Duration(n)*units[strings.ToLower(m[2])], maxLimit+1)
 	}
 	return all
 }
 
-// clockEnds reads a time of day: the next one.
-func clockEnds(m []string, now time.Time) (time.Duration, bool) {
-	hour, _ := strconv.Atoi(m[1])
-	minute, _ := strconv.Atoi(m[2]) // 0 if there is none
-	switch half := strings.ToLower(m[3]); {
-	case half == "" && m[2] == "", half != "" && (hour < 1 || hour > 12), hour > 23, minute > 59:
-		return 0, false // a number, and no time
+// dayEnds reads a date and a time of it. Without a year, it is the next one.
+func dayEnds(day, year string, m []string, now time.Time) (time.Duration, bool) {
+	at, ok := clock(m, now)
+	date, err := time.Parse("Jan 2 2006", day+" "+cmp.Or(year, strconv.Itoa(at.Year())))
+	if err != nil {
+		return 0, false
+	}
+	at = time.Date(date.Year(), date.Month(), date.Day(), at.Hour(), at.Minute(), 0, 0, at.Location())
+	if year == "" && !at.After(now) {
+		at = at.AddDate(1, 0, 0)
+	}
+	return lasts(at, now, ok)
+}
+
+// clock reads what timeOfDay found, as a time of today.
+func clock(m []string, now time.Time) (at time.Time, ok bool) {
+	hour, _ := strconv.Atoi(m[0])
+	minute, _ := strconv.Atoi(m[1]) // 0 if there is none
+	switch half := strings.ToLower(m[2]); {
+	case half == "" && m[1] == "", half != "" && (hour < 1 || hour > 12), hour > 23, minute > 59:
+		return now, false // a number, and no time
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
 		hour = 0
 	}
-	if m[4] == "GMT" {
-		m[4] = "UTC"
-	}
-	if m[4] != "" {
-		zone, err := time.LoadLocation(m[4])
-		if err != nil {
-			return 0, false
+	zone := now.Location()
+	switch name := m[3]; name {
+	case "":
+	case "GMT", "UTC":
+		zone = time.UTC
+	default:
+		var err error
+		if zone, err = time.LoadLocation(name); err != nil {
+			return now, false
 		}
-		now = now.In(zone)
 	}
-	at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, now.Location())
-	if !at.After(now) {
-		at = at.AddDate(0, 0, 1)
-	}
-	return lasts(at, now)
+	now = now.In(zone)
+	return time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, zone), true
 }

@@ -24,7 +24,17 @@ func TestLimitEnds(t *testing.T) {
 		"usage limit ... or try again at Mar 5th, 2026 2:20 AM.":        14*time.Hour + 20*time.Minute,
 		"usage limit ... or try again at Mar 4, 2026, 2:20 PM":          2*time.Hour + 20*time.Minute,
 		"try again at Mar 40th, 2026 2:20 AM.":                          0,
-		"Try again in 5 days 2 hours":                                   24 * time.Hour,
+		"Try again in 5 days 2 hours":                                   5*24*time.Hour + 2*time.Hour,
+		"You've hit your weekly limit · resets Mar 7 at 5pm (UTC)":      3*24*time.Hour + 5*time.Hour,
+		"weekly limit reached ∙ resets Mar 6, 9:30pm (Asia/Tokyo)":      2*24*time.Hour + 30*time.Minute,
+		"resets on March 5 at 17:00":                                    29 * time.Hour,
+		"resets Mar 4 at 11pm (America/New_York)":                       16 * time.Hour,
+		"resets Mar 30, 2026, 9am":                                      26*24*time.Hour - 3*time.Hour,
+		"resets Mar 4 at 11am":                                          0, // over; in a year is no limit
+		"resets Dec 24 at 5pm":                                          0, // no limit lasts for so long
+		"resets Mar 40 at 5pm":                                          0,
+		"resets Mar 7 2026":                                             0,
+		"resets Foo 7 at 5pm":                                           0,
 		"rate limit: wait 90s":                                          90 * time.Second,
 		"usage limit, resets 2026-03-04T13:30:00Z":                      90 * time.Minute,
 		"usage limit, resets 2026-03-04 13:30+00:00":                    90 * time.Minute,
@@ -33,7 +43,7 @@ func TestLimitEnds(t *testing.T) {
 		"usage limit until 25:00":                                       0,
 		"resets at 14pm":                                                0,
 		"usage limit reached|1772600000":                                0, // it is over
-		"Try again in 99999999999999999999 hours":                       24 * time.Hour,
+		"Try again in 99999999999999999999 hours":                       0,
 		"resets 3pm (Nowhere/Land)":                                     0,
 	} {
 		got, ok := limitEnds(text, now)

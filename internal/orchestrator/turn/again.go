@@ -93,7 +93,7 @@ func (cl closing) parks(at time.Time) ending {
 	}
 	if at.Sub(cl.d.entry.AcceptedAt) > parksFor {
 		cl.out.err = &fault.Error{Kind: fault.Exhausted, Err: cl.out.err,
-			Public: "The provider's limit is reached, and it does not end within a day of your message."}
+			Public: fault.Public(cl.out.err) + " It does not end within a day of your message."} // it may name the day
 		return cl.failed()
 	}
 	attempts, errText := max(cl.d.entry.Attempts-1, 0), parked+cl.out.err.Error()
