@@ -60,7 +60,7 @@ type Permission struct {
 	Call   messages.ToolCall // id, name and arguments as the agent gave them
 	Kind   PermissionKind
 	Title  string // one line
-	Detail string // the exact effect: the command, the diff; CommonMark
+	Detail string // the exact effect: the command, the diff; CommonMark. Empty if it is too long to be shown: then nobody can allow it
 	Always bool   // the agent can be told to allow the like of it from now on
 }
 

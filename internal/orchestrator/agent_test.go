@@ -270,6 +270,40 @@ func TestCostOfTheAgentsSession(t *testing.T) {
 	})
 }
 
+// TestCostIsOnRecordWithThatOfTheSession: where the process dies behind it, the turn's part of
+// what the agent's session has cost is not lost, and not counted twice where it goes on.
+func TestCostIsOnRecordWithThatOfTheSession(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"Dies": true, "GoesOn": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w)
+				w.Agent.On("work", func(r *ot.Errands) (string, error) {
+					r.Tell(assistant.UsageUpdated{Usage: assistant.Usage{OutputTokens: 10, CostUSD: 1.25}})
+					r.Tell(assistant.Resumable{Session: "s-1", CostUSD: 1.25})
+					if dies {
+						_, err := r.Ask(mayI)
+						return "", err
+					}
+					r.Tell(assistant.Finished{Usage: assistant.Usage{OutputTokens: 1012, CostUSD: 1.25}, Model: "claude-sonnet-4-5"})
+					return "", fault.New(fault.Exhausted, "No more.")
+				})
+				w.Start()
+				w.Chat.Say("work")
+				w.Pass(10 * time.Second)
+				if dies {
+					w.Process().Kill()
+				}
+				want := map[bool]string{true: "10 1250000", false: "1012 1250000"}[dies]
+				if got := w.Value(`SELECT sum(output_tokens) || ' ' || sum(cost_micros) FROM usage_records`); got != want {
+					t.Errorf("on record are %s tokens and millionths, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
 // TestAgentThatWasDenied and does it nevertheless has nobody's approval on record.
 func TestAgentThatWasDenied(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func TestWritingOfAnAgent(t *testing.T) {
 			ot.Run(t, func(w *ot.World) {
 				agents(w, func(c *orchestrator.Config) { c.Confined = confined })
 				w.Agent.On("write", func(r *ot.Errands) (string, error) {
-					_, err := r.Ask(assistant.Permission{Call: messages.ToolCall{ID: "c1", Name: "write", Arguments: "x"}, Kind: assistant.KindWrite, Title: "write x"})
+					_, err := r.Ask(assistant.Permission{Call: messages.ToolCall{ID: "c1", Name: "write", Arguments: "x"}, Kind: assistant.KindWrite, Title: "write x", Detail: "`x`"})
 					return "It is written.", err
 				})
 				w.Start()
@@ -115,6 +115,43 @@ func TestWritingOfAnAgent(t *testing.T) {
 				w.Pass(5 * time.Second)
 				if asked := w.Value(`SELECT count(*) FROM approvals`) == "1"; asked == confined {
 					t.Errorf("somebody was asked: %v", asked)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsTooLongToBeShown is allowed where nobody has to look at it, and by nobody where
+// somebody has to.
+func TestWhatIsTooLongToBeShown(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[approval.Mode]struct{ told, notice string }{
+		approval.ModeAuto: {told: "I was told: yes"},
+		approval.ModeEdit: {"I was told: not run: it is too long to be shown", "⚠ This is too long to be shown whole, so it was denied: make"},
+		approval.ModeAsk:  {told: "I was told: not run: this conversation is read-only now"},
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w, func(c *orchestrator.Config) { c.Mode = mode })
+				w.Agent.On("build", func(r *ot.Errands) (string, error) {
+					may := mayI
+					may.Detail = ""
+					v, err := r.Ask(may)
+					if err != nil || !v.Allow {
+						return "I was told: " + v.Reason, err
+					}
+					return "I was told: yes", nil
+				})
+				w.Start()
+				w.Chat.Say("build it", ot.From(ot.Olga))
+				w.Pass(10 * time.Second)
+				w.Chat.Find(c.told)
+				if c.notice != "" {
+					w.Chat.Find(c.notice)
+				}
+				if n := w.Value(`SELECT count(*) FROM approvals`); n != "0" {
+					t.Errorf("%s questions", n)
 				}
 			})
 		})

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -11,10 +10,9 @@ import (
 	"remote-agent/internal/assistant"
 )
 
-const (
-	maxDetail  = 16 << 10 // of what a person is shown of a request besides a command, in bytes
-	maxCommand = 64 << 10 // as of the bot's own tool for commands: nobody allows what they cannot see whole
-)
+// maxDetail is how much a person is shown of a request, in bytes. It is twice the longest
+// command of the bot's own tool: of a file that is written, changes and input are shown.
+const maxDetail = 128 << 10
 
 // ask is a permission request that has no answer yet.
 type ask struct {
@@ -89,13 +87,10 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 // unanswerable returns what to tell a person about a request to which nobody
 // could say yes, or nothing.
 func (q *ask) unanswerable() string {
-	switch {
-	case q.option("allow_once", "allow_always") == "":
-		return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
-	case len(q.call.command()) > maxCommand:
-		return fmt.Sprintf("The agent asked to run a command of more than %d KiB, which is too long to be shown, so it was denied: %s", maxCommand>>10, q.call.summary())
+	if q.option("allow_once", "allow_always") != "" {
+		return ""
 	}
-	return ""
+	return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
 }
 
 // request is what a person is asked.
@@ -106,7 +101,7 @@ func (q *ask) request() assistant.Permission {
 		kind = assistant.KindOther
 	}
 	detail := c.detail()
-	if q.option("allow_once") == "" {
+	if q.option("allow_once") == "" && detail != "" {
 		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
 	return assistant.Permission{
@@ -214,37 +209,36 @@ func canceledPermission() sdk.RequestPermissionResponse {
 }
 
 // detail returns the exact effect of a call as CommonMark: its command, its
-// changes, else its input.
+// changes, else its input. It is empty if that is too long to be shown whole.
 func (c *call) detail() string {
 	var blocks []string
 	command := c.command()
 	if command != "" {
-		blocks = append(blocks, fenced("sh", command, maxCommand))
+		blocks = append(blocks, fenced("sh", command))
 	}
 	for _, p := range c.parts() {
 		switch {
 		case p.diff:
-			blocks = append(blocks, fenced("diff", p.text, maxDetail))
+			blocks = append(blocks, fenced("diff", p.text))
 		case command == "" || len(blocks) == 1:
-			blocks = append(blocks, fenced("", p.text, maxDetail))
+			blocks = append(blocks, fenced("", p.text))
 		}
 	}
 	if command == "" && present(c.input) {
-		blocks = append(blocks, fenced("json", string(c.input), maxDetail))
+		blocks = append(blocks, fenced("json", string(c.input)))
 	}
 	if len(blocks) == 0 {
 		return "The agent gave no details."
 	}
-	return strings.Join(blocks, "\n\n")
+	if text := strings.Join(blocks, "\n\n"); len(text) <= maxDetail {
+		return text
+	}
+	return ""
 }
 
-// fenced returns text as a code block that it cannot leave. What is longer than most,
-// in bytes, says so.
-func fenced(language, text string, most int) string {
+// fenced returns text as a code block that it cannot leave.
+func fenced(language, text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if over := len(text) - most; over > 0 {
-		text = fmt.Sprintf("%s\n[… %d more bytes are not shown …]", strings.ToValidUTF8(text[:most], ""), over)
-	}
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"

@@ -154,39 +154,61 @@ func TestDiff(t *testing.T) {
 
 func TestFencedCannotBeLeft(t *testing.T) {
 	t.Parallel()
-	got := fenced("sh", "echo\n```\n**bold**\n````", maxDetail)
+	got := fenced("sh", "echo\n```\n**bold**\n````")
 	if !strings.HasPrefix(got, "`````sh\n") || !strings.HasSuffix(got, "\n`````") {
 		t.Errorf("%q", got)
 	}
-	long := fenced("", strings.Repeat("x", maxDetail+7), maxDetail)
-	if !strings.Contains(long, "7 more bytes are not shown") {
-		t.Error("what is not shown is not said")
-	}
 }
 
-// TestACommandIsShownAsItRuns: whole, however long, and not another one that Go would take
-// for it because it does not tell apart small letters and capitals.
+// TestACommandIsShownAsItRuns: not another one is shown that Go would take for it because it
+// does not tell apart small letters and capitals.
 func TestACommandIsShownAsItRuns(t *testing.T) {
 	t.Parallel()
-	asked := func(command string) ask {
-		input, err := json.Marshal(map[string]string{"command": command})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ask{call: &call{title: "work", input: input}, options: []permissionOption{{ID: "yes", Kind: "allow_once"}}}
-	}
-	long := asked("#" + strings.Repeat("x", maxCommand-len("#; rm")) + "; rm")
-	if said := long.unanswerable(); said != "" || !strings.Contains(long.request().Detail, "; rm\n```") {
-		t.Errorf("the end of a long command is not shown: %q", said)
-	}
-	tooLong := asked("#" + strings.Repeat("x", maxCommand-len("#; rm")+1) + "; rm")
-	if said := tooLong.unanswerable(); said != "The agent asked to run a command of more than 64 KiB, which is too long to be shown, so it was denied: work" {
-		t.Errorf("of one that nobody sees whole: %q", said)
-	}
 	for _, input := range []string{`{"command":"rm -rf .","Command":"make"}`, `{"COMMAND":"make","command":["rm","-rf","."]}`, `{"Cmd":"make","cmd":"rm -rf ."}`} {
 		if got := (&call{input: json.RawMessage(input)}).command(); got != "rm -rf ." {
 			t.Errorf("%s: %q", input, got)
 		}
+	}
+}
+
+// TestAQuestionShowsAllOrNothing: whoever reads a part of what an agent asks for would allow
+// the rest unseen.
+func TestAQuestionShowsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	text := func(n int) string { return strings.Repeat("x\n", n/2) + "rm" }
+	for name, c := range map[string]struct {
+		input, content any
+		shown          []string // the ends of what is shown; nothing is, if there are none
+	}{
+		"a long command":       {input: map[string]string{"command": text(64 << 10)}, shown: []string{"rm\n```"}},
+		"too long a command":   {input: map[string]string{"command": text(maxDetail)}},
+		"a long input":         {input: map[string]string{"query": text(60 << 10)}, shown: []string{"rm\"}\n```"}},
+		"too long an input":    {input: map[string]string{"query": text(maxDetail)}},
+		"a long change":        {content: []any{map[string]string{"type": "diff", "path": "a", "newText": text(64 << 10)}}, shown: []string{"+rm\n```"}},
+		"too long a change":    {content: []any{map[string]string{"type": "diff", "path": "a", "newText": text(maxDetail)}}},
+		"a file and its input": {input: map[string]string{"text": text(40 << 10)}, content: []any{map[string]string{"type": "diff", "path": "a", "newText": text(40 << 10)}}, shown: []string{"+rm\n```", "rm\"}\n```"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			input, err := json.Marshal(c.input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := json.Marshal(c.content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := ask{call: &call{title: "work", input: input, content: content}, options: []permissionOption{{ID: "yes", Kind: "allow_always"}}}
+			got := q.request().Detail
+			if (got == "") != (c.shown == nil) || strings.Contains(got, "not shown") || q.unanswerable() != "" {
+				t.Errorf("%d bytes are shown: %.100q", len(got), got)
+			}
+			for _, end := range c.shown {
+				if !strings.Contains(got, end) {
+					t.Errorf("the end %q is not shown", end)
+				}
+			}
+		})
 	}
 }
 

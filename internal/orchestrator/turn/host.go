@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -186,6 +187,10 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 			return nil
 		case approval.Ask:
 		}
+		if a.Detail == "" { // nobody allows what they cannot see whole
+			result.verdict.Reason = "not run: it is too long to be shown, so nobody can allow it. Do it in smaller steps."
+			return outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, "⚠ This is too long to be shown whole, so it was denied: "+wording.Literal(wording.Head(a.Title, 300)))
+		}
 		var err error
 		result, err = h.r.consult(ctx, tx, a, hold)
 		return err
@@ -271,14 +276,8 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 		said    []messages.Message
 		asked   ruling
 	)
-	h.mu.Lock()
-	recorded := h.recorded
-	h.mu.Unlock()
-	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
+	err := h.settle(ctx, assistant.Finished{Usage: used}, func(tx port.Tx) (err error) {
 		steered, said = nil, nil
-		if err = h.record(ctx, tx, used, recorded, ""); err != nil {
-			return err
-		}
 		if asked, err = h.mayGoOn(ctx, tx, h.rounds+int64(requests)); err != nil || asked.waits || asked.denied != nil {
 			return err
 		}
@@ -288,9 +287,6 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	h.recorded = used
-	h.mu.Unlock()
 	switch {
 	case asked.denied != nil:
 		return nil, asked.denied
@@ -349,13 +345,29 @@ func (h *host) recall(ctx context.Context) error {
 
 // again records what a run used that is followed by another one.
 func (h *host) again(ctx context.Context, f assistant.Finished) error {
-	h.mu.Lock()
-	recorded := h.recorded
-	h.mu.Unlock()
-	err := h.r.w.hold(ctx, func(tx port.Tx) error { return h.record(ctx, tx, f.Usage, recorded, f.Model) })
+	err := h.settle(ctx, f, func(port.Tx) error { return nil })
 	h.mu.Lock()
 	h.recorded = assistant.Usage{}
 	h.mu.Unlock()
+	return err
+}
+
+// settle records what the run has used so far, and what depends on that.
+func (h *host) settle(ctx context.Context, f assistant.Finished, what func(tx port.Tx) error) error {
+	h.mu.Lock()
+	recorded := h.recorded
+	h.mu.Unlock()
+	err := h.r.w.hold(ctx, func(tx port.Tx) error {
+		if err := h.record(ctx, tx, f.Usage, recorded, f.Model); err != nil {
+			return err
+		}
+		return what(tx)
+	})
+	if err == nil {
+		h.mu.Lock()
+		h.recorded = f.Usage
+		h.mu.Unlock()
+	}
 	return err
 }
 

@@ -54,6 +54,12 @@ func TestReasoningIsKeptInWholeLines(t *testing.T) {
 	if p.thoughts != "then this\nand that" {
 		t.Errorf("%d bytes are kept, that begin with %.20q", len(p.thoughts), p.thoughts)
 	}
+	for range 3 { // one without an end is not kept for ever
+		p.thought(strings.Repeat("c", maxThoughts))
+	}
+	if p.thoughts != ("then this\nand that" + strings.Repeat("c", maxThoughts))[:maxThoughts] {
+		t.Errorf("%d bytes are kept, that begin with %.20q", len(p.thoughts), p.thoughts)
+	}
 	p.thoughts = "x\n" + strings.Repeat("b", maxThoughts-2)
 	p.thought("c")
 	if p.thoughts != strings.Repeat("b", maxThoughts-2)+"c" {

@@ -49,6 +49,9 @@ func (h *host) usage(used, recorded assistant.Usage, model string) *spend.Record
 		EntryID: h.r.d.entry.ID, ConversationID: h.r.w.conv.ID, SessionID: h.r.d.begun.session.ID, CodebaseID: h.r.w.conv.CodebaseID,
 		Actor: h.r.d.entry.In.Actor(), Assistant: h.r.w.conv.Assistant, Model: model, Usage: delta,
 	})
+	if used.CostUSD > 0 && delta.CostUSD <= 0 {
+		r.Micros, r.Known = 0, true // an agent has said what all of it cost
+	}
 	return &r
 }
 

@@ -403,6 +403,8 @@ func (p *progress) thought(text string) {
 		if over := len(p.thoughts) - maxThoughts; over > 0 {
 			if i := strings.IndexByte(p.thoughts[over:], '\n'); i >= 0 { // half a line could be half a credential
 				p.thoughts = p.thoughts[over+i+1:]
+			} else { // of a line without an end, its beginning is shown
+				p.thoughts = p.thoughts[:maxThoughts]
 			}
 		}
 	})

@@ -160,7 +160,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 			Host:         h,
 
 			ResumeCostUSD: r.d.begun.session.Metadata.AgentCost(),
-		}, p)
+		}, h, p)
 		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
 		if !is || try > 1 || ctx.Err() != nil {
@@ -195,7 +195,7 @@ func smallerBudget(budget, limit int, array []messages.Message) int {
 
 // consume ranges over the assistant's events: it shows text, stores messages as
 // they complete, and keeps the last one for the transaction that ends the turn.
-func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, p *progress) (out outcome) {
+func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, h *host, p *progress) (out outcome) {
 	defer background.Recover(ctx, r.w.o.config.Log, "assistant", func(err error) { out.err = err })
 	deltas := 0
 	for event, err := range a.Run(ctx, t) {
@@ -212,7 +212,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			}
 			p.write(e.Text)
 		case assistant.Resumable:
-			err = r.resumable(e)
+			err = r.resumable(h, out.finished, e)
 		case assistant.ThoughtDelta:
 			p.thought(e.Text)
 		case assistant.PlanUpdated:
@@ -247,13 +247,18 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 	return out
 }
 
-// resumable stores how the agent's session goes on, and what it has cost.
-func (r *run) resumable(e assistant.Resumable) error {
+// resumable stores how the agent's session goes on, and what it has cost. That the turn
+// used a part of it is on record with it, or a crash would lose it.
+func (r *run) resumable(h *host, used assistant.Finished, e assistant.Resumable) error {
 	u := sessions.SessionUpdate{AssistantSessionID: &e.Session}
 	if e.CostUSD > 0 || r.d.begun.session.Metadata.AgentCost() > 0 {
 		u.Metadata = sessions.Metadata{sessions.MetaAgentCost: e.CostUSD}
 	}
-	return r.w.hold(r.w.ctx, func(tx port.Tx) error { return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, u) })
+	update := func(tx port.Tx) error { return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, u) }
+	if e.CostUSD > 0 {
+		return h.settle(r.w.ctx, used, update)
+	}
+	return r.w.hold(r.w.ctx, update)
 }
 
 // answer returns the text of the turn's last assistant message.
