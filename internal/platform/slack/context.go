@@ -124,7 +124,8 @@ func (p *people) author(ctx context.Context, m slack.Message, asked *int) string
 }
 
 // Context implements platform.Contexter: the root of the thread and the newest
-// messages before in, without the bot's own.
+// messages before in, without the bot's own: only a root that it wrote by itself says what
+// the thread is about.
 func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.Quote, error) {
 	at, err := parseKey(in.Conversation)
 	if err != nil || at.thread == "" || string(in.Message) == at.thread {
@@ -142,7 +143,8 @@ func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.
 	}
 	err = h.api.read(ctx, at, w, func(m slack.Message) bool {
 		switch {
-		case m.Timestamp == string(in.Message) || m.User == me.user || strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
+		case m.User == me.user && (m.Timestamp != at.thread || asker.MatchString(m.Text)):
+		case m.Timestamp == string(in.Message) || strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
 		case m.SubType != "bot_message" && !counts(m.SubType):
 		case m.Timestamp == at.thread:
 			root = &m

@@ -209,6 +209,15 @@ func TestContext(t *testing.T) {
 	if n := len(b.api.made("users.info")); n != 1 {
 		t.Errorf("%d names were asked for", n)
 	}
+	// Who answers below a message of the bot's is about that; what a slash command asked is no such message.
+	for root, want := range map[string]int{`It is &lt;b&gt;.`: 1, `<@U1> asked: why?`: 0} {
+		b.api.answer("conversations.replies", `{"ok":true,"messages":[
+			{"ts":"10.1","user":"UBOT","bot_id":"BBOT","text":"`+root+`"},{"ts":"11.1","user":"UBOT","bot_id":"BBOT","text":"own"},{"ts":"20.1","user":"U1","text":"say more"}]}`)
+		got, err := b.Context(t.Context(), messages.Inbound{Conversation: key("T1/D1/10.1"), Message: "20.1"})
+		if err != nil || len(got) != want || want == 1 && got[0].Text != "It is <b>." {
+			t.Errorf("below %s: %+v, %v", root, got, err)
+		}
+	}
 	for _, in := range []messages.Inbound{
 		{Conversation: key("T1/C1/10.1"), Message: "10.1"}, {Conversation: key("T1/D1"), Message: "10.1"}, {Conversation: key("T1/C1/new-x")},
 	} {

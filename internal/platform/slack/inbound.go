@@ -191,7 +191,11 @@ func (t *translator) receiver(ctx context.Context, env envelope) (identity, erro
 // counts reports whether a message of this subtype is something that a person
 // says (contract B1.11).
 func counts(subtype string) bool {
-	return subtype == "" || subtype == "thread_broadcast" || subtype == "file_share"
+	switch subtype {
+	case "", "thread_broadcast", "file_share", "me_message":
+		return true
+	}
+	return false
 }
 
 // message reads what a person said. Two events tell of a mention, as

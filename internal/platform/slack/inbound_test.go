@@ -63,6 +63,7 @@ func TestMessages(t *testing.T) {
 		"engaged thread":               {`{"type":"message","channel":"C1","user":"U1","text":"go on","ts":"20.1","thread_ts":"10.1"}`, msg("msg:C1:20.1", "T1/C1/10.1", "go on", false)},
 		"thread of the bot":            {`{"type":"message","channel":"C1","user":"U1","text":"go on","ts":"20.1","thread_ts":"11.1","parent_user_id":"UBOT"}`, msg("msg:C1:20.1", "T1/C1/11.1", "go on", false)},
 		"broadcast":                    {`{"type":"message","subtype":"thread_broadcast","channel":"C1","user":"U1","text":"go on","ts":"20.1","thread_ts":"10.1"}`, msg("msg:C1:20.1", "T1/C1/10.1", "go on", false)},
+		"said with /me":                {`{"type":"message","subtype":"me_message","channel":"D1","channel_type":"im","user":"U1","text":"needs help","ts":"10.1"}`, msg("msg:D1:10.1", "T1/D1", "needs help", true)},
 		"a word alone":                 {`{"type":"message","channel":"C1","user":"U1","text":" Stop ","ts":"20.1","thread_ts":"10.1"}`, msg("msg:C1:20.1", "T1/C1/10.1", "/stop", false)},
 		"a word with a mention":        {`{"type":"app_mention","channel":"C1","user":"U1","text":"<@UBOT> status","ts":"20.1","thread_ts":"9.1"}`, msg("msg:C1:20.1", "T1/C1/9.1", "/status", false)},
 		"a word among others":          {`{"type":"app_mention","channel":"C1","user":"U1","text":"<@UBOT> plan it","ts":"10.1"}`, msg("msg:C1:10.1", "T1/C1/10.1", "plan it", false)},
