@@ -22,7 +22,6 @@ import (
 
 const (
 	sessionCookie = "bot_session"
-	secureCookie  = "__Host-" + sessionCookie // where the pages are reached by https
 	saidCookie    = "bot_said"
 	themeCookie   = "bot_theme"
 
@@ -44,11 +43,13 @@ func (s site) secure(r *http.Request) bool {
 	return r.TLS != nil || err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
 }
 
-func (s site) cookieName(r *http.Request) string {
+// guarded is the name of a cookie that lets somebody in: where the pages are reached by
+// https, one that no other host of the same domain can set.
+func (s site) guarded(r *http.Request, name string) string {
 	if s.secure(r) {
-		return secureCookie
+		return "__Host-" + name
 	}
-	return sessionCookie
+	return name
 }
 
 func (s site) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
@@ -88,7 +89,7 @@ func (of roleOf) session(ctx context.Context, from Storage, hash string, now tim
 // is good. A request is returned in any case.
 func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*request, error) {
 	r := &request{Request: plain}
-	cookie, err := plain.Cookie(p.site.cookieName(plain))
+	cookie, err := plain.Cookie(p.site.guarded(plain, sessionCookie))
 	if err != nil || len(cookie.Value) > 200 {
 		return r, errNobody
 	}

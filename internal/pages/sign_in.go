@@ -193,7 +193,7 @@ func (p *signInPages) signIn(w http.ResponseWriter, r *request) (view, error) {
 		p.failed.Take(client, now)
 		return view{}, err
 	}
-	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, signin.SessionLife)
+	p.site.setCookie(w, r.Request, p.site.guarded(r.Request, sessionCookie), token, signin.SessionLife)
 	http.Redirect(w, r.Request, localPath(r.PostForm.Get("to")), http.StatusSeeOther)
 	return view{}, nil
 }
@@ -283,7 +283,7 @@ func (p *signInPages) signOut(w http.ResponseWriter, r *request) (outcome, error
 	if err != nil {
 		return outcome{}, err
 	}
-	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), "", 0)
+	p.site.setCookie(w, r.Request, p.site.guarded(r.Request, sessionCookie), "", 0)
 	return outcome{to: "/sign-in"}, nil
 }
 
@@ -360,7 +360,7 @@ func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) 
 		p.log.WarnContext(r.Context(), "could not send somebody to the issuer", "err", err)
 		return view{}, err
 	}
-	p.site.setCookie(w, r.Request, stateCookie, state.Text()+"|"+url.QueryEscape(to), stateLife)
+	p.site.setCookie(w, r.Request, p.site.guarded(r.Request, stateCookie), state.Text()+"|"+url.QueryEscape(to), stateLife)
 	http.Redirect(w, r.Request, address, http.StatusSeeOther)
 	return view{}, nil
 }
@@ -376,14 +376,14 @@ func (p *signInPages) fromIssuer(w http.ResponseWriter, r *request) (view, error
 	}
 	var state issuer.State
 	to := "/"
-	if c, err := r.Cookie(stateCookie); err == nil {
+	if c, err := r.Cookie(p.site.guarded(r.Request, stateCookie)); err == nil {
 		kept, path, _ := strings.Cut(c.Value, "|")
 		state = issuer.ParseState(kept)
 		if path, err = url.QueryUnescape(path); err == nil {
 			to = localPath(path)
 		}
 	}
-	p.site.setCookie(w, r.Request, stateCookie, "", 0) // good once
+	p.site.setCookie(w, r.Request, p.site.guarded(r.Request, stateCookie), "", 0) // good once
 	name, err := p.identity.Issuer.Finish(r.Context(), p.site.url+backPath, state, r.URL.Query())
 	if err == nil {
 		err = p.enter(w, r, name, "oidc")
@@ -414,7 +414,7 @@ func (p *signInPages) enter(w http.ResponseWriter, r *request, name, way string)
 	if err != nil {
 		return err
 	}
-	p.site.setCookie(w, r.Request, p.site.cookieName(r.Request), token, namedLife)
+	p.site.setCookie(w, r.Request, p.site.guarded(r.Request, sessionCookie), token, namedLife)
 	return nil
 }
 
