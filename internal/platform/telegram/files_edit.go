@@ -75,5 +75,5 @@ func (s *poster) Delete(ctx context.Context, ref messages.Ref) error {
 	if isInvalid(err, "message to delete not found") {
 		return nil
 	}
-	return err
+	return s.client.heard(to.id, err) //nolint:contextcheck // it is told to the others whoever gives up
 }

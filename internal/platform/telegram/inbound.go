@@ -154,12 +154,38 @@ func (m *message) topic() int {
 func (m *message) words() (string, []entity) {
 	switch {
 	case m.Text != "":
-		return m.Text, m.Entities
+		return withLinks(m.Text, m.Entities)
 	case m.Caption != "":
-		return m.Caption, m.CaptionEntities
+		return withLinks(m.Caption, m.CaptionEntities)
 	default:
 		return richText(m.RichMessage), nil
 	}
+}
+
+// withLinks writes the address of each link behind the words that it is on, which
+// alone do not show it. The entities that are returned are those of the new text.
+func withLinks(text string, entities []entity) (string, []entity) {
+	if !slices.ContainsFunc(entities, func(e entity) bool { return e.URL != "" }) {
+		return text, entities
+	}
+	units, entities := utf16.Encode([]rune(text)), slices.Clone(entities)
+	for _, link := range slices.Backward(slices.Clone(entities)) {
+		end := link.Offset + link.Length
+		if link.URL == "" || !link.within(units) || strings.Contains(string(utf16.Decode(units[link.Offset:end])), link.URL) {
+			continue
+		}
+		address := utf16.Encode([]rune(" (" + link.URL + ")"))
+		units = slices.Insert(units, end, address...)
+		for i, e := range entities {
+			switch {
+			case e.Offset >= end:
+				entities[i].Offset += len(address)
+			case e.Offset <= link.Offset && e.Offset+e.Length >= end:
+				entities[i].Length += len(address)
+			}
+		}
+	}
+	return string(utf16.Decode(units)), entities
 }
 
 func sender(u *user) messages.Sender {

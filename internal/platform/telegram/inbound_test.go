@@ -88,6 +88,21 @@ func TestTranslate(t *testing.T) {
 		"GroupMentionOfAnother": {
 			msg(annJSON, groupJSON, `"text":"@acme_bot2 do it","entities":[{"type":"mention","offset":0,"length":10}]`), nil,
 		},
+		"LinkBehindWords": {
+			msg(annJSON, privJSON, `"text":"😀 see here or https://b.example","entities":[{"type":"text_link","offset":7,"length":4,"url":"https://a.example/x"},{"type":"text_link","offset":15,"length":17,"url":"https://b.example"}]`),
+			base(func(in *messages.Inbound) { in.Text = "😀 see here (https://a.example/x) or https://b.example" }),
+		},
+		"LinksBehindWordsAndAMention": {
+			msg(annJSON, groupJSON, `"text":"a @acme_bot b","entities":[{"type":"text_link","offset":0,"length":1,"url":"https://a.example"},{"type":"mention","offset":2,"length":9},{"type":"bold","offset":12,"length":1},{"type":"text_link","offset":12,"length":1,"url":"https://b.example"},{"type":"text_link","offset":12,"length":9,"url":"https://c.example"}]`),
+			group("a (https://a.example) b (https://b.example)"),
+		},
+		"LinkBehindWordsOfACaptionThatIsQuoted": {
+			msg(annJSON, privJSON, `"caption":"see here","photo":[{"file_id":"p"}],"caption_entities":[{"type":"blockquote","offset":0,"length":8},{"type":"text_link","offset":4,"length":4,"url":"https://a.example"}]`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Cited = "see here (https://a.example)", []string{"see here (https://a.example)"}
+				in.Attachments = []messages.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Source: "p"}}
+			}),
+		},
 		"GroupMentionInCode": {
 			msg(annJSON, groupJSON, `"text":"@acme_bot","entities":[{"type":"code","offset":0,"length":9}]`), nil,
 		},

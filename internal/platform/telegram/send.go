@@ -174,7 +174,7 @@ func (s *poster) Typing(ctx context.Context, key messages.ConversationKey) error
 	_, err = ask(ctx, s.client, "sendChatAction", (*bot.Bot).SendChatAction, &bot.SendChatActionParams{
 		ChatID: to.id, MessageThreadID: to.thread, Action: models.ChatActionTyping,
 	})
-	return err
+	return s.client.heard(to.id, err) //nolint:contextcheck // it is told to the others whoever gives up
 }
 
 // The reactions are of the list that bots may use (Bot API, ReactionTypeEmoji).

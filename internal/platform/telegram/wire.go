@@ -58,6 +58,7 @@ type entity struct {
 	Offset int    `json:"offset"`
 	Length int    `json:"length"`
 	User   *user  `json:"user"`
+	URL    string `json:"url"` // behind the words of a "text_link"
 }
 
 type origin struct {
