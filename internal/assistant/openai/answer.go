@@ -53,8 +53,11 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		// A refusal is the answer: the model says why it will not.
 		delta += c.Delta.Content + c.Delta.Refusal
 		thought += c.Delta.ReasoningContent
-		for _, call := range c.Delta.ToolCalls {
-			a.addCall(call)
+		for i, call := range c.Delta.ToolCalls {
+			a.addCall(i, call)
+		}
+		if f := c.Delta.FunctionCall; f != nil { // as before there were tools
+			a.addCall(0, api.ToolCall{Function: *f})
 		}
 		if c.FinishReason != "" && c.FinishReason != api.FinishReasonNull {
 			a.finish = c.FinishReason
@@ -64,16 +67,19 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 	return delta, thought
 }
 
-// addCall takes a piece of a call in. Pieces of one call share an index. Some
-// servers leave the index out, or send 0 for every call: then a new id is a new
-// call.
-func (a *answer) addCall(d api.ToolCall) {
+// addCall takes a piece of a call in, the i-th of a chunk. Pieces of one call share an
+// index. Some servers leave the index out, or send 0 for every call: then a new id is a new
+// call. Those that leave out the id as well send whole calls.
+func (a *answer) addCall(i int, d api.ToolCall) {
 	index := 0
-	if d.Index != nil {
+	switch {
+	case d.Index != nil:
 		index = *d.Index
+	case d.ID == "":
+		index = i
 	}
 	at, known := a.index[index]
-	if !known || d.ID != "" && a.calls[at].ID != "" && d.ID != a.calls[at].ID {
+	if !known || d.ID != "" && a.calls[at].ID != "" && d.ID != a.calls[at].ID || d.ID == "" && d.Index == nil && a.isWhole(at, d.Function) {
 		if len(a.calls) == maxCalls {
 			return
 		}
@@ -93,6 +99,13 @@ func (a *answer) addCall(d api.ToolCall) {
 		c.Name = d.Function.Name
 	}
 	_, _ = a.args[at].WriteString(d.Function.Arguments) // a builder takes everything
+}
+
+// isWhole reports whether a piece that says nothing of whose it is begins another call than
+// the one at a position.
+func (a *answer) isWhole(at int, next api.FunctionCall) bool {
+	other := a.calls[at].Name != next.Name || next.Arguments != "" && json.Valid([]byte(a.args[at].String()))
+	return a.calls[at].Name != "" && next.Name != "" && other
 }
 
 // message returns the whole answer: its text, then its calls.

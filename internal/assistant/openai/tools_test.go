@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,10 +20,45 @@ import (
 
 func TestCallsAreAssembled(t *testing.T) {
 	t.Parallel()
+	bare := func(calls ...string) string { // with neither ids nor indices
+		return `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(calls, ",") + `]}}]}`
+	}
+	function := func(name, args string) string {
+		return fmt.Sprintf(`{"function":{"name":%q,"arguments":%q}}`, name, args)
+	}
+	legacy := func(name, args string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"function_call":{"name":%q,"arguments":%q}}}]}`, name, args)
+	}
 	tests := map[string]struct {
 		events []string
 		want   []messages.Block
 	}{
+		"neither ids nor indices, at once": {
+			[]string{bare(function("read", `{"a":1}`), function("read", `{"a":2}`))},
+			[]messages.Block{messages.ToolCall{Name: "read", Arguments: `{"a":1}`}, messages.ToolCall{Name: "read", Arguments: `{"a":2}`}},
+		},
+		"neither ids nor indices, one by one": {
+			[]string{bare(function("read", `{"a":1}`)), bare(function("read", `{"a":2}`)), bare(function("list", ``)), bare(function("read", `{}`))},
+			[]messages.Block{
+				messages.ToolCall{Name: "read", Arguments: `{"a":1}`}, messages.ToolCall{Name: "read", Arguments: `{"a":2}`},
+				messages.ToolCall{Name: "list"}, messages.ToolCall{Name: "read", Arguments: `{}`},
+			},
+		},
+		"ids without indices": {
+			[]string{
+				bare(`{"id":"c1","function":{"name":"read","arguments":"{}"}}`, `{"id":"c2","function":{"name":"list","arguments":""}}`),
+				bare(`{"id":"c2","function":{"arguments":"{}"}}`),
+			},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{}`}},
+		},
+		"neither ids nor indices, in pieces": {
+			[]string{bare(function("read", "")), bare(function("", `{"a"`)), bare(function("read", `:1}`)), bare(function("read", ""))},
+			[]messages.Block{messages.ToolCall{Name: "read", Arguments: `{"a":1}`}},
+		},
+		"a function call of the first kind": {
+			[]string{text("I look."), legacy("read", ""), legacy("", `{"a":`), legacy("", `1}`)},
+			[]messages.Block{messages.Text{Text: "I look."}, messages.ToolCall{Name: "read", Arguments: `{"a":1}`}},
+		},
 		"pieces by index": {
 			[]string{text("I look."), call(0, "c1", "read", ""), call(1, "c2", "list", `{"a":`), call(0, "", "", `{"path"`), call(1, "", "", `1}`), call(0, "", "", `:"x"}`)},
 			[]messages.Block{messages.Text{Text: "I look."}, messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x"}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{"a":1}`}},
@@ -37,12 +73,18 @@ func TestCallsAreAssembled(t *testing.T) {
 		},
 	}
 	for name, tt := range tests {
-		for _, reason := range []string{"tool_calls", "stop"} { // some servers say stop
+		for _, reason := range []string{"tool_calls", "stop", "function_call"} { // some servers say stop
 			t.Run(name+" "+reason, func(t *testing.T) {
 				t.Parallel()
 				got := completeOnce(t, stream(append(tt.events, finish(reason), usage, done)...))
 				if got.Err != nil || got.Finished == nil || len(got.Messages) != 1 {
 					t.Fatalf("an answer with calls is a success: %+v", got)
+				}
+				for i, b := range got.Messages[0].Blocks {
+					if c, is := b.(messages.ToolCall); is && strings.HasPrefix(c.ID, "call_") { // it was made up
+						c.ID = ""
+						got.Messages[0].Blocks[i] = c
+					}
 				}
 				if diff := cmp.Diff(tt.want, got.Messages[0].Blocks); diff != "" {
 					t.Errorf("message (-want +got):\n%s", diff)

@@ -19,6 +19,9 @@ const (
 
 	// steady is how long a connection has to last for the pauses to begin anew.
 	steady = time.Minute
+
+	// changesEvery is how often a server is asked for its tools because they have changed.
+	changesEvery = time.Second
 )
 
 // Link keeps the connection to one server. It connects in the background, again
@@ -90,10 +93,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if conn != nil {
 			began := time.Now()
-			select {
-			case <-conn.gone:
-			case <-ctx.Done():
-			}
+			l.follow(ctx, conn)
 			l.lost(conn.close())
 			if time.Since(began) >= steady {
 				pause.Reset()
@@ -123,6 +123,47 @@ func (l *Link) connect(ctx context.Context) (conn *connection, fatal bool) {
 	if ctx.Err() != nil && conn == nil {
 		return nil, true
 	}
+	return conn, l.offer(ctx, conn, offers, problems)
+}
+
+// follow returns when the connection is of no use any more. Until then it asks for the tools
+// again whenever the server says that they are others, at most once in changesEvery.
+func (l *Link) follow(ctx context.Context, conn *connection) {
+	for {
+		select {
+		case <-conn.gone:
+			return
+		case <-ctx.Done():
+			return
+		case <-conn.changed:
+		}
+		var offers []offer
+		var problems []error
+		asking, cancel := context.WithTimeout(ctx, l.opts.ConnectTimeout)
+		err := conn.exchange(asking, func(ctx context.Context) (err error) {
+			offers, problems, err = conn.offers(ctx)
+			return err
+		})
+		cancel()
+		if err != nil {
+			l.opts.Log.LogAttrs(ctx, slog.LevelWarn, "an MCP server does not say what its tools are now", slog.String("server", l.server.Name), slog.Any("err", err))
+			return
+		}
+		if len(offers) == 0 && len(problems) == 0 {
+			problems = append(problems, l.server.problem("offers no tools", nil))
+		}
+		l.offer(ctx, conn, offers, problems)
+		select {
+		case <-conn.gone:
+		case <-ctx.Done():
+		case <-time.After(changesEvery):
+		}
+	}
+}
+
+// offer takes over what a server offers; conn is nil without one. fatal means that another
+// attempt to connect cannot end differently.
+func (l *Link) offer(ctx context.Context, conn *connection, offers []offer, problems []error) (fatal bool) {
 	var tools []tool.Tool
 	taken := make(map[string]bool)
 	for _, f := range offers {
@@ -142,7 +183,7 @@ func (l *Link) connect(ctx context.Context) (conn *connection, fatal bool) {
 	l.mu.Lock()
 	l.tools, l.trouble = tools, trouble
 	l.mu.Unlock()
-	return conn, fatal
+	return fatal
 }
 
 // lost notes that a server has ended; err is of closing the connection.

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"remote-agent/internal/fault"
 )
 
@@ -33,6 +35,62 @@ func TestFinding9GarbageLinesAreSkippedAndLogged(t *testing.T) {
 	if got := log.String(); strings.Count(got, "is skipped") != maxSkipped || !strings.Contains(got, "Welcome to my server!") || strings.Contains(got, "\x1b") || len(got) > 4096 {
 		t.Errorf("the log has %d lines: %.2000q", strings.Count(got, "is skipped"), got)
 	}
+}
+
+// TestToolsThatChange: whoever asks for the tools of a server gets those that it has now, and
+// one that says all the time that they are others is asked once in a while.
+func TestToolsThatChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, lists := exampleServer(), atomic.Int64{}
+		server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+				if method == "tools/list" {
+					lists.Add(1)
+				}
+				return next(ctx, method, req)
+			}
+		})
+		l := Keep(Server{Name: "example", Command: []string{"x"}}, inMemory(func(ctx context.Context, _ Server, in io.Reader, out io.Writer) {
+			_ = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
+		}))
+		<-l.Tried()
+		names := func() (all []string) {
+			for _, x := range l.Tools() {
+				all = append(all, strings.TrimPrefix(x.Spec().Name, "mcp__example__"))
+			}
+			return all
+		}
+		handler := func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{}, nil, nil
+		}
+		sdk.AddTool(server, &sdk.Tool{Name: "another"}, handler)
+		server.RemoveTools("big", "wait")
+		time.Sleep(3 * time.Second) // in the bubble
+		if got := strings.Join(names(), " "); got != "another echo structured" || len(l.Trouble()) > 0 {
+			t.Errorf("tools %q, trouble %q", got, l.Trouble())
+		}
+		before := lists.Load()
+		for i := range 100 {
+			sdk.AddTool(server, &sdk.Tool{Name: fmt.Sprint("tool", i)}, handler)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(3 * time.Second)
+		if n := lists.Load() - before; n < 5 || n > 15 || len(l.Tools()) != 103 {
+			t.Errorf("%d tools after %d lists", len(l.Tools()), n)
+		}
+		server.RemoveTools("another", "echo", "structured")
+		for i := range 100 {
+			server.RemoveTools(fmt.Sprint("tool", i))
+		}
+		time.Sleep(3 * time.Second)
+		if trouble := strings.Join(l.Trouble(), " "); len(l.Tools()) != 0 || !strings.Contains(trouble, "offers no tools") {
+			t.Errorf("tools %q, trouble %q", names(), trouble)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Finding 9: a server that once connected was never tried again.

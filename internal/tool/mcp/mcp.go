@@ -97,8 +97,9 @@ type connection struct {
 	line    line
 	timeout time.Duration // of a call
 
-	gone chan struct{} // closed when nothing can be asked any more
-	once sync.Once     // closes gone
+	gone    chan struct{} // closed when nothing can be asked any more
+	once    sync.Once     // closes gone
+	changed chan struct{} // capacity 1: the server says that it has other tools now
 }
 
 // lose says that nothing can be asked any more.
@@ -149,7 +150,7 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 		}
 		l = newStdio(p, opts.Log.With("server", s.Name))
 	}
-	c := &connection{server: s, line: l, timeout: opts.CallTimeout, gone: make(chan struct{})}
+	c := &connection{server: s, line: l, timeout: opts.CallTimeout, gone: make(chan struct{}), changed: make(chan struct{}, 1)}
 	type result struct {
 		offers   []offer
 		problems []error
@@ -212,6 +213,12 @@ func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "remote-agent", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case c.changed <- struct{}{}:
+			default:
+			}
+		},
 	})
 	session, err := client.Connect(ctx, c.line.transport(), nil)
 	if err != nil {
@@ -222,6 +229,11 @@ func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 		_ = session.Wait() // how it ended is told to whoever asks
 		c.lose()
 	}()
+	return c.offers(ctx)
+}
+
+// offers asks for the tools.
+func (c *connection) offers(ctx context.Context) ([]offer, []error, error) {
 	found, complete, err := c.list(ctx)
 	if err != nil {
 		return nil, nil, err

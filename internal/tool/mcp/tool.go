@@ -91,8 +91,6 @@ func (t *remote) Effect(_ context.Context, args json.RawMessage) (tool.Effect, e
 func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, error) {
 	call, cancel := context.WithTimeout(ctx, t.conn.timeout)
 	defer cancel()
-	t.conn.line.begin()
-	defer t.conn.line.end()
 	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -128,28 +126,39 @@ func (t *remote) failed(kind fault.Kind, what string, uncertain bool, err error)
 	}
 }
 
-// call returns soon after the end of ctx also if the server does not read what is
-// sent to it: then the server is ended, because nothing can be sent any more.
-func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
-	type outcome struct {
-		result *sdk.CallToolResult
-		err    error
+func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (result *sdk.CallToolResult, err error) {
+	answered := result
+	err = c.exchange(ctx, func(ctx context.Context) (err error) {
+		answered, err = c.session.CallTool(ctx, params)
+		return err
+	})
+	if err == nil {
+		result = answered
 	}
-	done := make(chan outcome, 1)
+	return result, err
+}
+
+// exchange asks the server something. It returns soon after the end of ctx also if the
+// server does not read what is sent to it: then the server is ended, because nothing can be
+// sent any more. What ask has found is there only without an error.
+func (c *connection) exchange(ctx context.Context, ask func(ctx context.Context) error) error {
+	c.line.begin()
+	defer c.line.end()
+	done := make(chan error, 1)
 	go func() {
-		var o outcome
-		defer func() { done <- o }()
-		defer caught(&o.err)
-		o.result, o.err = c.session.CallTool(ctx, params)
+		var err error
+		defer func() { done <- err }()
+		defer caught(&err)
+		err = ask(ctx)
 	}()
 	select {
-	case o := <-done:
-		return o.result, o.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 	}
 	select {
 	case <-done:
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-time.After(patience):
 	}
 	err := c.line.stop()
@@ -158,7 +167,7 @@ func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (*sdk
 	case <-done:
 	case <-time.After(patience):
 	}
-	return nil, errors.Join(ctx.Err(), err)
+	return errors.Join(ctx.Err(), err)
 }
 
 // caught makes an error of a panic over what a server sent, of the SDK as much as of ours:
