@@ -353,6 +353,24 @@ func TestSlackAmbiguousPostIsNotRepeated(t *testing.T) {
 	})
 }
 
+// TestSlackFileOfAnotherOrganization: of a file from a shared channel's other side, Slack tells
+// only the id.
+func TestSlackFileOfAnotherOrganization(t *testing.T) {
+	t.Parallel()
+	w := newSlackWorld(t, "", "HTTP").migrated()
+	w.start()
+	shared := w.sl.User(slackBo).In("C7").Shares("", slack.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("the tea is green")})
+	file := w.sl.Channel("C7").Message(shared.TS).Files[0]
+	w.sl.DeliverEvent(map[string]any{
+		"type": "message", "subtype": "file_share", "channel": "D" + slackAn, "channel_type": "im", "user": slackAn, "text": "which tea?", "ts": "1900000000.000100",
+		"files": []any{map[string]any{"id": file.ID, "file_access": "check_file_info", "created": 0}},
+	}, nil)
+	waittest.Until(t, "the model is asked", func() bool { return len(w.ai.Requests()) == 1 })
+	if text := w.ai.Requests()[0].LastUserText(); !strings.Contains(text, "notes.txt") || !strings.Contains(text, "the tea is green") {
+		t.Errorf("the model reads %q", text)
+	}
+}
+
 func TestSlackThreadContextIsQuoted(t *testing.T) {
 	t.Parallel()
 	eachTransport(t, func(t *testing.T, w *world) {

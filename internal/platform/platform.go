@@ -271,6 +271,16 @@ type Fetcher interface {
 	Fetch(ctx context.Context, a messages.Attachment) (io.ReadCloser, error)
 }
 
+// Describer is implemented by adapters whose events may say of an attachment only that it
+// is there.
+type Describer interface {
+	Fetcher
+
+	// Describe asks the platform what an attachment is, of which neither name nor type is
+	// known.
+	Describe(ctx context.Context, a messages.Attachment) (messages.Attachment, error)
+}
+
 // Whisperer is implemented by adapters that can tell one person something: a
 // note on the button they pressed, a message that only they see. It is best
 // effort.

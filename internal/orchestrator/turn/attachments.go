@@ -227,6 +227,17 @@ func length(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/60, seco
 
 // readOne reads one file: a text file as it is, others as Files does.
 func (pr preparation) readOne(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
+	if d, ok := fetcher.(platform.Describer); ok && a.Name == "" && a.MediaType == "" {
+		told, err := d.Describe(ctx, a)
+		if err != nil {
+			pr.o.config.Log.InfoContext(ctx, "could not ask what an attachment is", "entry", entry.ID, "err", err)
+			a.Name, a.Note = "file", "the file could not be read"
+			return a
+		}
+		if a = told; a.Note != "" {
+			return a
+		}
+	}
 	switch {
 	case isTextFile(a):
 		return pr.readTextFile(ctx, entry, fetcher, a)

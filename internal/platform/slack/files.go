@@ -233,23 +233,39 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 	if att.Size > maxDownload {
 		return nil, fault.New(fault.Invalid, "The file is too large.")
 	}
-	var out struct {
-		File file `json:"file"`
-	}
-	// The file is read leniently: the library refuses one of whose many fields has
-	// another type than it expects.
-	err := fs.api.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context, web *slack.Client) error {
-		_, _, _, err := web.GetFileInfoContext(ctx, att.Source, 1, 1)
-		return err
-	})
+	f, err := fs.info(ctx, att.Source)
 	if err != nil {
 		return nil, err
 	}
-	address, err := url.Parse(cmp.Or(out.File.Download, out.File.Private))
+	address, err := url.Parse(cmp.Or(f.Download, f.Private))
 	if err != nil || !fs.api.ownHost(address) {
 		return nil, fault.Wrap(errElsewhere, fault.Unsupported, "downloading a file")
 	}
-	return fs.download(ctx, address.String(), out.File.Type)
+	return fs.download(ctx, address.String(), f.Type)
+}
+
+// Describe implements platform.Describer: of a file that comes from another organization,
+// an event has no more than the id (file_access: check_file_info).
+func (fs *files) Describe(ctx context.Context, att messages.Attachment) (messages.Attachment, error) {
+	f, err := fs.info(ctx, att.Source)
+	if err != nil {
+		return att, err
+	}
+	f.ID = att.Source
+	return attachments([]file{f})[0], nil
+}
+
+// info asks for a file. It is read leniently: the library refuses one of whose many
+// fields has another type than it expects.
+func (fs *files) info(ctx context.Context, id string) (file, error) {
+	var out struct {
+		File file `json:"file"`
+	}
+	err := fs.api.limited(ctx, "", request{method: "files.info", idempotent: true, more: &out}, func(ctx context.Context, web *slack.Client) error {
+		_, _, _, err := web.GetFileInfoContext(ctx, id, 1, 1)
+		return err
+	})
+	return out.File, err
 }
 
 // download returns what the library writes to it, in a goroutine that ends at the

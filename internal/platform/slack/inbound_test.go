@@ -344,6 +344,16 @@ func TestWhatIsNotUnderstoodIsKept(t *testing.T) {
 	}
 }
 
+// TestAnInteractionWithoutAPayloadIsKept: of a form that is another than Slack describes, all is kept but credentials.
+func TestAnInteractionWithoutAPayloadIsKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.deliver("interactions", "application/x-www-form-urlencoded", "token=verification-token&body=%7B%7D")
+	if kept := b.sink.Kept(); w.Code != http.StatusOK || len(kept) != 1 || string(kept[0].Raw) != `{"body":"{}"}` {
+		t.Errorf("answered %d, kept %q", w.Code, kept)
+	}
+}
+
 func TestSlashCommands(t *testing.T) {
 	t.Parallel()
 	commands := func(c *slack.Config) {

@@ -91,7 +91,7 @@ var (
 	_ platform.Examiner        = (*Adapter)(nil)
 	_ platform.Whisperer       = (*Adapter)(nil)
 	_ platform.Dialoger        = (*Adapter)(nil)
-	_ platform.Fetcher         = (*Adapter)(nil)
+	_ platform.Describer       = (*Adapter)(nil)
 	_ platform.Contexter       = (*Adapter)(nil)
 	_ platform.Namer           = (*Adapter)(nil)
 	_ platform.OwnerLinker     = (*Adapter)(nil)

@@ -151,7 +151,7 @@ func fromForm(path string, body []byte) []byte {
 		return body
 	}
 	form, _ := url.ParseQuery(string(body)) // what can be read of it
-	if path == pathInteractions {
+	if path == pathInteractions && form.Has("payload") {
 		return []byte(form.Get("payload"))
 	}
 	fields := make(map[string]string, len(form))
