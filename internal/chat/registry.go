@@ -100,15 +100,25 @@ func (h *Handler) register(all []command.Command) error {
 	return nil
 }
 
-// noMore refuses a command behind which more stands than it takes.
+// noMore refuses a command behind which more stands than it takes. What stands on the
+// lines below it is the person's next message, unless it is a command: comments say why
+// they give one.
 func noMore(c command.Command) command.Run {
 	most := int(c.Takes - command.NoWord)
 	return func(ctx context.Context, r command.Request) (command.Reply, error) {
-		if len(r.Call.Args) > most {
+		line, below, _ := strings.Cut(strings.TrimSpace(r.Entry.In.Text), "\n")
+		below = strings.TrimSpace(below)
+		call, _ := command.Parse(line)
+		if _, another := command.Parse(below); another || len(call.Args) > most {
 			return command.Reply{}, fault.Newf(fault.Invalid, "%q was not understood, so nothing was done. Usage: `/%s`.",
-				wording.Cut(strings.Join(r.Call.Args[most:], " "), 40), c.Usage)
+				wording.Cut(strings.Join(r.Call.Args[min(len(call.Args), most):], " "), 40), c.Usage)
 		}
-		return c.Run(ctx, r)
+		r.Call = call
+		reply, err := c.Run(ctx, r)
+		if err == nil {
+			reply.Then = below
+		}
+		return reply, err
 	}
 }
 

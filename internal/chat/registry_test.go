@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -129,6 +131,38 @@ func TestMoreThanACommandTakesIsRefused(t *testing.T) {
 	c, _ := h.Find("undo")
 	if _, err := c.Run(t.Context(), asked("/undo 3", sessions.Reader)); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("/undo 3 of a reader: %v", err)
+	}
+}
+
+// Where a comment gives a command, what stands on the lines below it is said to the bot as well.
+func TestWhatStandsBelowACommandIsTheNextMessage(t *testing.T) {
+	t.Parallel()
+	const down = "It is down."
+	done := command.Reply{Text: "Done."}
+	for text, want := range map[string]command.Reply{
+		"/undo":                       done,
+		"/undo \r\n \n":               done,
+		"/undo\n\nThis broke the tests.\nKeep the API.": {Text: "Done.", Then: "This broke the tests.\nKeep the API."},
+		"/undo 3\nThis broke the tests.":                {Text: `"3 This broke the tests." was not understood, so nothing was done. Usage: ` + "`/undo`."},
+		"/undo\n/plan keep the API":                     {Text: `"/plan keep the API" was not understood, so nothing was done. Usage: ` + "`/undo`."},
+		"/down\nThis broke the tests.":                  {Text: down},
+	} {
+		run := noMore(command.Command{Usage: "undo", Takes: command.NoWord, Run: func(_ context.Context, r command.Request) (command.Reply, error) {
+			if len(r.Call.Args) != 0 || r.Call.Rest != "" {
+				t.Errorf("%q: the command was given %+v", text, r.Call)
+			}
+			if r.Call.Name == "down" {
+				return command.Reply{}, fault.New(fault.Unavailable, down)
+			}
+			return done, nil
+		}})
+		got, err := run(t.Context(), asked(text, sessions.User))
+		if err != nil {
+			got.Text = fault.Public(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
 	}
 }
 

@@ -106,7 +106,7 @@ func TestConversations(t *testing.T) {
 			{say: "/sessions", want: "There are no sessions here yet"},
 			{say: "/fork", want: "There is no session here to fork"},
 			{say: "/new", want: "Your next message starts a new session."},
-			{say: "the first apple", want: "re: the first apple"},
+			{say: "/new\nthe first apple", want: "re: the first apple"},
 			{say: "a second pear", want: "re: "},
 			{say: "look at it", want: "I saw it."},
 			{say: "/sessions show 1", want: "look"},

@@ -74,8 +74,8 @@ const (
 	ReadingAnywhere                // it only shows something, or stops what runs
 )
 
-// Takes says how much may follow the name of a command. More is refused, not dropped:
-// it may have been what the command was for.
+// Takes says how much may follow the name of a command on its line. More is refused, not
+// dropped: it may have been what the command was for.
 type Takes int
 
 // What they take.
