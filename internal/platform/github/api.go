@@ -191,11 +191,15 @@ func keeping[T any](out *T, f func(g api) (T, *github.Response, error)) func(g a
 
 const pageSize = 100
 
+// isLast reports whether a page of n elements is the last of its list. One that is not
+// full may have others behind it: GitHub leaves out what may not be shown.
+func isLast(n int, resp *github.Response) bool { return n < pageSize && resp.NextPage == 0 }
+
 // pages yields the elements of a list in GitHub's order, page by page.
 func pages[T any](ctx context.Context, c *client, repo string, o op, limit int, list func(g api, page github.ListOptions) ([]T, *github.Response, error)) func(yield func(T, error) bool) {
 	return func(yield func(T, error) bool) {
 		for page := 1; page <= limit; page++ {
-			all, _, err := inRepo(ctx, c, repo, o, func(g api) ([]T, *github.Response, error) {
+			all, resp, err := inRepo(ctx, c, repo, o, func(g api) ([]T, *github.Response, error) {
 				return list(g, github.ListOptions{Page: page, PerPage: pageSize})
 			})
 			if err != nil {
@@ -208,7 +212,7 @@ func pages[T any](ctx context.Context, c *client, repo string, o op, limit int, 
 					return
 				}
 			}
-			if len(all) < pageSize {
+			if isLast(len(all), resp) {
 				return
 			}
 		}
@@ -331,13 +335,13 @@ func (c *client) installed(ctx context.Context, id int64) ([]*github.Repository,
 func collect[T any](ctx context.Context, c *client, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
 	var all []T
 	for page := 1; page <= sweepPages; page++ {
-		some, _, err := call(ctx, c, who, o, func(g api) ([]T, *github.Response, error) {
+		some, resp, err := call(ctx, c, who, o, func(g api) ([]T, *github.Response, error) {
 			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
 		})
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, some...); len(some) < pageSize {
+		if all = append(all, some...); isLast(len(some), resp) {
 			break
 		}
 	}

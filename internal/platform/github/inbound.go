@@ -187,10 +187,13 @@ func (t *translator) issueEvent(p payload, in messages.Inbound) ([]messages.Inbo
 	}
 	switch p.Action {
 	case "opened":
+		if p.Changes != nil && p.Changes.OldIssue != nil {
+			return nil, nil // it was transferred: its text was said, and maybe answered, elsewhere
+		}
 		return t.heard(ofOpened(p), in)
 	case "closed":
 		return t.closed(ofIssue(p), p.Issue.GetClosedAt(), in), nil
-	case "deleted":
+	case "deleted", "transferred": // what is said at its new place is about another repository
 		return t.closed(ofIssue(p), github.Timestamp{}, in), nil // it may have been closed before, and gone on
 	}
 	return nil, nil
@@ -225,7 +228,7 @@ func (t *translator) commentEvent(p payload, in messages.Inbound) ([]messages.In
 	case "created":
 		return t.heard(ofComment(ofIssue(p), p.Comment), in)
 	case "edited":
-		return t.ticked(p, in)
+		return t.ticked(ofComment(ofIssue(p), p.Comment), p, in), nil
 	case "deleted":
 		return t.deleted(ofComment(ofIssue(p), p.Comment), in), nil
 	}
@@ -249,6 +252,8 @@ func (t *translator) lineEvent(p payload, in messages.Inbound) ([]messages.Inbou
 	switch p.Action {
 	case "created":
 		return t.heard(ofLine(ofPull(p), p.Comment), in)
+	case "edited":
+		return t.ticked(ofLine(ofPull(p), p.Comment), p, in), nil
 	case "deleted":
 		return t.deleted(ofLine(ofPull(p), p.Comment), in), nil
 	}
@@ -393,9 +398,9 @@ func buttonsOf(body string) map[string]bool {
 
 // ticked turns the ticking of a task in a comment of the bot into the press of a
 // button. What else somebody changes there means nothing.
-func (t *translator) ticked(p payload, in messages.Inbound) ([]messages.Inbound, error) {
-	if p.Changes.GetBody() == nil || p.Sender.GetID() < 1 || p.Sender.GetType() != "User" {
-		return nil, nil
+func (t *translator) ticked(s said, p payload, in messages.Inbound) []messages.Inbound {
+	if p.Changes == nil || p.Changes.Body == nil || p.Sender.GetID() < 1 || p.Sender.GetType() != "User" {
+		return nil
 	}
 	before, after := buttonsOf(p.Changes.Body.GetFrom()), buttonsOf(p.Comment.GetBody())
 	var pressed []string
@@ -405,13 +410,12 @@ func (t *translator) ticked(p payload, in messages.Inbound) ([]messages.Inbound,
 		}
 	}
 	if len(pressed) == 0 || !t.wroteButtons(p.Comment) {
-		return nil, nil
+		return nil
 	}
 	slices.Sort(pressed)
-	s := ofIssue(p)
 	in.Kind = messages.KindAction
 	in.Conversation = s.place().key()
-	in.Message = post{kind: postComment, id: p.Comment.GetID()}.message()
+	in.Message = s.post.message()
 	in.Sender = t.site.senderOf(p.Sender)
 	in.SentAt = p.Comment.GetUpdatedAt().Time
 	in.Repository, in.Reference = t.site.repositoryOf(s), reference(s)
@@ -424,7 +428,7 @@ func (t *translator) ticked(p payload, in messages.Inbound) ([]messages.Inbound,
 		}
 		events = append(events, one)
 	}
-	return events, nil
+	return events
 }
 
 var blanks = pattern.Lazy(`\s+`)

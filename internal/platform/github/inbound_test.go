@@ -136,10 +136,16 @@ func TestClosing(t *testing.T) {
 	if in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#7" {
 		t.Errorf("closed: %+v", in)
 	}
-	if in = h.one(t, "issues", event("deleted", object{"issue": issueObject("x")})); in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#42" {
-		t.Errorf("deleted: %+v", in)
+	for _, action := range []string{"deleted", "transferred"} {
+		if in = h.one(t, "issues", event(action, object{"issue": issueObject("x")})); in.Kind != messages.KindClosed || in.Conversation.ID != "acme/web#42" {
+			t.Errorf("%s: %+v", action, in)
+		}
 	}
-	for _, action := range []string{"reopened", "edited", "labeled", "transferred", "synchronize"} {
+	h.none(t, "it comes from another repository", "issues", event("opened", object{
+		"issue":   issueObject("@remote-agent fix it"),
+		"changes": object{"old_issue": object{"id": 69, "number": 3}, "old_repository": object{"id": 8, "full_name": "Acme/Old"}},
+	}))
+	for _, action := range []string{"reopened", "edited", "labeled", "synchronize"} {
 		h.none(t, action, "issues", event(action, object{"issue": issueObject("@remote-agent x")}))
 		h.none(t, action, "pull_request", event(action, object{"pull_request": pullObject("@remote-agent x", "Acme/Web", 9)}))
 	}
@@ -162,6 +168,12 @@ func TestWhatIsNoPress(t *testing.T) {
 	off, on := "plan\n\n"+button(" ", "b-1")+mark, "plan\n\n"+button("x", "b-1")+mark
 	if in := h.one(t, "issue_comment", edit(off, on, nil)); in.Action != "b-1" || in.Kind != messages.KindAction {
 		t.Fatalf("a press: %+v", in)
+	}
+	inThread := with(commentObject(on), object{"performed_via_github_app": object{"id": 4711}, "in_reply_to_id": 3400000000})
+	if in := h.one(t, "pull_request_review_comment", event("edited", object{
+		"pull_request": pullObject("", "Acme/Web", 9), "comment": inThread, "changes": object{"body": object{"from": off}},
+	})); in.Action != "b-1" || in.Kind != messages.KindAction || in.Conversation.ID != "acme/web#7" || in.Message != "rc:3500000001/3400000000" {
+		t.Errorf("a press in a thread of lines: %+v", in)
 	}
 	for why, body := range map[string]string{
 		"it was not there":          edit("plan"+mark, on, nil),

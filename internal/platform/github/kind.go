@@ -154,8 +154,8 @@ var loginOption = regexp.MustCompile(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,
 
 func (k *kind) parseLogins(text string) error {
 	names := option.List(text)
-	for _, n := range names {
-		if !loginOption.MatchString(strings.TrimPrefix(n, "@")) {
+	for i, n := range names {
+		if names[i] = strings.TrimPrefix(n, "@"); !loginOption.MatchString(names[i]) {
 			return fmt.Errorf("contains %q, which is neither a numeric ID nor a login", n)
 		}
 	}

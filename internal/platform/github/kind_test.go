@@ -99,7 +99,7 @@ func TestOptionsOfGitHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := kind{
-		mention: "@Helper", allowed: []string{"583231", "@octocat"}, repositories: []string{"acme/web", "acme/a.b_c-d"}, streaming: true,
+		mention: "@Helper", allowed: []string{"583231", "octocat"}, repositories: []string{"acme/web", "acme/a.b_c-d"}, streaming: true,
 		apiURL: "https://h/api/v3", webURL: "https://h", pollEvery: time.Minute, sweepEvery: time.Hour, owners: []string{"7"},
 	}
 	if diff := cmp.Diff(want, *k,

@@ -46,9 +46,13 @@ const (
 	// young then.
 	secondSweep = 30 * time.Second
 
-	// maxReviewed is for how many pull requests of a sweep the reviews are read.
+	// maxReviewed is for how many pull requests of a sweep the reviews are read. The
+	// next one goes on.
 	maxReviewed = 20
 )
+
+// errEnough ends the reading of a list for this time.
+var errEnough = errors.New("the next sweep goes on here")
 
 // feedState is what is remembered of a list between sweeps.
 type feedState struct {
@@ -228,7 +232,7 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 	state, _ := s.p.feeds.Get(key)
 	next := feedState{seen: make(map[string]bool)}
 	newest := at
-	early := false // met what is too young to be looked at
+	early := false // met what is too young to be looked at, or had enough
 	for page := 1; page <= sweepPages; page++ {
 		o := op{name: "reading " + name}
 		if page == 1 && state.since.Equal(since) {
@@ -254,21 +258,26 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 				next.etag = "" // the same list is to be looked at again
 				break
 			}
+			if !state.seen[name] {
+				err := each(ctx, v, since)
+				if early = errors.Is(err, errEnough); early {
+					next.etag = ""
+					break
+				}
+				if err != nil {
+					return errors.Join(err, s.p.advance(ctx, key, at, newest.Add(-time.Second)))
+				}
+			}
 			if updated.After(settled) {
 				next.etag = ""
 			} else {
 				next.seen[name] = true
 			}
-			if !state.seen[name] {
-				if err := each(ctx, v, since); err != nil {
-					return errors.Join(err, s.p.advance(ctx, key, at, newest.Add(-time.Second)))
-				}
-			}
 			if updated.After(newest) {
 				newest = updated
 			}
 		}
-		if len(all) < pageSize || early {
+		if early || isLast(len(all), resp) {
 			break
 		}
 	}
@@ -295,8 +304,10 @@ func (s *sweeper) issue(ctx context.Context, i *github.Issue, since time.Time) e
 			return err
 		}
 	}
-	if i.PullRequestLinks != nil && i.GetState() == "open" && s.reviewed < maxReviewed {
-		s.reviewed++
+	if i.PullRequestLinks != nil {
+		if s.reviewed++; s.reviewed > maxReviewed {
+			return errEnough
+		}
 		if err := s.reviews(ctx, i, since); err != nil {
 			return err
 		}

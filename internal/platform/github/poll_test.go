@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -238,6 +241,70 @@ func TestTwoReviewsInOneSecond(t *testing.T) {
 		lists := w.server.Count(issues)
 		await(t, func() bool { return w.server.Count(issues) > lists+1 })
 	}
+}
+
+// GitHub leaves out of a page what may not be shown, so a page that is not full may have
+// others behind it.
+func TestAShortPageMayNotBeTheLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: func(c *github.Config) {
+		polling(c)
+		to, err := url.Parse(c.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			query := r.Out.URL.Query()
+			query.Set("per_page", "1")
+			r.Out.URL.RawQuery = query.Encode()
+		}})
+		t.Cleanup(short.Close)
+		c.APIURL = short.URL
+	}})
+	w.server.AddRepo(emulator.Repo{Name: "Acme/Zoo", Collaborators: map[string]emulator.Permission{"ann": emulator.Write}})
+	n := w.person("ann").OpenIssue("x", "@remote-agent 0").Number
+	for i := range 3 {
+		w.person("ann").Comment(n, fmt.Sprint("@remote-agent ", i+1))
+	}
+	w.server.Person("ann").In("Acme/Zoo").OpenIssue("x", "@remote-agent elsewhere")
+	w.run(t)
+	w.await(t, "all five", func(all []messages.Inbound) bool { return len(all) == 5 })
+	out := messages.Outbound{Delivery: newDelivery(), Conversation: key("acme/web#1"), Text: "hello"}
+	made, err := w.Send(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Again = true
+	if again, err := w.Send(t.Context(), out); err != nil || again != made {
+		t.Errorf("it is sent again: %+v, %v; first %+v", again, err, made)
+	}
+}
+
+// Reviews are not listed for a repository, so a sweep reads those of some pull requests
+// only. The next one goes on behind them.
+func TestReviewsOfManyPullRequestsAreFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	ann := w.person("ann")
+	const many = 25
+	for i := range many {
+		n := ann.OpenPull(emulator.Pull{Title: "x", Head: fmt.Sprint("b", i)}).Number
+		ann.Review(n, "COMMENT", fmt.Sprint("@remote-agent ", i))
+		if i%2 == 0 {
+			ann.CloseIssue(n)
+		}
+	}
+	w.run(t)
+	w.await(t, "all reviews", func(all []messages.Inbound) bool {
+		found := map[messages.ConversationKey]bool{}
+		for _, in := range all {
+			if in.Kind == messages.KindMessage {
+				found[in.Conversation] = true
+			}
+		}
+		return len(found) == many
+	})
 }
 
 // A tenth of the deliveries is lost, a tenth doubled: all are heard, each with

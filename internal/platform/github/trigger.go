@@ -82,7 +82,7 @@ func (p page) mentions(names []string) []span {
 			if bot := end + len("[bot]"); bot <= len(p.source) && strings.EqualFold(p.source[end:bot], "[bot]") {
 				end = bot
 			}
-			if p.beginsWord(i) && p.endsName(end) {
+			if p.beginsWord(i) && p.endsName(end) && !p.inAddress(i) {
 				found = append(found, span{i, end})
 				i = end - 1
 				break
@@ -100,6 +100,13 @@ func (p page) beginsWord(i int) bool {
 	}
 	c := p.source[i-1]
 	return !isLoginByte(c) && strings.IndexByte(`_/\@.`, c) < 0
+}
+
+// inAddress reports whether what is at i is part of an address that stands in the text
+// as it is, which pages show as a link (GitHub Flavored Markdown, Autolinks).
+func (p page) inAddress(i int) bool {
+	word := p.source[strings.LastIndexAny(p.source[:i], " \t\n<")+1 : i+1]
+	return bareURL.MatchString(strings.TrimLeft(word, "*_~("))
 }
 
 // endsName reports whether what is at i does not continue the name of an
@@ -135,8 +142,12 @@ func commandAfter(body string, m span) (command string, from, to int, ok bool) {
 }
 
 // brief are commands that take one word at most. With more behind them they are
-// how people begin a sentence: "schedule a call with Ann".
-var brief = map[string]bool{"agent": true, "schedule": true}
+// how people begin a sentence: "help me with this", "schedule a call with Ann". A stop
+// is one whatever follows.
+var brief = map[string]bool{
+	"agent": true, "schedule": true, "help": true, "status": true, "diff": true, "retry": true, "undo": true, "new": true,
+	"start": true, "reset": true, "whoami": true, "commands": true, "repos": true,
+}
 
 // commanded turns what follows "/agent" into a command if it is one.
 func (t *translator) commanded(rest string) string {

@@ -38,7 +38,9 @@ func newHook(tb testing.TB, change ...func(*github.Config)) *hook {
 	cfg := github.Config{
 		AppID: "4711", PrivateKey: testPEM(), WebhookSecret: secret, APIURL: silent.URL, WebURL: "https://github.com",
 	}
-	cfg.Commands = func() []string { return []string{"status", "plan", "command_set", "agent", "schedule"} }
+	cfg.Commands = func() []string {
+		return []string{"status", "plan", "command_set", "agent", "schedule", "help", "new", "stop"}
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -25,7 +25,7 @@ type payload struct {
 	Repository   *github.Repository        `json:"repository,omitempty"`
 	Installation *github.Installation      `json:"installation,omitempty"`
 	Sender       *github.User              `json:"sender,omitempty"`
-	Changes      *github.EditChange        `json:"changes,omitempty"`
+	Changes      *changes                  `json:"changes,omitempty"`
 	Removed      []*github.Repository      `json:"repositories_removed,omitempty"`
 }
 
@@ -33,6 +33,13 @@ type payload struct {
 type issue struct {
 	github.Issue
 	Via *app `json:"performed_via_github_app,omitempty"`
+}
+
+// changes are the library's with the issue that one was transferred from, which the
+// library leaves out.
+type changes struct {
+	github.EditChange
+	OldIssue *struct{} `json:"old_issue,omitempty"`
 }
 
 // comment is one on an issue or on lines of a diff: the library has a type for each,
