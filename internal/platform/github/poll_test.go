@@ -339,8 +339,8 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 	store := &cursor{values: map[string]string{"deliveries": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
 	w := newWorld(t, setting{bot: func(c *github.Config) { c.Cursor = store }})
 	ann := w.person("ann")
-	n := w.settled(t, ann.OpenIssue("x", "y")).Number // before the bot runs: answered with 503
-	sent := w.settled(t, ann.Comment(n, "@remote-agent hi"))
+	opened := w.settled(t, ann.OpenIssue("x", "y")) // before the bot runs: answered with 503
+	sent := w.settled(t, ann.Comment(opened.Number, "@remote-agent hi"))
 	if w.server.Delivery(sent.Deliveries[0]).Acked {
 		t.Fatal("nobody was there")
 	}
@@ -350,7 +350,9 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 	// The next look finds nothing to do.
-	await(t, func() bool { return w.server.Delivery(sent.Deliveries[0]).Acked })
+	await(t, func() bool {
+		return w.server.Delivery(opened.Deliveries[0]).Acked && w.server.Delivery(sent.Deliveries[0]).Acked
+	})
 	before := w.server.Count(emulator.RedeliverDelivery)
 	second, err := github.New(github.Config{AppID: "4711", PrivateKey: w.key, APIURL: w.server.URL(), WebhookSecret: secret, Surroundings: platform.Surroundings{Cursor: store}})
 	if err != nil {
