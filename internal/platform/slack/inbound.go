@@ -267,6 +267,8 @@ func (t *translator) addressed(ctx context.Context, me identity, ev event, in me
 		return false, nil
 	case inThread && ev.Parent == me.user && me.user != "":
 		return true, nil // a thread that the bot opened
+	case inThread && t.askers.began(ev):
+		return true, nil // the mention may not be stored yet
 	case t.engaged == nil:
 		return false, nil
 	}

@@ -188,6 +188,28 @@ func TestPairsAreOneEvent(t *testing.T) {
 	}
 }
 
+// After an interruption a mention and what the same person adds in its thread come at once: the
+// second is heard although the first is not stored yet. Of others, and later, it is not.
+func TestWhatIsAddedToAMentionIsHeard(t *testing.T) {
+	t.Parallel()
+	b := setup(t, engagedIn())
+	say := func(user, text, ts, thread string) {
+		b.event(`{"type":"message","channel":"C1","user":"` + user + `","text":"` + text + `","ts":"` + ts + `","thread_ts":"` + thread + `"}`)
+	}
+	b.event(`{"type":"app_mention","channel":"C1","user":"U1","text":"<@UBOT> do it","ts":"1000.1"}`)
+	say("U1", "and this", "1300.1", "1000.1")
+	say("U2", "nobody asked", "1010.1", "1000.1")
+	say("U1", "elsewhere", "1010.1", "999.1")
+	say("U1", "much later", "2000.1", "1000.1")
+	var texts []string
+	for _, in := range b.sink.Events() {
+		texts = append(texts, in.Text)
+	}
+	if want := []string{"do it", "and this"}; !slices.Equal(texts, want) {
+		t.Errorf("heard %q, want %q", texts, want)
+	}
+}
+
 func TestExternalPeopleAreTold(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -164,9 +164,10 @@ func (s *sender) inAnyForm(ctx context.Context, c content, markdown string, butt
 	return err
 }
 
+// blocksRefused reports whether Slack refuses the form of a message, and may take another.
 func blocksRefused(err error) bool {
 	switch codeOf(err) {
-	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long":
+	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long":
 		return true
 	}
 	return false

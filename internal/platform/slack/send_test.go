@@ -327,7 +327,7 @@ func TestRefusedBlocksAreSentPlain(t *testing.T) {
 	if len(made) != 2 || made[1].form.Get("blocks") != "[]" || strings.Contains(made[1].form.Get("text"), "<") {
 		t.Errorf("posted %v", made)
 	}
-	b.api.answer("chat.update", `{"ok":false,"error":"invalid_blocks"}`, `{"ok":true}`)
+	b.api.answer("chat.update", `{"ok":false,"error":"msg_too_long"}`, `{"ok":true}`)
 	ref := messages.Ref{Conversation: key("T1/D1"), Message: "20.1"}
 	if err := b.Edit(t.Context(), platform.Edit{Ref: ref, Text: "hi"}); err != nil || len(b.api.made("chat.update")) != 2 {
 		t.Error(err)

@@ -393,6 +393,17 @@ func (a askers) remember(me identity, env envelope, ev event) {
 	}
 }
 
+// soonAfter is how long after a mention more of the same person is taken to belong to it:
+// longer than Slack repeats what was not acknowledged.
+const soonAfter = 10 * time.Minute
+
+// began reports whether who wrote ev has called the bot a moment before, with the message
+// that ev is below.
+func (a askers) began(ev event) bool {
+	who, _ := a.users.Get(messageID(place{channel: ev.Channel}, ev.ThreadTS))
+	return who == ev.User && timeOf(ev.TS).Sub(timeOf(ev.ThreadTS)) < soonAfter
+}
+
 // recipient returns who is to see a stream grow: whoever asked, with their team
 // if Slack wants to know, which it does in a channel. It reports false if that is
 // not known.
