@@ -168,7 +168,8 @@ func (ps *programs) startAgent(name assistant.Name, home string) func(ctx contex
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
 		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
-		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home)...)
+		person, _ := ps.lookup("HOME")
+		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home, person, os.TempDir())...)
 		if err := ps.outside.connect(&program, ps.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
 			return nil, err
 		}

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"remote-agent/internal/config"
@@ -16,6 +19,51 @@ func TestAgentsTakeNoNameOfAModel(t *testing.T) {
 		cfg.Agents.Others = k.Assistant() + "=agent"
 		if _, err := newPrograms(cfg, Env{}).knownAgents(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", cfg.Agents.Others, err)
+		}
+	}
+}
+
+// TestAnAgentReadsItsProgram through whatever link it is called by, and what belongs to it,
+// but not the home that it lies in.
+func TestAnAgentReadsItsProgram(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), nil, 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}
+	link := func(name, to string) {
+		file(name + ".beside")
+		if err := os.Symlink(filepath.Join(root, to), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"opt/agent/run", "home/ann/run", "home/run", "home/ann/lib/node_modules/a/dist/a.js", "nvm/v24/lib/node_modules/a/dist/a.js", "agents/mine/run"} {
+		file(name)
+	}
+	link("home/ann/bin/linked", "opt/agent/run")
+	link("home/ann/bin/a", "home/ann/lib/node_modules/a/dist/a.js")
+	link("nvm/v24/bin/a", "nvm/v24/lib/node_modules/a/dist/a.js")
+	for program, want := range map[string]string{
+		"opt/agent/run":       "/opt/agent/run /opt/agent",
+		"home/ann/bin/linked": "/home/ann/bin/linked /opt/agent",
+		"home/ann/run":        "/home/ann/run",
+		"home/run":            "/home/run",
+		"home/ann/bin/a":      "/home/ann/bin/a /home/ann/lib/node_modules/a/dist /home/ann/lib/node_modules",
+		"nvm/v24/bin/a":       "/nvm/v24/bin/a /nvm/v24/lib/node_modules/a/dist /nvm/v24 /nvm/v24/lib/node_modules",
+		"agents/mine/run":     "",
+		"not/there":           "",
+	} {
+		got := programFolders(filepath.Join(root, program), filepath.Join(root, "agents/mine"), filepath.Join(root, "home/ann"), "")
+		if text := strings.ReplaceAll(strings.Join(got, " "), root, ""); text != want {
+			t.Errorf("%s: %s, want %s", program, text, want)
 		}
 	}
 }

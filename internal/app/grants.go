@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/config"
@@ -32,21 +33,32 @@ func granted(dir, tree, gitData, home string) sandbox.Spec {
 }
 
 // programFolders are what the program of an agent outside of the system's folders
-// needs to be read: its own folder, or the one that its package manager keeps it
-// in. For one in the agent's own home it is nothing, because links there are the
-// agent's.
-func programFolders(program, home string) []string {
+// needs to be read: itself, with the links that lead there, and its own folder, or
+// the one that its package manager keeps it in. A folder in which one of the shared
+// ones is, such as somebody's home, is left out. For a program in the agent's own home
+// it is nothing, because links there are the agent's.
+func programFolders(program, home string, shared ...string) []string {
 	resolved, err := filepath.EvalSymlinks(program)
 	if err != nil || below(home, program) {
 		return nil
 	}
-	folders := []string{filepath.Dir(resolved)}
+	folders := []string{program}
+	add := func(dir string) {
+		holds := func(p string) bool {
+			real, err := filepath.EvalSymlinks(p)
+			return err == nil && below(dir, real)
+		}
+		if !slices.ContainsFunc(shared, holds) {
+			folders = append(folders, dir)
+		}
+	}
+	add(filepath.Dir(resolved))
 	for _, p := range []string{program, resolved} {
 		if top, _, ok := strings.Cut(p, "/lib/node_modules/"); ok && top != "" {
-			folders = append(folders, top)
+			add(top)
 		}
 		if top, _, ok := strings.Cut(p, "/node_modules/"); ok && top != "" {
-			folders = append(folders, filepath.Join(top, "node_modules"))
+			add(filepath.Join(top, "node_modules"))
 		}
 	}
 	return folders

@@ -314,20 +314,23 @@ func (c *call) command() string {
 	if len(c.input) == 0 || json.Unmarshal(c.input, &w) != nil {
 		return ""
 	}
-	for _, raw := range []json.RawMessage{w["command"], w["cmd"]} {
-		var line string
-		var words []string
-		switch {
-		case json.Unmarshal(raw, &line) == nil && line != "":
-			return line
-		case json.Unmarshal(raw, &words) == nil && len(words) > 0:
-			for i, word := range words {
-				words[i] = shellWord(word)
-			}
-			return strings.Join(words, " ")
-		}
+	return cmp.Or(commandLine(w["command"]), commandLine(w["cmd"]))
+}
+
+// commandLine returns a command that is a line or a list of words; empty if it is neither.
+func commandLine(raw json.RawMessage) string {
+	var line string
+	var words []string
+	if json.Unmarshal(raw, &line) == nil {
+		return line
 	}
-	return ""
+	if json.Unmarshal(raw, &words) != nil {
+		return ""
+	}
+	for i, word := range words {
+		words[i] = shellWord(word)
+	}
+	return strings.Join(words, " ")
 }
 
 // shellWord quotes a word of an argv as a shell would have to read it.

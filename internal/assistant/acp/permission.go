@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -224,8 +225,8 @@ func (c *call) detail() string {
 			blocks = append(blocks, fenced("", p.text))
 		}
 	}
-	if command == "" && present(c.input) {
-		blocks = append(blocks, fenced("json", string(c.input)))
+	if input := c.besideCommand(); present(input) {
+		blocks = append(blocks, fenced("json", string(input)))
 	}
 	if len(blocks) == 0 {
 		return "The agent gave no details."
@@ -234,6 +235,28 @@ func (c *call) detail() string {
 		return text
 	}
 	return ""
+}
+
+// besideCommand returns what of the input a command does not show, such as its arguments
+// or the folder that it runs in; all of it without a command.
+func (c *call) besideCommand() json.RawMessage {
+	var w map[string]json.RawMessage
+	if c.command() == "" || json.Unmarshal(c.input, &w) != nil {
+		return c.input
+	}
+	shown := "command"
+	if commandLine(w[shown]) == "" {
+		shown = "cmd"
+	}
+	delete(w, shown)
+	delete(w, "description") // what it is for
+	var rest bytes.Buffer
+	encoder := json.NewEncoder(&rest)
+	encoder.SetEscapeHTML(false) // a person reads it
+	if encoder.Encode(w) != nil {
+		return c.input
+	}
+	return bytes.TrimSpace(rest.Bytes())
 }
 
 // fenced returns text as a code block that it cannot leave.

@@ -171,6 +171,27 @@ func TestACommandIsShownAsItRuns(t *testing.T) {
 	}
 }
 
+// TestACommandIsShownWithWhatBelongsToIt: a program without its arguments, or without the
+// folder that it runs in, is another effect.
+func TestACommandIsShownWithWhatBelongsToIt(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		`{"command":"make"}`:                                    "```sh\nmake\n```",
+		`{"command":"make","description":"Build it"}`:           "```sh\nmake\n```",
+		`{"command":"rm","args":["-rf","/&<"]}`:                 "```sh\nrm\n```\n\n```json\n{\"args\":[\"-rf\",\"/&<\"]}\n```",
+		`{"cmd":["rm","-rf","."],"cwd":"/etc","description":1}`: "```sh\nrm -rf .\n```\n\n```json\n{\"cwd\":\"/etc\"}\n```",
+		`{"command":"make","Command":"rm"}`:                     "```sh\nmake\n```\n\n```json\n{\"Command\":\"rm\"}\n```",
+		`{"command":"","cmd":"rm"}`:                             "```sh\nrm\n```\n\n```json\n{\"command\":\"\"}\n```",
+		`{"command":"make","cmd":"rm"}`:                         "```sh\nmake\n```\n\n```json\n{\"cmd\":\"rm\"}\n```",
+		`{"path":"a"}`:                                          "```json\n{\"path\":\"a\"}\n```",
+		`["a"]`:                                                 "```json\n[\"a\"]\n```",
+	} {
+		if got := (&call{input: json.RawMessage(input)}).detail(); got != want {
+			t.Errorf("%s is shown as\n%s", input, got)
+		}
+	}
+}
+
 // TestAQuestionShowsAllOrNothing: whoever reads a part of what an agent asks for would allow
 // the rest unseen.
 func TestAQuestionShowsAllOrNothing(t *testing.T) {
