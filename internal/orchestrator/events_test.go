@@ -82,6 +82,30 @@ func TestOpeningIsSaidOnce(t *testing.T) {
 	})
 }
 
+// TestNothingIsBegunWhereNothingCanBeSaid: where the platform refuses the message that opens a
+// place, no model is asked for an answer that nobody would see.
+func TestNothingIsBegunWhereNothingCanBeSaid(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.React = func(a ot.Asked) ot.Reaction {
+			if a.Room == "thread" {
+				return ot.Reaction{Err: fault.New(fault.Forbidden, "Invite the bot.")}
+			}
+			return ot.Reaction{}
+		}
+		w.Start()
+		w.Chat.Say("hello", ot.In("thread"), ot.With(func(in *messages.Inbound) { in.Opening = "ANN asks:" }))
+		w.Pass(2 * time.Second)
+		w.Chat.WantIn("thread")
+		if n := len(w.Model.Requests()); n != 0 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if open := w.Open(); len(open) > 0 {
+			t.Errorf("still open: %q", open)
+		}
+	})
+}
+
 // TestAssistantOfARepository: a conversation about one begins with its assistant, if that is here
 // and no stand-in.
 func TestAssistantOfARepository(t *testing.T) {

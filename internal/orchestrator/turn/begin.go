@@ -86,6 +86,8 @@ func (b beginning) beginEntry(ctx context.Context) (decision, error) {
 	case v.Role == sessions.Stranger:
 		return b.settle(ctx, sessions.EntryRefused, "",
 			"You can no longer use this bot, so this was not started.")
+	case b.unsent != "" && b.entry.In.Opening == b.unsent: // nobody would see the answer
+		return b.settle(ctx, sessions.EntryFailed, "its place could not be opened", "This was not started, because it could not be posted here. Ask again.")
 	case b.entry.Attempts >= crashAttempts*b.o.config.MaxAttempts:
 		return b.settle(ctx, sessions.EntryFailed, "too many attempts",
 			fmt.Sprintf("This failed %d times and will not be tried again. Your message is saved; try asking in another way.", b.entry.Attempts))

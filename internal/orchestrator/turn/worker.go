@@ -29,6 +29,7 @@ type worker struct {
 	sent    []sending                    // sent but not yet recorded; the next transaction records them
 	ready   map[string]ready             // what was prepared for entries, by id
 	untried map[messages.DeliveryID]bool // stored as sending, but not sent by anybody yet
+	unsent  string                       // what the platform refused last
 	turns   int                          // turns run since the lease was claimed
 	tries   int                          // how often the last of them has begun
 	retries *retrying                    // the turn that this worker put aside a moment ago; else nil
@@ -178,6 +179,9 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 			return err
 		}
 		w.sent = append(w.sent, sending{d, begun})
+		if d.State == messages.DeliveryFailed {
+			w.unsent = begun
+		}
 		if !done {
 			return nil // the rest waits behind it
 		}
