@@ -108,7 +108,7 @@ func span(word string) (n int, unit byte, ok bool) {
 	unit = word[len(word)-1]
 	n, err := strconv.Atoi(word[:len(word)-1])
 	days := map[byte]int{'h': 1, 'd': 1, 'w': 7}[unit] * n
-	return n, unit, err == nil && n > 0 && days > 0 && days <= maxSpan
+	return n, unit, err == nil && days > 0 && days <= maxSpan
 }
 
 func date(word string, today time.Time) (time.Time, bool) {

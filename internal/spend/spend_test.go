@@ -76,6 +76,7 @@ func TestPriceOf(t *testing.T) {
 		"gpt-51":                              "",
 		"gpt-5-":                              "",
 		"gpt-5latest":                         "",
+		"gpt-5.latest":                        "",
 		"gpt-520250807":                       "",
 		"gpt-5-2025-13-45":                    "", // no date
 		"gpt-5-20250807-preview":              "",

@@ -1,6 +1,8 @@
 package spend_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +83,118 @@ func TestATallyObservesPersonAndRepository(t *testing.T) {
 		if n := len(tally.Groups(0)); n != min(tt.want.Turns, 1) {
 			t.Errorf("%+v: %d groups", tt.filter, n)
 		}
+	}
+}
+
+// TestATallyOfDaysWithOtherPeople: who is wanted has another place on each day.
+func TestATallyOfDaysWithOtherPeople(t *testing.T) {
+	t.Parallel()
+	mine, other := spend.Use{EntryID: "a", Actor: "test/42", Model: "m", Input: 1}, spend.Use{EntryID: "b", Actor: "test/77", Model: "m", Input: 100}
+	tally := spend.NewTally(spend.ByModel, spend.Filter{Actor: "test/42"})
+	for day, body := range [][]byte{encoded(mine, other), encoded(other, mine), encoded(other)} {
+		if err := tally.Add(int64(day), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := spend.Sum{Turns: 2, InputTokens: 2, UnpricedToken: 2}
+	if got := tally.Groups(100); tally.Sum() != want || len(got) != 1 || got[0] != (spend.Group{Key: "m", Sum: want}) {
+		t.Errorf("%+v, %+v, want %+v", tally.Sum(), got, want)
+	}
+}
+
+// TestADayIsReadAsItWasWritten: numbers of every length, and names that look like ids.
+func TestADayIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1 << 20, 1 << 40, 1<<62 - 1} {
+		for _, name := range []string{"", "m", chatID, strings.ToUpper("01900000-0000-7000-8000-00000000000a"), "urn:uuid:" + chatID, strings.Repeat("ä", 100)} {
+			use := spend.Use{EntryID: "e", ConversationID: name, Input: n, Output: n / 2, Micros: n, Known: true}
+			tally := spend.NewTally(spend.ByConversation, spend.Filter{})
+			err := tally.Add(1, encoded(use))
+			want := spend.Group{Key: name, Sum: spend.Sum{Turns: 1, InputTokens: n, OutputTokens: n / 2, Micros: n}}
+			if got := tally.Groups(0); err != nil || len(got) != 1 || got[0] != want {
+				t.Errorf("%+v, %v, want %+v", got, err, want)
+			}
+		}
+	}
+}
+
+// TestATurnOfSeveralDaysStaysOne: also where only one of its records on a day says so, and
+// one that says nothing of that comes later.
+func TestATurnOfSeveralDaysStaysOne(t *testing.T) {
+	t.Parallel()
+	use := spend.Use{EntryID: "e", Model: "m", Input: 1}
+	spread := use
+	spread.Spread = true
+	other := spread
+	other.EntryID = "f"
+	tally := spend.NewTally(spend.ByModel, spend.Filter{})
+	for day, body := range [][]byte{encoded(use, spread, use, other), encoded(spread, other)} {
+		if err := tally.Add(int64(day), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sum := tally.Sum(); sum.Turns != 2 || sum.InputTokens != 6 {
+		t.Errorf("%+v, want two turns", sum)
+	}
+}
+
+// TestADayIsSmall: what needs no place of its own has none.
+func TestADayIsSmall(t *testing.T) {
+	t.Parallel()
+	use := spend.Use{EntryID: "e", ConversationID: chatID, Model: "m", Input: 1}
+	once, twice := encoded(use), encoded(use, use)
+	if len(once) != len(twice) {
+		t.Errorf("a second record like the first adds %d bytes", len(twice)-len(once))
+	}
+	use.EntryID = "f"
+	if more := encoded(use, spend.Use{EntryID: "g", ConversationID: chatID, Model: "m"}); len(more) != len(once) {
+		t.Errorf("a second turn like the first adds %d bytes", len(more)-len(once))
+	}
+	use.ConversationID = strings.ToUpper("01900000-0000-7000-8000-00000000000a")
+	if plain := encoded(use); len(plain) != len(once)+20 {
+		t.Errorf("an id saves %d bytes, want 20", len(plain)-len(once))
+	}
+}
+
+func TestADayThatWasDamagedIsNotRead(t *testing.T) {
+	t.Parallel()
+	good := encoded(spend.Use{EntryID: "a", Actor: "test/42", Model: "m", Input: 1}, spend.Use{EntryID: "a", Model: "n"})
+	for at := range good {
+		bad := slices.Clone(good)
+		bad[at] ^= 1
+		tally := spend.NewTally(spend.ByModel, spend.Filter{})
+		if tally.Add(1, bad) == nil || tally.Add(1, good[:at]) == nil || tally.Sum() != (spend.Sum{}) {
+			t.Errorf("a wrong byte %d was read: %+v", at, tally.Sum())
+		}
+	}
+}
+
+// TestPartsOfADay: each question finds a part with what it asks for, and nothing else.
+func TestPartsOfADay(t *testing.T) {
+	t.Parallel()
+	use := spend.Use{EntryID: "e", Actor: "test/42", ConversationID: chatID, CodebaseID: repoID, Model: "m", Input: 1}
+	of := func(f func(u *spend.Use)) spend.Use {
+		u := spend.Use{EntryID: "e", Input: 1}
+		f(&u)
+		return u
+	}
+	want := map[string]spend.Use{
+		spend.Part(spend.ByPerson, spend.Filter{}):                of(func(u *spend.Use) { u.Actor = use.Actor }),
+		spend.Part(spend.ByConversation, spend.Filter{}):          of(func(u *spend.Use) { u.ConversationID = use.ConversationID }),
+		spend.Part(spend.ByCodebase, spend.Filter{}):              of(func(u *spend.Use) { u.CodebaseID = use.CodebaseID }),
+		spend.Part(spend.ByModel, spend.Filter{}):                 of(func(u *spend.Use) { u.Model = use.Model }),
+		spend.Part(spend.ByDay, spend.Filter{}):                   of(func(*spend.Use) {}),
+		spend.Part(spend.ByModel, spend.Filter{Actor: use.Actor}): use,
+	}
+	if diff := cmp.Diff(want, use.Parts()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	use.Actor = ""
+	if n := len(use.Parts()); n != 5 {
+		t.Errorf("%d parts of a record of nobody, want 5", n)
+	}
+	if part := spend.Part(spend.ByModel, spend.Filter{Actor: "test/42", CodebaseID: repoID}); part != "" {
+		t.Errorf("a repository is asked of %q alone", part)
 	}
 }
 

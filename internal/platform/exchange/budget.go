@@ -126,7 +126,7 @@ func (b *Budget) waitShared(ctx context.Context, who string, shares []Share) (ti
 	for patience := ShortWait; ; {
 		wait, err := b.take(ctx, who, longest, shares)
 		silent := RetryAfter(err)
-		if err == nil || !fault.Is(err, fault.RateLimited) || silent <= 0 || silent > min(patience, longest) {
+		if silent <= 0 || !fault.Is(err, fault.RateLimited) || silent > min(patience, longest) {
 			return wait, err
 		}
 		patience -= silent

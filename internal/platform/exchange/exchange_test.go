@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"regexp"
 	"strings"
@@ -256,20 +257,25 @@ func TestRetryAfterIsRead(t *testing.T) {
 
 func TestWhoEndsACallIsTold(t *testing.T) {
 	t.Parallel()
-	hang := make(chan struct{})
-	client, address := server(t, func(http.ResponseWriter, *http.Request) { <-hang })
-	t.Cleanup(func() { close(hang) })
-	call := &exchange.Call{Timeout: 20 * time.Millisecond}
-	err := post(call.Context(t.Context()), client, address)
-	if f := call.Failure(t.Context(), "posting", err); f.Kind != fault.Unavailable || !f.Uncertain || !errors.Is(f, context.DeadlineExceeded) {
-		t.Errorf("its own timeout: %v, uncertain %v", f, f.Uncertain)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	call = &exchange.Call{Admit: func(*http.Request) error { cancel(); return nil }}
-	err = post(call.Context(ctx), client, address)
-	if f := call.Failure(ctx, "posting", err); f.Kind != fault.Canceled {
-		t.Errorf("canceled: %v", f)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client := exchange.Client(&transport{answer: func(req *http.Request) (*http.Response, error) {
+			httptrace.ContextClientTrace(req.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}})
+		begin := time.Now()
+		call := &exchange.Call{Timeout: 20 * time.Millisecond}
+		err := post(call.Context(t.Context()), client, "http://x.example/")
+		if f := call.Failure(t.Context(), "posting", err); f.Kind != fault.Unavailable || !f.Uncertain || !errors.Is(f, context.DeadlineExceeded) || time.Since(begin) != call.Timeout {
+			t.Errorf("its own timeout: %v after %v, uncertain %v", f, time.Since(begin), f.Uncertain)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		call = &exchange.Call{Admit: func(*http.Request) error { cancel(); return nil }}
+		err = post(call.Context(ctx), client, "http://x.example/")
+		if f := call.Failure(ctx, "posting", err); f.Kind != fault.Canceled {
+			t.Errorf("canceled: %v", f)
+		}
+	})
 }
 
 func TestErrorsHoldNoCredentials(t *testing.T) {
