@@ -198,6 +198,36 @@ func TestWhatAnAgentHidesInItsQuestion(t *testing.T) {
 	})
 }
 
+// TestAnAgentThatAsksAgain about the same call has its answer, unless it shows another effect:
+// nobody has allowed that.
+func TestAnAgentThatAsksAgain(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			var told []string
+			for _, detail := range []string{"`make`\x00", "`make`\x00", "`rm`"} {
+				may := mayI
+				may.Detail = detail
+				v, err := r.Ask(may)
+				if err != nil {
+					return "", err
+				}
+				told = append(told, fmt.Sprint(v.Allow))
+			}
+			return "I was told: " + strings.Join(told, " "), nil
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		for _, decision := range []string{"/approve a-1", "/deny a-2"} {
+			w.Pass(10 * time.Second)
+			w.Chat.Say(decision)
+		}
+		w.Pass(10 * time.Second)
+		w.Chat.Find("I was told: true true false")
+	})
+}
+
 // TestManyQuestionsAreNoFailedTries: a turn may ask more often than it may fail.
 func TestManyQuestionsAreNoFailedTries(t *testing.T) {
 	t.Parallel()

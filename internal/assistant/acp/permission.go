@@ -101,12 +101,16 @@ func (q *ask) request() assistant.Permission {
 	if kind == "" {
 		kind = assistant.KindOther
 	}
+	title := c.summary()
+	if command := c.command(); command != "" {
+		title = oneLine(command, maxTitle) // what runs, whatever it is called
+	}
 	detail := c.detail()
 	if q.option("allow_once") == "" && detail != "" {
 		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
 	return assistant.Permission{
-		Call: c.block(), Kind: kind, Title: c.summary(), Detail: detail,
+		Call: c.block(), Kind: kind, Title: title, Detail: detail,
 		Always: q.option("allow_always") != "" && present(c.input), // a title is no rule: another effect may have it, too
 	}
 }

@@ -165,8 +165,10 @@ func TestFencedCannotBeLeft(t *testing.T) {
 func TestACommandIsShownAsItRuns(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{`{"command":"rm -rf .","Command":"make"}`, `{"COMMAND":"make","command":["rm","-rf","."]}`, `{"Cmd":"make","cmd":"rm -rf ."}`} {
-		if got := (&call{input: json.RawMessage(input)}).command(); got != "rm -rf ." {
-			t.Errorf("%s: %q", input, got)
+		c := &call{title: "make", input: json.RawMessage(input)}
+		q := ask{call: c}
+		if got := c.command(); got != "rm -rf ." || q.request().Title != got {
+			t.Errorf("%s: %q, and the question is about %q", input, got, q.request().Title)
 		}
 	}
 }

@@ -40,8 +40,10 @@ func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold
 	if err != nil {
 		return ruling{}, err
 	}
-	// In another repository the same words are another thing.
-	if !asked || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != r.w.conv.CodebaseID {
+	// In another repository the same words are another thing, and so is what an agent shows
+	// otherwise: not all of it is in the arguments.
+	changed := hold > 0 && before.Detail != plainText(r.w.o.redact(a.Detail))
+	if !asked || changed || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != r.w.conv.CodebaseID {
 		return r.question(ctx, tx, a, hold)
 	}
 	result := ruling{approval: before}
