@@ -276,8 +276,8 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 	}
 }
 
-// Run implements platform.Adapter. It returns an error for refused credentials
-// and for a login in Config.Allowed that does not exist.
+// Run implements platform.Adapter. It returns an error for credentials that are refused
+// at its start, and for a login in Config.Allowed that does not exist.
 func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 	defer a.client.http.CloseIdleConnections()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {

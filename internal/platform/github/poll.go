@@ -78,7 +78,8 @@ type poller struct {
 }
 
 // run reads what is new at once and then again and again until ctx is done. Only
-// refused credentials end it earlier.
+// credentials that are refused the first time end it earlier. Those that were good may be
+// good again: in an outage GitHub refuses all.
 func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 	for soon := true; ; soon = false {
 		err := p.look(ctx, sink)
@@ -90,8 +91,10 @@ func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 			pause = min(pause, secondSweep)
 		}
 		switch {
-		case fault.Is(err, fault.Unauthorized):
+		case fault.Is(err, fault.Unauthorized) && soon:
 			return err
+		case fault.Is(err, fault.Unauthorized):
+			p.log.ErrorContext(ctx, "github refuses the bot's credentials, trying again", "reason", fault.Public(err), "err", err)
 		case err != nil:
 			pause = max(pause, exchange.RetryAfter(err))
 			p.log.WarnContext(ctx, "could not read what is new on github, trying again", "err", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -207,6 +208,24 @@ func TestSweepsWaitForTheSink(t *testing.T) {
 		if in.Text != fmt.Sprint(i) {
 			t.Errorf("event %d: %q", i, in.Text)
 		}
+	}
+}
+
+// Credentials that are refused for a while, as in an outage of GitHub, do not end the polling.
+func TestPollingGoesOnAfterARefusal(t *testing.T) {
+	t.Parallel()
+	for _, pat := range []bool{false, true} {
+		t.Run(fmt.Sprint("token ", pat), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setting{bot: polling, pat: pat})
+			w.run(t)
+			const issues = "issues/list-for-repo"
+			await(t, func() bool { return w.server.Count(issues) > 1 })
+			refused := emulator.Refuse(http.StatusUnauthorized, "Bad credentials")
+			w.server.Inject(issues, refused, refused, refused, refused)
+			w.person("ann").OpenIssue("x", "@remote-agent hi")
+			w.await(t, "the issue", func(all []messages.Inbound) bool { return len(all) == 1 })
+		})
 	}
 }
 

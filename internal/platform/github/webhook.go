@@ -35,7 +35,7 @@ const (
 )
 
 var (
-	deliveryForm = pattern.Lazy(`^[A-Za-z0-9-]{8,64}$`)
+	deliveryForm = pattern.Lazy(`^[A-Za-z0-9._-]{1,64}$`)
 	eventForm    = pattern.Lazy(`^[a-z0-9_]{1,64}$`)
 )
 

@@ -177,6 +177,11 @@ func TestRequestsThatAreNoDeliveries(t *testing.T) {
 	if h.sink.Calls() != 0 {
 		t.Error("something was stored")
 	}
+	short := h.request("issue_comment", body) // as a stand-in may name it
+	short.Header.Set("X-GitHub-Delivery", "d_1")
+	if code := h.serve(short); code != http.StatusAccepted {
+		t.Errorf("a short id: answered %d", code)
+	}
 	polling := newHook(t, func(c *github.Config) { c.Poll = true })
 	if code := polling.serve(polling.request("issue_comment", body)); code != http.StatusNotFound {
 		t.Errorf("an adapter that polls answered %d", code)
