@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -35,6 +37,7 @@ type taken struct {
 	entry    string   // the turn; empty if there was none
 	messages int      // that left the array
 	kept     []string // what could not be taken back
+	plan     string   // what became of the plan that it made or carried out; may be empty
 	before   bool     // by this very command, before a crash
 }
 
@@ -52,8 +55,8 @@ func (tu *turns) runUndo(ctx context.Context, r command.Request) (command.Reply,
 	case t.before:
 		return command.Reply{Text: "↩ Undid the last turn."}, nil
 	}
-	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s; the files are as they were before it.%s",
-		wording.Count(t.messages, "message", "messages"), keptText(t.kept))}, nil
+	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s; the files are as they were before it.%s%s",
+		wording.Count(t.messages, "message", "messages"), t.plan, keptText(t.kept))}, nil
 }
 
 func keptText(kept []string) string {
@@ -124,6 +127,9 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 				return err
 			}
 		}
+		if t.plan, err = takePlanBack(ctx, tx, r, last); err != nil {
+			return err
+		}
 		done := undid + last.EntryID
 		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
 			return err
@@ -135,4 +141,57 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 	}
 	tu.engine.ForgetSession(last.SessionID)
 	return t, nil
+}
+
+// takePlanBack settles the plan of a turn that is taken back, in the same transaction, and
+// says what became of it. What the turn proposed goes with it; what it carried out can be
+// carried out again.
+func takePlanBack(ctx context.Context, tx *store.Tx, r command.Request, last sessions.Checkpoint) (string, error) {
+	p, ok, err := tx.Proposals().LatestPlan(ctx, r.Conv.ID)
+	if err != nil || !ok {
+		return "", err
+	}
+	if p.EntryID == last.EntryID {
+		return rejectUndone(ctx, tx, r, p, last.SessionID)
+	}
+	if p.State != plan.Done || last.SessionID == "" {
+		return "", nil
+	}
+	in, err := tx.Sessions().Session(ctx, last.SessionID)
+	if err != nil || in.Metadata[sessions.MetaPlan] != p.Name() {
+		return "", err
+	}
+	if before, err := tx.Messages().MessagesBefore(ctx, in.ID, last.Seq, 1); err != nil || len(before) > 0 {
+		return "", err // another turn of its session
+	}
+	next := p
+	if err := tx.Proposals().InsertPlan(ctx, &next); err != nil {
+		return "", err
+	}
+	next.State, next.DecidedBy, next.DecidedAt, next.Note = plan.Approved, p.DecidedBy, p.DecidedAt, p.Note
+	return fmt.Sprintf(" Plan %[1]s is approved again: `/execute %[1]s`.", p.Name()), tx.Proposals().SettlePlan(ctx, next)
+}
+
+// rejectUndone rejects a plan whose turn is taken back, if it is open. Its session has no
+// plan for a command that carries one out.
+func rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, session string) (string, error) {
+	if session != "" {
+		err := tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
+		if err != nil {
+			return "", err
+		}
+	}
+	now := time.Now()
+	if !p.Open(now) {
+		return "", nil
+	}
+	p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Rejected, r.Actor(), now, "Its turn was undone."
+	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
+		return "", err
+	}
+	shown, err := settledMessage(ctx, tx, r, p)
+	for _, d := range shown {
+		err = tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text)
+	}
+	return fmt.Sprintf(" Plan %s is rejected.", p.Name()), err
 }

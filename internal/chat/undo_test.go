@@ -112,24 +112,21 @@ func TestUndoAfterACrashTakesOneTurnBack(t *testing.T) {
 	}
 }
 
-// TestUndoTakesThePlanAlong: what the turn planned is not carried out any more, unless it is
-// named.
+// TestUndoTakesThePlanAlong: what the turn planned is rejected with it, and its session holds no
+// plan for a command of the repository that carries one out.
 func TestUndoTakesThePlanAlong(t *testing.T) {
 	t.Parallel()
 	storetest.EachDialect(t, func(t *testing.T, open func(t testing.TB) *store.Store) {
 		ctx, db := t.Context(), open(t)
 		h, r, session := talk(t, db)
 		p := plan.Plan{ConversationID: r.Conv.ID, SessionID: session.ID, Text: "1. Pack.", Requester: r.Actor()}
-		found := func(args ...string) (bool, error) {
-			err := db.InTx(ctx, func(tx *store.Tx) error {
-				_, _, err := plan.Find(ctx, tx.Proposals(), r.Conv.ID, args)
-				return err
-			})
-			return err == nil, err
-		}
 		err := db.InTx(ctx, func(tx *store.Tx) error {
 			last, _, err := tx.Messages().LastCheckpoint(ctx, r.Conv.ID)
 			if p.EntryID = last.EntryID; err != nil {
+				return err
+			}
+			made := sessions.Remember(sessions.MetaOf("plan-feature", "", ""))
+			if err := tx.Sessions().UpdateSession(ctx, session.ID, sessions.SessionUpdate{Metadata: made}); err != nil {
 				return err
 			}
 			return tx.Proposals().InsertPlan(ctx, &p)
@@ -137,17 +134,21 @@ func TestUndoTakesThePlanAlong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := found(); !ok {
-			t.Fatalf("before it is undone: %v", err)
+		if reply, err := h.turns.runUndo(ctx, r); err != nil || !strings.Contains(reply.Text, "Plan p-1 is rejected.") {
+			t.Fatalf("/undo says %q, %v", reply.Text, err)
 		}
-		if _, err := h.turns.runUndo(ctx, r); err != nil {
-			t.Fatal(err)
+		err = db.InTx(ctx, func(tx *store.Tx) (err error) {
+			if session, err = tx.Sessions().Session(ctx, session.ID); err != nil {
+				return err
+			}
+			p, err = tx.Proposals().Plan(ctx, p.Number)
+			return err
+		})
+		if err != nil || p.State != plan.Rejected || p.DecidedBy != r.Actor() {
+			t.Errorf("the plan is %s by %q; %v", p.State, p.DecidedBy, err)
 		}
-		if ok, err := found(); ok || !fault.Is(err, fault.NotFound) {
-			t.Errorf("without its name it is found: %v", err)
-		}
-		if ok, err := found(p.Name()); !ok {
-			t.Errorf("by its name it is not found: %v", err)
+		if sessions.Next(session.Metadata, sessions.MetaOf("execute", "", "")) != sessions.Continue {
+			t.Errorf("the session still has a plan: %v", session.Metadata)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (de *decisions) openQuestions(ctx context.Context, r command.Request) (aske
 			}
 		}
 		p, ok, err := tx.Proposals().LatestPlan(ctx, r.Conv.ID)
-		if ok && p.State == plan.Proposed && !p.Undone {
+		if ok && p.State == plan.Proposed {
 			planned = p.Name()
 		}
 		return err

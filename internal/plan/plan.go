@@ -22,6 +22,9 @@ import (
 //
 //	proposed -> approved -> executing -> done
 //	         -> rejected | expired | superseded (by an edited version or a newer plan)
+//
+// With the turn that proposed it, it is undone: then it is rejected. If the turn that
+// carried it out is undone, the same text is its next version, as approved as before.
 type State string
 
 // The states.
@@ -57,7 +60,6 @@ type Plan struct {
 	DecidedBy      string // actor
 	DecidedAt      time.Time
 	Note           string // given with the decision
-	Undone         bool   // the request that led to it was taken back; a Reader tells
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
 }
@@ -143,8 +145,7 @@ type Reader interface {
 
 // Find returns the plan of a conversation that the first argument names ("p-9" or
 // "9"), else the newest one. named reports which it was. It is a fault.NotFound if
-// there is none or the turn of the newest was undone, and for the name of a plan of
-// another conversation or of none.
+// there is none, and for the name of a plan of another conversation or of none.
 func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
 	if len(args) > 0 {
 		number, ok := ParseName(args[0])
@@ -160,12 +161,8 @@ func Find(ctx context.Context, tx Reader, conversationID string, args []string) 
 		}
 	}
 	p, ok, err := tx.LatestPlan(ctx, conversationID)
-	switch {
-	case err != nil:
-	case !ok:
+	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "There is no plan here yet.")
-	case p.Undone:
-		err = fault.Newf(fault.NotFound, "Plan %s was undone with its turn. To decide on it anyway, name it.", p.Name())
 	}
 	return p, false, err
 }

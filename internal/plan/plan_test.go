@@ -130,7 +130,7 @@ func (all plans) LatestPlan(_ context.Context, conversationID string) (p plan.Pl
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	all := plans{{Number: 1, ConversationID: "here"}, {Number: 2, ConversationID: "here"}, {Number: 3, ConversationID: "there"}, {Number: 4, ConversationID: "undone", Undone: true}}
+	all := plans{{Number: 1, ConversationID: "here"}, {Number: 2, ConversationID: "here"}, {Number: 3, ConversationID: "there"}}
 	for _, tt := range []struct {
 		where string
 		args  []string
@@ -143,9 +143,7 @@ func TestFind(t *testing.T) {
 		{"here", []string{"2"}, 2, true, ""},
 		{"here", []string{"quickly", "p-1"}, 2, false, ""},
 		{"here", []string{"p-3"}, 0, true, "There is no plan p-3 here."},
-		{"here", []string{"p-5"}, 0, true, "There is no plan p-5 here."},
-		{"undone", nil, 0, false, "Plan p-4 was undone with its turn. To decide on it anyway, name it."},
-		{"undone", []string{"p-4"}, 4, true, ""},
+		{"here", []string{"p-4"}, 0, true, "There is no plan p-4 here."},
 		{"nowhere", nil, 0, false, "There is no plan here yet."},
 	} {
 		p, named, err := plan.Find(t.Context(), all, tt.where, tt.args)

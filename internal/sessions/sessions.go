@@ -134,6 +134,7 @@ const (
 	MetaLastCommand = "lastCommand" // the last prompt command run (seed 002)
 	MetaEndReason   = "endReason"   // why the session ended: reset, plan-execute, ...
 	MetaForked      = "forked"      // how many messages of its parent a fork began with
+	MetaPlan        = "plan"        // the plan that the session began with: "p-3"
 	MetaUnreadable  = "unreadable"  // what stood there and was no object
 	MetaAgentCost   = "agentCost"   // US dollars that the agent's session has cost, if no message says it
 )

@@ -99,8 +99,7 @@ func (t *Proposals) placePlan(ctx context.Context, p *plan.Plan) error {
 }
 
 const (
-	planSQL = `SELECT ` + planColumns + `, COALESCE((SELECT checkpoint_undone FROM inbound_events e WHERE e.id = plans.event_id), false)
-		FROM plans WHERE number = $1 ORDER BY version DESC LIMIT 1`
+	planSQL = `SELECT ` + planColumns + ` FROM plans WHERE number = $1 ORDER BY version DESC LIMIT 1`
 
 	lockPlanSQL = `
 		SELECT 1 FROM remote_agent_conversations
@@ -118,7 +117,7 @@ func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 	}
 	// A statement of its own: it sees what was committed while the lock was
 	// waited for.
-	return rowOf(ctx, t.tx, "plan", func(p *plan.Plan) []any { return append(scanPlan(p), &p.Undone) }, planSQL, number)
+	return rowOf(ctx, t.tx, "plan", scanPlan, planSQL, number)
 }
 
 // LatestPlan returns the newest plan of a conversation in its newest version,

@@ -373,7 +373,7 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 		title = b.profile.Title()
 	}
 	r.describe()
-	return tx.Sessions().CreateSession(ctx, sessions.NewSession{
+	if s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{
 		ConversationID: r.w.conv.ID,
 		CodebaseID:     r.w.conv.CodebaseID,
 		ParentID:       parent,
@@ -384,7 +384,10 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 		SystemPrompt:   b.system,
 		Config:         b.config,
 		UserPrompt:     entry.In.Text,
-	})
+	}); err != nil || b.plan == nil {
+		return s, err
+	}
+	return s, tx.Sessions().UpdateSession(ctx, s.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{sessions.MetaPlan: b.plan.Name()}})
 }
 
 // activeSession returns the active session of the conversation, if there is one.

@@ -79,6 +79,9 @@ func (cl closing) settleTurn(p *progress) (string, error) {
 	}
 	if e.word != nil {
 		failpoint.Hit(failpoint.AnswerStored)
+		if cl.d.begun.job != nil {
+			news.DeliverySeq = unknownSeq // it may have changed what was said before
+		}
 		cl.w.keepOutbox(cl.d.entry, c, news)
 	} else {
 		cl.w.showParked(ctx, placed, e)

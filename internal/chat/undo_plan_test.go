@@ -1,0 +1,98 @@
+package chat_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"remote-agent/internal/chat"
+	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/work"
+)
+
+// TestPlanAndUndo has turns taken back that made a plan or carried one out.
+func TestPlanAndUndo(t *testing.T) {
+	t.Parallel()
+	planned := line{say: "/plan a trip", want: "**Plan p-1, version 1.**"}
+	for name, c := range map[string]struct {
+		lines []line
+		runs  int // how often the plan was carried out
+	}{
+		"what was planned": {lines: []line{
+			planned,
+			{say: "/undo", want: "Plan p-1 is rejected."},
+			{say: "/execute", want: "There is no plan to run here."},
+			{say: "/execute p-1", want: "Plan p-1 (version 1) is already rejected."},
+			{say: "/approve p-1", want: "Plan p-1 (version 1) is already rejected."},
+		}},
+		"what was approved": {lines: []line{
+			planned,
+			{say: "/approve p-1", want: "Approved"},
+			{say: "/undo", want: "Plan p-1 is rejected."},
+			{say: "/execute", want: "There is no plan to run here."},
+		}},
+		"what was planned, again": {lines: []line{
+			planned,
+			{say: "/retry", want: "**Plan p-2, version 1.**"},
+			{say: "/execute p-1", want: "Plan p-1 (version 1) is already rejected."},
+			{say: "/execute", want: "I did it."},
+		}, runs: 1},
+		"what was carried out": {lines: []line{
+			planned,
+			{say: "/approve p-1 with a tent", want: "Approved"},
+			{say: "/execute", want: "I did it."},
+			{say: "/undo", want: "Plan p-1 is approved again: `/execute p-1`."},
+			{say: "/execute p-1", want: "I did it."},
+			{say: "/execute p-1", want: "Plan p-1 (version 2) is already done."},
+		}, runs: 2},
+		"what was carried out, again": {lines: []line{
+			planned,
+			{say: "/execute", want: "I did it."},
+			{say: "/retry in a hurry", want: "I did it."},
+		}, runs: 2},
+		"one turn after the other": {lines: []line{
+			planned,
+			{say: "/execute p-1", want: "I did it."},
+			{say: "hello", want: "hello"},
+			{say: "/undo", want: "the files are as they were before it."},
+			{say: "/undo", want: "Plan p-1 is approved again"},
+			{say: "/undo", want: "Plan p-1 is rejected."},
+		}, runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Commands = func(c *chat.Config, p *ot.Process) {
+					c.Work = work.New(work.Config{Store: p.Store, Log: storetest.Log(t)})
+				}
+				w.Model.On("Write a plan", ot.Say("1. Pack."))
+				w.Model.On("Carry out this plan", ot.Say("I did it."))
+				w.Start()
+				talk(w, c.lines...)
+				if got := strings.Count(strings.Join(w.Model.Asked(), "\n"), "1. Pack."); got != c.runs {
+					t.Errorf("the plan was carried out %d times, want %d: %q", got, c.runs, w.Model.Asked())
+				}
+			})
+		})
+	}
+}
+
+// TestUndonePlanShowsIt at once, where it stands: its buttons are gone.
+func TestUndonePlanShowsIt(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Commands = func(c *chat.Config, p *ot.Process) {
+			c.Work = work.New(work.Config{Store: p.Store, Log: storetest.Log(t)})
+		}
+		w.Model.On("Write a plan", ot.Say("1. Pack."))
+		w.Start()
+		talk(w, line{say: "/plan a trip", want: "**Plan p-1, version 1.**"})
+		w.Chat.Say("/undo")
+		w.Pass(300 * time.Millisecond)
+		shown := w.Chat.Find("**Plan p-1, version 1.**")
+		if !strings.Contains(shown.Text, "✖ Rejected by ") || len(shown.Buttons) > 0 {
+			t.Errorf("the plan is shown as %q with the buttons %v", shown.Text, shown.Buttons)
+		}
+	})
+}
