@@ -41,19 +41,23 @@ func (re *repositories) runCommandSet(ctx context.Context, r command.Request) (c
 		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not a valid command name: use letters, digits, - and _.", r.Call.Args[0])
 	}
 	file := r.Call.Args[1]
-	root, err := re.work.OpenFolder(ctx, c, r.Conv)
+	root, err := re.work.OpenTree(ctx, c, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}
 	defer root.Close() //nolint:errcheck // what was written is closed
 	wrote := ""
-	if _, body, ok := strings.Cut(r.Call.Rest, file); ok && strings.TrimSpace(body) != "" {
-		if err := writeCommand(root, file, strings.TrimSpace(body)+"\n"); err != nil {
+	if body := r.Call.WithoutFirst().WithoutFirst().Rest; body != "" {
+		if err := writeCommand(root, file, body+"\n"); err != nil {
 			return command.Reply{}, err
 		}
 		wrote = " The file was written on this conversation's branch; `/diff` shows it."
 	}
 	found, err := commandfile.Read(root, file)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.Newf(fault.NotFound, "The branch of this conversation does not have `%s`. To write it, add its text behind the path, which begins at the top folder. "+
+			"If the file is newer than the branch, use the command in a new chat, topic, thread or issue.", file)
+	}
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -25,7 +25,7 @@ func (re *repositories) loadCommandsCommand() command.Command {
 }
 
 // runLoadCommands registers all command files below a folder of the
-// conversation's directory, besides those that are registered.
+// conversation's worktree, besides those that are registered.
 func (re *repositories) runLoadCommands(ctx context.Context, r command.Request) (command.Reply, error) {
 	c, err := re.work.Codebase(ctx, r.Conv)
 	if err != nil {
@@ -34,7 +34,7 @@ func (re *repositories) runLoadCommands(ctx context.Context, r command.Request) 
 	if len(r.Call.Args) != 1 {
 		return command.Reply{}, fault.New(fault.Invalid, "Specify a folder: `/load-commands .claude/commands`.")
 	}
-	root, err := re.work.OpenFolder(ctx, c, r.Conv)
+	root, err := re.work.OpenTree(ctx, c, r.Conv)
 	if err != nil {
 		return command.Reply{}, err
 	}

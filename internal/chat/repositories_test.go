@@ -141,6 +141,22 @@ func (b *bench) do(text string) string {
 	return reply.Text
 }
 
+// prepare prepares the turn of a command file.
+func (b *bench) prepare(text string) (orchestrator.Prepared, error) {
+	b.t.Helper()
+	ctx, key := b.t.Context(), messages.ConversationKey{Platform: b.where, ID: b.conv}
+	var conv sessions.Conversation
+	err := b.db.InRead(ctx, func(tx *store.Tx) (err error) {
+		conv, err = tx.Conversations().FindConversation(ctx, key)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	call, _ := command.Parse(text)
+	return b.shop.Prepare(ctx, conv, sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), In: messages.Inbound{Conversation: key, Text: text}}, call)
+}
+
 // about is what the commands of a bench are about, on a platform that knows.
 func (b *bench) about(r *messages.Repository) { b.repository = r }
 
@@ -304,21 +320,41 @@ func TestCommandThatTheBranchDoesNotHave(t *testing.T) {
 	if got := b.do("/commands"); !strings.Contains(got, "`/greet`") {
 		t.Errorf("/commands answers %q", got)
 	}
-	ctx, key := t.Context(), messages.ConversationKey{Platform: b.where, ID: b.conv}
-	var conv sessions.Conversation
-	err := b.db.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversations().FindConversation(ctx, key)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	call, _ := command.Parse("/greet")
-	_, err = b.shop.Prepare(ctx, conv, sessions.Entry{ID: uuid.Must(uuid.NewV7()).String(), In: messages.Inbound{Conversation: key, Text: "/greet"}}, call)
+	_, err := b.prepare("/greet")
 	const want = "The branch of this conversation does not have `greet.md`, the file of `/greet`. If the file is newer than the branch, " +
 		"use the command in a new chat, topic, thread or issue, which starts from the repository as it is now."
 	if !fault.Is(err, fault.NotFound) || fault.Public(err) != want {
 		t.Errorf("/greet where its file is not: %v, want %q", err, want)
+	}
+	if got := b.do("/command-set greet greet.md"); !strings.HasPrefix(got, "✖ The branch of this conversation does not have `greet.md`. To write it, ") {
+		t.Errorf("/command-set answers %q", got)
+	}
+}
+
+// TestCommandFilesOfAFolder: what is registered while a folder is chosen is found from
+// everywhere.
+func TestCommandFilesOfAFolder(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	b.do("/clone " + b.git.Repo("team/app", map[string]string{"web/page.md": "Make a page.\n", "web/more/ship.md": "Ship it.\n"}))
+	b.do("/setcwd web")
+	for text, want := range map[string]string{
+		"/command-set page web/page.md":              "`/page` runs `web/page.md`.",
+		"/command-set greet web/greet.md Say hi.":    "`/greet` runs `web/greet.md`.",
+		`/command-set bye "web/say bye.md" Say bye.`: "`/bye` runs `web/say bye.md`.",
+		"/load-commands web/more":                    "1 command registered from `web/more`.",
+	} {
+		if got := b.do(text); !strings.HasPrefix(got, want) {
+			t.Errorf("%s answers %q, want %q", text, got, want)
+		}
+	}
+	for name, want := range map[string]string{"page": "Make a page.\n", "greet": "Say hi.\n", "bye": "Say bye.\n", "ship": "Ship it.\n"} {
+		p, err := b.prepare("/" + name)
+		if err != nil || p.Prompt == nil {
+			t.Errorf("/%s is not found: %v", name, err)
+		} else if got, _ := p.Prompt.Expand(command.Call{Name: name}, ""); got != want {
+			t.Errorf("/%s is %q, want %q", name, got, want)
+		}
 	}
 }
 

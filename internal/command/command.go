@@ -7,7 +7,6 @@ package command
 import (
 	"context"
 	"strings"
-	"unicode"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
@@ -212,9 +211,6 @@ func (c Call) WithoutFirst() Call {
 
 // afterWord returns a text without its first word.
 func afterWord(text string) string {
-	end := strings.IndexFunc(text, unicode.IsSpace)
-	if end < 0 {
-		return ""
-	}
-	return strings.TrimSpace(text[end:])
+	_, rest, _ := firstWord(text)
+	return strings.TrimSpace(rest)
 }

@@ -70,27 +70,36 @@ func Canonical(name string) (canonical string, ok bool) {
 // quotes keeps the next character. Nothing is expanded. Typographic double
 // quotes, which phones put in by themselves, count as double quotes.
 func Words(text string) (words []string, unclosed bool) {
+	for {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		if text == "" {
+			return words, unclosed
+		}
+		var word string
+		word, text, unclosed = firstWord(text)
+		words = append(words, word)
+	}
+}
+
+// firstWord returns the word that a text begins with, and what is behind it.
+func firstWord(text string) (first, rest string, unclosed bool) {
 	var (
-		word   strings.Builder
-		inWord bool
-		quote  rune
+		word  strings.Builder
+		quote rune
 	)
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		raw := text[i : i+size] // keeps invalid UTF-8 as it is
+		if quote == 0 && unicode.IsSpace(r) {
+			return word.String(), text[i:], false
+		}
 		i += size
 		if r == '“' || r == '”' || r == '„' {
 			r = '"'
 		}
 		switch {
-		case quote == 0 && unicode.IsSpace(r):
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-				inWord = false
-			}
 		case quote == 0 && (r == '\'' || r == '"'):
-			quote, inWord = r, true
+			quote = r
 		case quote != 0 && r == quote:
 			quote = 0
 		case r == '\\' && quote != '\'' && i < len(text):
@@ -101,16 +110,11 @@ func Words(text string) (words []string, unclosed bool) {
 			}
 			word.WriteString(text[i : i+n])
 			i += n
-			inWord = true
 		default:
 			word.WriteString(raw)
-			inWord = true
 		}
 	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words, quote != 0
+	return word.String(), "", quote != 0
 }
 
 // Nearest returns the candidate that is closest to name by edit distance, if

@@ -88,15 +88,12 @@ func (s *Service) Commands(ctx context.Context, codebaseID string) (all map[stri
 	return all, nil
 }
 
-// OpenFolder opens the directory that a conversation works in.
-func (s *Service) OpenFolder(ctx context.Context, c sessions.Codebase, conv sessions.Conversation) (*os.Root, error) {
+// OpenTree opens the worktree of a conversation, from whose top the paths of command files
+// are, whatever folder it works in.
+func (s *Service) OpenTree(ctx context.Context, c sessions.Codebase, conv sessions.Conversation) (*os.Root, error) {
 	tree, err := s.tree(ctx, c, conv)
 	if err != nil {
 		return nil, err
 	}
-	cwd, err := folderOf(c, conv, tree)
-	if err != nil {
-		return nil, err
-	}
-	return openCwd(tree, cwd)
+	return openTree(tree)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,21 +164,14 @@ func (s *Service) tree(ctx context.Context, c sessions.Codebase, conv sessions.C
 	return t, nil
 }
 
-// openCwd opens the folder that a conversation works in. Everything below is
-// reached through it, so that nothing outside can be.
-func openCwd(tree codebase.Tree, cwd string) (*os.Root, error) {
+// openTree opens a worktree. Everything below is reached through it, so that nothing
+// outside can be.
+func openTree(tree codebase.Tree) (*os.Root, error) {
 	root, err := os.OpenRoot(tree.Dir)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.NotFound, "open the worktree")
 	}
-	if cwd == "" {
-		return root, nil
-	}
-	sub, err := root.OpenRoot(filepath.FromSlash(cwd))
-	if err != nil {
-		err = &fault.Error{Kind: fault.NotFound, Err: err, Public: fmt.Sprintf("The folder %q no longer exists. Use `/setcwd .` to go back to the root.", cwd)}
-	}
-	return sub, errors.Join(err, root.Close())
+	return root, nil
 }
 
 // Describe returns the branch that worktrees of a codebase start from, which is empty if

@@ -94,7 +94,7 @@ func (s *Service) prompt(ctx context.Context, c sessions.Codebase, conv sessions
 	case def.Path == "":
 		return nil, fault.Newf(fault.Invalid, "Two files are named `/%s`. Rename one, or choose with `/command-set %s <path>`.", name, name)
 	}
-	root, err := openCwd(tree, "")
+	root, err := openTree(tree)
 	if err != nil {
 		return nil, err
 	}
