@@ -119,6 +119,9 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 	}
 	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
+		if t.plan, err = takePlanBack(ctx, tx, r, last); err != nil { // first: it locks the conversation
+			return err
+		}
 		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
 			return err
 		}
@@ -126,9 +129,6 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 			if err := tx.Sessions().UpdateSession(ctx, last.SessionID, sessions.SessionUpdate{AssistantSessionID: new("")}); err != nil {
 				return err
 			}
-		}
-		if t.plan, err = takePlanBack(ctx, tx, r, last); err != nil {
-			return err
 		}
 		done := undid + last.EntryID
 		if err := tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{Error: &done}); err != nil {
