@@ -64,6 +64,12 @@ func (a *account) getMe(ctx context.Context) (user *models.User, err error) {
 	return user, err
 }
 
+// refused reports whether Telegram refuses the token itself.
+func (a *account) refused(ctx context.Context) bool {
+	_, err := a.getMe(ctx)
+	return fault.Is(err, fault.Unauthorized)
+}
+
 // Check implements platform.Checker.
 func (a *account) Check(ctx context.Context) (platform.Account, error) {
 	me, err := a.askSelf(ctx)

@@ -56,7 +56,8 @@ type receiver struct {
 }
 
 // poll asks for updates until ctx is done. It returns an error only for refused
-// credentials.
+// credentials: a proxy or a server that starts refuses one request, a revoked token
+// is refused by getMe, too.
 //
 // An update is confirmed by asking for the ones after it, so the next request
 // is made only when the sink has stored the batch. Doing a batch twice is safe:
@@ -85,7 +86,7 @@ func (r *receiver) poll(ctx context.Context, sink platform.Sink) error {
 			if ctx.Err() == nil {
 				r.hearing.Note(err)
 			}
-			if fault.Is(err, fault.Unauthorized) {
+			if fault.Is(err, fault.Unauthorized) && r.me.refused(ctx) {
 				return err
 			}
 			r.pollFailed(ctx, err, failed, conflict)

@@ -190,6 +190,9 @@ func TestRefusedTokenEndsRun(t *testing.T) {
 				t.Parallel()
 				b := open(t)
 				b.server.Inject(method, emulator.Refuse(status, "no"))
+				if method != "getMe" { // the token is refused everywhere, and not by one method
+					b.server.Inject("getMe", emulator.Pass(), emulator.Refuse(status, "no"))
+				}
 				err := b.Run(t.Context(), b.sink)
 				if !fault.Is(err, fault.Unauthorized) || !strings.Contains(fault.Public(err), "TELEGRAM_BOT_TOKEN") {
 					t.Errorf("Run returned %v", err)
@@ -202,8 +205,9 @@ func TestRefusedTokenEndsRun(t *testing.T) {
 func TestPollSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	b.server.Inject("getMe", emulator.ServerError(502), emulator.DropBefore())
-	b.server.Inject("getUpdates", emulator.ServerError(500), emulator.DropAfter(), emulator.Garbage(), emulator.TruncatedJSON())
+	b.server.Inject("getMe", emulator.ServerError(502), emulator.DropBefore(), emulator.Pass(), emulator.Pass(), emulator.ServerError(502))
+	b.server.Inject("getUpdates", emulator.Refuse(404, "Not Found"), emulator.ServerError(500), emulator.DropAfter(), emulator.Garbage(),
+		emulator.TruncatedJSON(), emulator.Refuse(401, "Unauthorized"))
 	sent := b.server.Person(ann).Says("hi")
 	b.run(t)
 	b.acknowledged(t, sent.UpdateID)
