@@ -229,13 +229,27 @@ func TestARefusedJobNeedsNoAdvice(t *testing.T) {
 
 func TestTextThatThePlatformRefuses(t *testing.T) {
 	t.Parallel()
-	for name, kind := range map[string]fault.Kind{"Invalid": fault.Invalid, "Unsupported": fault.Unsupported} {
+	for name, tt := range map[string]struct {
+		kind fault.Kind
+		file error // what becomes of the file with the text
+		want string
+	}{
+		"Invalid":     {fault.Invalid, nil, "refuses to show the text of this message. The file has it."},
+		"FileInvalid": {fault.Invalid, fault.New(fault.Invalid, "no media here"), "this platform refuses to show its text"},
+		"FileLater":   {fault.Invalid, fault.New(fault.Unavailable, "down"), "refuses to show the text of this message. The file has it."},
+		"Unsupported": {fault.Unsupported, nil, "this platform refuses to show its text"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
+				files := 0
 				w.Chat.React = func(a ot.Asked) ot.Reaction {
-					if strings.Contains(a.Text, "<evil>") {
-						return ot.Reaction{Err: fault.New(kind, "can't parse entities")}
+					if a.What == "file" {
+						if files++; files == 1 {
+							return ot.Reaction{Err: tt.file}
+						}
+					} else if strings.Contains(a.Text, "<evil>") {
+						return ot.Reaction{Err: fault.New(tt.kind, "can't parse entities")}
 					}
 					return ot.Reaction{}
 				}
@@ -244,12 +258,16 @@ func TestTextThatThePlatformRefuses(t *testing.T) {
 				w.Chat.Say("hello")
 				w.Chat.Say("next")
 				w.Pass(20 * time.Second)
-				w.Chat.Want("this platform refuses to show its text", "re: next")
+				w.Chat.Want(tt.want, "re: next")
 				if !slices.Contains(w.Said(), "assistant|This is <evil> markup.") {
 					t.Errorf("the answer is not kept: %q", w.Said())
 				}
 				if got := w.States("hello"); got != "done" {
 					t.Errorf("the entry is %s", got)
+				}
+				posted := strings.HasSuffix(w.Chat.Posts(ot.Room)[0].File, ".md")
+				if asked := w.Value(`SELECT COUNT(*) FROM audit_log WHERE action = 'file.send'`) == "1"; posted != strings.HasSuffix(tt.want, "has it.") || posted && !asked {
+					t.Errorf("posted as a file: %t, in the audit log: %t", posted, asked)
 				}
 			})
 		})

@@ -190,14 +190,14 @@ func HasFiles(added []messages.Delivery) bool {
 
 // AuditFiles writes down which files go to a chat, in the transaction that puts
 // them on their way.
-func AuditFiles(ctx context.Context, tx port.Tx, in messages.Inbound, added []messages.Delivery) error {
+func AuditFiles(ctx context.Context, tx port.Tx, actor string, added []messages.Delivery) error {
 	for _, d := range added {
 		if d.FileName == "" {
 			continue
 		}
 		sum := sha256.Sum256(d.File)
 		err := Audit(ctx, tx, sessions.AuditEntry{
-			Actor: in.Actor(), Action: "file.send", ConversationID: d.ConversationID, Target: wording.Head(d.FileName, 200), Effect: "file:" + string(d.ID),
+			Actor: actor, Action: "file.send", ConversationID: d.ConversationID, Target: wording.Head(d.FileName, 200), Effect: "file:" + string(d.ID),
 		}, map[string]any{"delivery": d.ID, "bytes": len(d.File), "sha256": hex.EncodeToString(sum[:])})
 		if err != nil {
 			return err

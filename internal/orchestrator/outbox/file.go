@@ -2,10 +2,12 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 )
 
@@ -35,6 +37,31 @@ func (o *Outbox) sendFile(ctx context.Context, filer platform.Filer, key message
 	ref, err := filer.SendFile(ctx, f)
 	d.Message = ref.Message
 	return key, err
+}
+
+// show gives the message of a delivery its text. A text that the platform refuses to show
+// becomes a file, where a message can become one and has no buttons, which a file would
+// lose. What is stored stays the text: whoever goes on after a crash does the same again.
+func (o *Outbox) show(ctx context.Context, editor platform.Editor, key messages.ConversationKey, d messages.Delivery) error {
+	ref := messages.Ref{Conversation: key, Message: d.Message}
+	err := editor.Edit(ctx, platform.Edit{Ref: ref, Text: d.Text, Buttons: d.Buttons})
+	filer, ok := editor.(platform.FileEditor)
+	if !ok || !fault.Is(err, fault.Invalid) || !d.Final || len(d.Buttons) > 0 || d.Text == refusedText {
+		return err
+	}
+	o.Log.ErrorContext(ctx, "the platform refuses a text; a file takes its place", "conversation", key, "delivery", d.ID, "err", err)
+	d.FileName, d.File = fmt.Sprintf("answer-%s.md", tag(d.ID)), []byte(d.Text)
+	failed := o.Storage.InTx(ctx, func(tx port.Tx) error {
+		return AuditFiles(ctx, tx, actor(key, d.Asker), []messages.Delivery{d})
+	})
+	if failed != nil {
+		return &recordError{err: fmt.Errorf("record a file: %w", failed)}
+	}
+	failed = filer.EditFile(ctx, ref, platform.File{Delivery: d.ID, Conversation: key, Name: d.FileName, Data: d.File, Caption: refusedFile})
+	if fault.Is(failed, fault.Invalid) || fault.Is(failed, fault.Unsupported) {
+		return err
+	}
+	return failed
 }
 
 // TakeBack takes a message away whose delivery is over, or goes on in another message,

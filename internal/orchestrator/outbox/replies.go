@@ -85,7 +85,7 @@ func (o *Outbox) addFiles(ctx context.Context, tx port.Tx, conv sessions.Convers
 		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
 			return nil, err
 		}
-		if err := AuditFiles(ctx, tx, entry.In, []messages.Delivery{d}); err != nil {
+		if err := AuditFiles(ctx, tx, entry.In.Actor(), []messages.Delivery{d}); err != nil {
 			return nil, err
 		}
 		all = append(all, d)

@@ -18,9 +18,13 @@ import (
 // maxEditTries is how often a message that cannot be edited is sent anew.
 const maxEditTries = 3
 
-// refusedText replaces a text that the platform refuses to show.
-const refusedText = "The answer is ready, but this platform refuses to show its text. " +
-	"It is kept in the session; ask for it in plainer words."
+// What is shown of a text that the platform refuses to show: the file that has it, or
+// that nothing can be shown.
+const (
+	refusedFile = "This platform refuses to show the text of this message. The file has it."
+	refusedText = "The answer is ready, but this platform refuses to show its text. " +
+		"It is kept in the session; ask for it in plainer words."
+)
 
 // Record writes down where the message of a delivery is and, in the same
 // transaction, with moved that its conversation has another id from now on. It may be
@@ -188,7 +192,7 @@ func (o *Outbox) sendOnce(ctx context.Context, adapter platform.Adapter, key mes
 			return key, err
 		}
 	}
-	return key, editor.Edit(ctx, platform.Edit{Ref: messages.Ref{Conversation: key, Message: d.Message}, Text: d.Text, Buttons: d.Buttons})
+	return key, o.show(ctx, editor, key, *d)
 }
 
 // Place sends the placeholder of d on a configured platform and records its id. One that
@@ -328,14 +332,19 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	return false, nil
 }
 
+// actor is who something is sent for, as the audit log names them.
+func actor(key messages.ConversationKey, asker messages.Sender) string {
+	if asker.ID == "" {
+		return "system"
+	}
+	return string(key.Platform) + "/" + string(asker.ID)
+}
+
 // post sends a new message. Where messages are comments that anybody may read, it is
 // written down first: once for a delivery, however often it is tried.
 func (o *Outbox) post(ctx context.Context, adapter platform.Adapter, conversationID string, out messages.Outbound) (messages.Ref, error) {
 	if adapter.Capabilities().Comments {
-		by := "system"
-		if out.Asker.ID != "" {
-			by = string(out.Conversation.Platform) + "/" + string(out.Asker.ID)
-		}
+		by := actor(out.Conversation, out.Asker)
 		err := o.Storage.InTx(ctx, func(tx port.Tx) error {
 			return Audit(ctx, tx, sessions.AuditEntry{
 				Actor: by, Action: "comment.post", ConversationID: conversationID, Target: out.Conversation.String(), Effect: "comment:" + string(out.Delivery),

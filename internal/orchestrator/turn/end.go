@@ -121,7 +121,7 @@ func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded
 		if news, err = tx.Leases().Apply(ctx, cl.w.lease, c); err != nil {
 			return err
 		}
-		if err := outbox.AuditFiles(ctx, tx, cl.d.entry.In, c.Added); err != nil || e.after == nil {
+		if err := outbox.AuditFiles(ctx, tx, cl.d.entry.In.Actor(), c.Added); err != nil || e.after == nil {
 			return err
 		}
 		return e.after(ctx, tx, last)
@@ -435,5 +435,5 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 			w.o.outbox.MarkEnd(e, false)
 		}
 	})
-	return outbox.AuditFiles(ctx, tx, entry.In, c.Added)
+	return outbox.AuditFiles(ctx, tx, entry.In.Actor(), c.Added)
 }
