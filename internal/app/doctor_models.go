@@ -71,7 +71,7 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	begin := time.Now()
 	err := ask(ctx, m, sees, uses)
 	for _, next := range [][2]bool{{false, true}, {true, false}, {false, false}} {
-		if !fault.Is(err, fault.Invalid) {
+		if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Unsupported) {
 			break
 		}
 		if again := ask(ctx, m, next[0], next[1]); again == nil {

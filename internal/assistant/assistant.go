@@ -34,7 +34,8 @@ type Assistant interface {
 	//   RateLimited, Unavailable   try the turn again later (RetryAfter)
 	//   Exhausted                  the array does not fit the model (Overflow is
 	//                              true) or a quota is used up
-	//   Unauthorized               the key was refused; an operator must act
+	//   Unauthorized, Unsupported  the key was refused, or the model or its address
+	//                              cannot be used so; an operator must act
 	//
 	// An answer that was cut off is an error, never a Finished. When ctx is
 	// done, or the caller stops ranging, Run stops the work, releases all it

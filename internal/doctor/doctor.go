@@ -53,7 +53,7 @@ func Failed(check string, err error, fix string) Finding {
 
 // refused reports whether a service refused a question for good.
 func refused(err error) bool {
-	return slices.ContainsFunc([]fault.Kind{fault.Unauthorized, fault.Invalid, fault.Forbidden, fault.NotFound}, func(k fault.Kind) bool { return fault.Is(err, k) })
+	return slices.ContainsFunc([]fault.Kind{fault.Unauthorized, fault.Unsupported, fault.Invalid, fault.Forbidden, fault.NotFound}, func(k fault.Kind) bool { return fault.Is(err, k) })
 }
 
 // Unanswered makes a finding of a question that a service did not answer: a failure if

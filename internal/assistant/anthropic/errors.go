@@ -128,18 +128,18 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check ANTHROPIC_API_KEY.")
 	case status == http.StatusNotFound, badModel.MatchString(text):
-		return fail(fault.Invalid, "The model API does not know this model or address. An operator needs to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
+		return fail(fault.Unsupported, "The model API does not know this model or address. An operator needs to check ANTHROPIC_MODEL and ANTHROPIC_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	case thinkingBad.MatchString(text):
 		err = errors.Join(err, errThinking)
 	case effortOff.MatchString(text):
-		return fail(fault.Invalid, "The model does not support this ANTHROPIC_EFFORT. An operator needs to change it or leave it empty.")
+		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_EFFORT. An operator needs to change it or leave it empty.")
 	case thinkingOff.MatchString(text):
-		return fail(fault.Invalid, "The model does not support this ANTHROPIC_THINKING_TOKENS. An operator needs to change it: 0 is off, -1 lets the model decide.")
+		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_THINKING_TOKENS. An operator needs to change it: 0 is off, -1 lets the model decide.")
 	case maxTokens.MatchString(text):
-		return fail(fault.Invalid, "The model does not support this ANTHROPIC_MAX_TOKENS. An operator needs to lower it.")
+		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_MAX_TOKENS. An operator needs to lower it.")
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

@@ -72,10 +72,10 @@ func (a API) Fault(err, cause error, idle time.Duration) error {
 	}
 	switch {
 	case errors.Is(err, ErrNotStream):
-		return &fault.Error{Kind: fault.Invalid, Public: a.NotStream, Err: cause}
+		return &fault.Error{Kind: fault.Unsupported, Public: a.NotStream, Err: cause}
 	case errors.Is(err, ErrRedirect):
 		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
+			Kind: fault.Unsupported, Err: cause,
 			Public: a.Prefix + "_BASE_URL redirects to another address. An operator needs to set that address.",
 		}
 	case errors.Is(err, ErrIdle), errors.Is(err, context.Canceled):

@@ -36,12 +36,12 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	switch {
 	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
 		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
+			Kind: fault.Unsupported, Err: cause,
 			Public: "This model supports tools only in the Responses API, which the bot does not use. An operator needs to set another model in OPENAI_MODEL.",
 		}
 	case errors.Is(err, api.ErrChatCompletionInvalidModel), isValidation(err):
 		return &fault.Error{
-			Kind: fault.Invalid, Err: cause,
+			Kind: fault.Unsupported, Err: cause,
 			Public: "The model in OPENAI_MODEL does not support this kind of chat. An operator needs to set another one.",
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(text):
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check OPENAI_API_KEY.")
 	case status == http.StatusNotFound, noModel.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model API does not know this model or address. An operator needs to check OPENAI_MODEL and OPENAI_BASE_URL.")
+		return fail(fault.Unsupported, "The model API does not know this model or address. An operator needs to check OPENAI_MODEL and OPENAI_BASE_URL.")
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}

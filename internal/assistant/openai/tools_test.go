@@ -143,7 +143,7 @@ func TestToolsOnTheWire(t *testing.T) {
 			}}
 			err := ask(t.Context(), newModel(t, server.URL), turn).Err
 			if tt.public != "" {
-				if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), tt.public) {
+				if !fault.Is(err, fault.Unsupported) || !strings.Contains(fault.Public(err), tt.public) {
 					t.Errorf("error %v", err)
 				}
 				return
