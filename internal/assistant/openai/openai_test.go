@@ -157,13 +157,15 @@ func TestStreamsOfManyServers(t *testing.T) {
 		want    string
 		kind    fault.Kind
 	}{
-		"no DONE":                    {stream(text("yes"), finish("stop")), "yes", ""},
-		"finish with the last text":  {stream(`{"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`, done), "yes", ""},
-		"comments and event names":   {stream(": hello", "event: message", text("yes"), ": ping", finish("stop"), done), "yes", ""},
-		"400 keep-alives":            {stream(append(repeat(": ping", 400), text("yes"), finish("stop"), done)...), "yes", ""},
-		"no space after data":        {stream("raw:data:"+text("yes")+"\n", "raw:data:"+finish("stop")+"\r\n\r\n"), "yes", ""},
-		"cut after the finish":       {stream(text("yes"), finish("stop"), `raw:data: {"choi`), "yes", ""},
-		"reasoning is left out":      {stream(`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, text("yes"), finish("stop"), done), "yes", ""},
+		"no DONE":                   {stream(text("yes"), finish("stop")), "yes", ""},
+		"finish with the last text": {stream(`{"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`, done), "yes", ""},
+		"comments and event names":  {stream(": hello", "event: message", text("yes"), ": ping", finish("stop"), done), "yes", ""},
+		"400 keep-alives":           {stream(append(repeat(": ping", 400), text("yes"), finish("stop"), done)...), "yes", ""},
+		"no space after data":       {stream("raw:data:"+text("yes")+"\n", "raw:data:"+finish("stop")+"\r\n\r\n"), "yes", ""},
+		"cut after the finish":      {stream(text("yes"), finish("stop"), `raw:data: {"choi`), "yes", ""},
+		"reasoning is left out":     {stream(`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, text("yes"), finish("stop"), done), "yes", ""},
+		"text in parts": {stream(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}`,
+			`{"choices":[{"delta":{"content": [{"type":"text","text":"y"},{"type":"text","text":"es"},null,{"type":"image"}]}}]}`, text(`, "content": [`), finish("stop"), done), `yes, "content": [`, ""},
 		"refusal is an answer":       {stream(`{"choices":[{"delta":{"refusal":"I will not."}}]}`, finish("stop"), done), "I will not.", ""},
 		"error null":                 {stream(`{"error":null,"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}`, done), "yes", ""},
 		"the word error in the text": {stream(text(`"error": {"code": 1}`), finish("stop"), done), `"error": {"code": 1}`, ""},

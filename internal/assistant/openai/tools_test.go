@@ -55,6 +55,10 @@ func TestCallsAreAssembled(t *testing.T) {
 			[]string{bare(function("read", "")), bare(function("", `{"a"`)), bare(function("read", `:1}`)), bare(function("read", ""))},
 			[]messages.Block{messages.ToolCall{Name: "read", Arguments: `{"a":1}`}},
 		},
+		"arguments as an object": {
+			[]string{bare(`{"id":"c1","function":{"name":"read","arguments":{"a":12345678901234567890,"b":["<"]}}}`)},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":12345678901234567890,"b":["\u003c"]}`}},
+		},
 		"a function call of the first kind": {
 			[]string{text("I look."), legacy("read", ""), legacy("", `{"a":`), legacy("", `1}`)},
 			[]messages.Block{messages.Text{Text: "I look."}, messages.ToolCall{Name: "read", Arguments: `{"a":1}`}},

@@ -221,6 +221,7 @@ func (r *eventReader) next() {
 		r.err = errors.New("the API sent an error inside the stream")
 		return
 	}
+	data = asTexts(data)
 	r.buf = append(r.buf[:0], "data: {"...)
 	// go-openai takes every chunk that begins with an error for one, also with
 	// "error":null. A space keeps it from seeing that.

@@ -1,0 +1,67 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"remote-agent/internal/pattern"
+)
+
+var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{`)
+
+// asTexts returns a chunk with texts where go-openai reads nothing else: some servers send
+// what a model says as a list of parts, with its reasoning among them, and the arguments
+// of a call as an object.
+func asTexts(data []byte) []byte {
+	if !inParts.Match(data) {
+		return data
+	}
+	var chunk map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if decoder.Decode(&chunk) != nil {
+		return data
+	}
+	for _, c := range list(chunk["choices"]) {
+		delta := object(object(c)["delta"])
+		if parts, is := delta["content"].([]any); is {
+			delta["content"], delta["reasoning_content"] = textOf(parts)
+		}
+		for _, call := range list(delta["tool_calls"]) {
+			f := object(object(call)["function"])
+			if arguments, is := f["arguments"].(map[string]any); is {
+				if text, err := json.Marshal(arguments); err == nil {
+					f["arguments"] = string(text)
+				}
+			}
+		}
+	}
+	if texts, err := json.Marshal(chunk); err == nil {
+		return texts
+	}
+	return data
+}
+
+func textOf(parts []any) (text, thought string) {
+	for _, p := range parts {
+		part := object(p)
+		switch said, _ := part["text"].(string); part["type"] {
+		case "text":
+			text += said
+		case "thinking":
+			more, _ := textOf(list(part["thinking"]))
+			thought += more
+		}
+	}
+	return text, thought
+}
+
+func object(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
