@@ -136,10 +136,9 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 			say(env.Stdout, "Everything is kept: RETENTION_RAW is off, RETENTION_SESSIONS is not set, and no file is past RETENTION_FILES.\n")
 			return nil
 		}
-		say(env.Stdout, "%s %d bodies of events, %d deliveries, %d checkpoints, %d buttons\n", verb, done.expired[store.ExpiringBodies],
-			done.expired[store.ExpiringDeliveries], done.expired[store.ExpiringCheckpoints], done.expired[store.ExpiringButtons])
+		say(env.Stdout, "%s %s\n", verb, done.aged())
 		if done.files > 0 {
-			say(env.Stdout, "%s %d files that people attached\n", verb, done.files)
+			say(env.Stdout, "%s %s that people attached\n", verb, wording.Count(int(done.files), "file", "files"))
 		}
 		if keep.Sessions > 0 {
 			say(env.Stdout, "%s %s\n", verb, counted(done.Removed))
@@ -185,6 +184,15 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 		return nil
 	})
 	return total, err
+}
+
+// aged says how much was past RETENTION_RAW.
+func (p pruned) aged() string {
+	n := func(kind store.Expiring, one, more string) string { return wording.Count(int(p.expired[kind]), one, more) }
+	return strings.Join([]string{
+		n(store.ExpiringBodies, "body of an event", "bodies of events"), n(store.ExpiringDeliveries, "delivery", "deliveries"),
+		n(store.ExpiringCheckpoints, "checkpoint", "checkpoints"), n(store.ExpiringButtons, "button", "buttons"),
+	}, ", ")
 }
 
 func counted(r store.Removed) string {

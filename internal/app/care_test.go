@@ -124,3 +124,20 @@ func TestCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestAged(t *testing.T) {
+	t.Parallel()
+	for want, n := range map[string]int64{
+		"0 bodies of events, 0 deliveries, 0 checkpoints, 0 buttons": 0,
+		"1 body of an event, 1 delivery, 1 checkpoint, 1 button":     1,
+		"2 bodies of events, 2 deliveries, 2 checkpoints, 2 buttons": 2,
+	} {
+		var p pruned
+		for kind := range p.expired {
+			p.expired[kind] = n
+		}
+		if got := p.aged(); got != want {
+			t.Errorf("%d of each: %q, want %q", n, got, want)
+		}
+	}
+}
