@@ -11,6 +11,10 @@ import (
 // agentWord begins a line that is for the bot without a mention.
 var agentWord = pattern.Lazy(`(?im)^ {0,3}(/agent)(?:[ \t]+(.*))?$`)
 
+// addressStart begins a word that is an address, which pages show as a link (GitHub
+// Flavored Markdown, Autolinks).
+var addressStart = pattern.Lazy(`(?i)^[*_~(]{0,3}(?:https?://|ftp://|www\.)`)
+
 // order returns what a text asks the bot to do, and whether it is for the bot at
 // all: it mentions it, or has a line that begins with /agent, outside of code,
 // quotes, links and HTML. A command comes first, on a line of its own; what else
@@ -70,7 +74,11 @@ type span struct{ from, to int }
 // mentions returns where the page mentions one of names.
 func (p page) mentions(names []string) []span {
 	var found []span
+	word := 0 // where it begins
 	for i := 0; i < len(p.source); i++ {
+		if strings.IndexByte(" \t\n<", p.source[i]) >= 0 {
+			word = i + 1
+		}
 		if p.source[i] != '@' {
 			continue
 		}
@@ -82,7 +90,7 @@ func (p page) mentions(names []string) []span {
 			if bot := end + len("[bot]"); bot <= len(p.source) && strings.EqualFold(p.source[end:bot], "[bot]") {
 				end = bot
 			}
-			if p.beginsWord(i) && p.endsName(end) && !p.inAddress(i) {
+			if p.beginsWord(i) && p.endsName(end) && !addressStart.MatchString(p.source[word:i]) {
 				found = append(found, span{i, end})
 				i = end - 1
 				break
@@ -100,13 +108,6 @@ func (p page) beginsWord(i int) bool {
 	}
 	c := p.source[i-1]
 	return !isLoginByte(c) && strings.IndexByte(`_/\@.`, c) < 0
-}
-
-// inAddress reports whether what is at i is part of an address that stands in the text
-// as it is, which pages show as a link (GitHub Flavored Markdown, Autolinks).
-func (p page) inAddress(i int) bool {
-	word := p.source[strings.LastIndexAny(p.source[:i], " \t\n<")+1 : i+1]
-	return bareURL.MatchString(strings.TrimLeft(word, "*_~("))
 }
 
 // endsName reports whether what is at i does not continue the name of an

@@ -92,7 +92,7 @@ func TestHostileTextsAreRead(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
 	for name, unit := range map[string]string{
-		"quotes": "> ", "lists": "- ", "numbers": "1. ", "brackets": "[", "images": "![", "stars": "*a ", "backticks": "`a``", "comments": "<!--", "mentions": "@remote-agent ",
+		"quotes": "> ", "lists": "- ", "numbers": "1. ", "brackets": "[", "images": "![", "stars": "*a ", "backticks": "`a``", "comments": "<!--", "mentions": "@remote-agent ", "addresses": "https://x.example/?@remote-agent,",
 		"entities": "&#64;", "tags": "<a href=x ", "definitions": "[a]: b\n", "links": "[a](b ", "underscores": "_a", "notes": "[^a]: b\n", "tables": "|a", "closings": "closes ",
 	} {
 		length := 5_000
