@@ -118,7 +118,7 @@ func TestEditIntoACommand(t *testing.T) {
 		begun := w.Chat.Say("what about dogs?")
 		waits := w.Chat.Say("and cats?")
 		w.Chat.Say("and then?")
-		w.Settle()
+		w.Pass(2 * time.Second)
 		edit := w.Chat.Edit(waits, "/whoami")
 		w.Chat.Again(edit)
 		w.Chat.Edit(begun, "/stop")
@@ -131,10 +131,37 @@ func TestEditIntoACommand(t *testing.T) {
 		if got := w.Model.Asked(); !slices.Equal(got, []string{"what about dogs?", "and then?"}) {
 			t.Errorf("the model was asked %q", got)
 		}
-		if marks := w.Chat.Marks(waits); len(marks) > 0 && marks[len(marks)-1] != platform.MarkNone {
-			t.Errorf("the message keeps its mark: %q", marks)
+		if marks := w.Chat.Marks(waits); !slices.Equal(marks, []platform.Mark{platform.MarkQueued, platform.MarkNone}) {
+			t.Errorf("the message had the marks %q, want one that is gone", marks)
 		}
 	})
+}
+
+// TestMessageThatWaitsForItsNextTry has begun: it is answered as it was, also if it is deleted
+// or becomes a command meanwhile.
+func TestMessageThatWaitsForItsNextTry(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(w *ot.World, said messages.Inbound){
+		"Deleted":  func(w *ot.World, said messages.Inbound) { w.Chat.Delete(said) },
+		"ACommand": func(w *ot.World, said messages.Inbound) { w.Chat.Edit(said, "/whoami") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				fail := ot.Fail("", errUnavailable)
+				w.Model.On("first", fail, fail, fail, ot.Say("It is first."))
+				w.Start()
+				said := w.Chat.Say("first")
+				w.Pass(8 * time.Second) // three tries; the next one is 4 s after the third
+				change(w, said)
+				w.Pass(time.Minute)
+				w.Chat.Find("It is first.")
+				if got := w.States("first"); got != "done" {
+					t.Errorf("the message is %s", got)
+				}
+			})
+		})
+	}
 }
 
 func TestEditOfAMessage(t *testing.T) {
