@@ -188,7 +188,9 @@ func measureRetention(ctx context.Context, s *store.Store, keep config.Retention
 
 // aged says how much was past RETENTION_RAW.
 func (p pruned) aged() string {
-	n := func(kind store.Expiring, one, more string) string { return wording.Count(int(p.expired[kind]), one, more) }
+	n := func(kind store.Expiring, one, more string) string {
+		return wording.Count(int(p.expired[kind]), one, more)
+	}
 	return strings.Join([]string{
 		n(store.ExpiringBodies, "body of an event", "bodies of events"), n(store.ExpiringDeliveries, "delivery", "deliveries"),
 		n(store.ExpiringCheckpoints, "checkpoint", "checkpoints"), n(store.ExpiringButtons, "button", "buttons"),

@@ -140,8 +140,8 @@ func TestWhatStandsBelowACommandIsTheNextMessage(t *testing.T) {
 	const down = "It is down."
 	done := command.Reply{Text: "Done."}
 	for text, want := range map[string]command.Reply{
-		"/undo":                       done,
-		"/undo \r\n \n":               done,
+		"/undo":         done,
+		"/undo \r\n \n": done,
 		"/undo\n\nThis broke the tests.\nKeep the API.": {Text: "Done.", Then: "This broke the tests.\nKeep the API."},
 		"/undo 3\nThis broke the tests.":                {Text: `"3 This broke the tests." was not understood, so nothing was done. Usage: ` + "`/undo`."},
 		"/undo\n/plan keep the API":                     {Text: `"/plan keep the API" was not understood, so nothing was done. Usage: ` + "`/undo`."},

@@ -13,9 +13,10 @@
 package redact
 
 import (
-	"slices"
 	"strings"
 	"sync"
+
+	"remote-agent/internal/order"
 )
 
 // Mask is what stands in the place of a credential.
@@ -174,7 +175,7 @@ func (r *rule) look(s string, at int, whole bool) match {
 
 // inOrder sorts spans and joins those that overlap.
 func inOrder(found []span) []span {
-	slices.SortStableFunc(found, func(a, b span) int { return a.start - b.start })
+	order.By(found, func(a, b span) int { return a.start - b.start })
 	joined := found[:0]
 	for _, f := range found {
 		if n := len(joined); n > 0 && f.start <= joined[n-1].end {
