@@ -144,16 +144,15 @@ func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (resu
 func (c *connection) exchange(ctx context.Context, ask func(ctx context.Context) error) error {
 	c.line.begin()
 	defer c.line.end()
-	done := make(chan error, 1)
+	done, answer := make(chan struct{}), error(nil)
 	go func() {
-		var err error
-		defer func() { done <- err }()
-		defer caught(&err)
-		err = ask(ctx)
+		defer close(done)
+		defer caught(&answer)
+		answer = ask(ctx)
 	}()
 	select {
-	case err := <-done:
-		return err
+	case <-done:
+		return answer
 	case <-ctx.Done():
 	}
 	select {
