@@ -176,6 +176,28 @@ func TestRepoRemovalAsksAboutWhatThereIs(t *testing.T) {
 	}
 }
 
+// A folder by the name of a repository is never asked for elsewhere.
+func TestAFolderNamedAsARepositoryIsChosenByItsPath(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.MkdirAll(filepath.Join(dir, "acme", "web"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	add := func(what string) result {
+		var stdout, stderr bytes.Buffer
+		environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "DATA_DIR=" + filepath.Join(dir, "data"),
+			"WORKSPACE_PATH=" + filepath.Join(dir, "work"), "GIT_ALLOWED_HOSTS=127.0.0.1:1"} // nobody listens there
+		code := run(t.Context(), []string{"repo", "add", what}, process{environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr})
+		return result{code, stdout.String(), stderr.String()}
+	}
+	if r := add("acme/web"); r.code != exitUsage || !strings.Contains(r.stderr, "Use ./acme/web or http://127.0.0.1:1/acme/web.") {
+		t.Errorf("either: %+v", r)
+	}
+	if r := add("./acme/web"); r.code != exitOK || !strings.Contains(r.stdout, "added web in "+filepath.Join(dir, "acme", "web")) {
+		t.Errorf("the folder: %+v", r)
+	}
+}
+
 // Help that could not be printed is no success.
 func TestHelpThatIsNotPrintedFails(t *testing.T) {
 	t.Parallel()

@@ -131,7 +131,8 @@ func TestRecordedEvents(t *testing.T) {
 		events, kept := e.delivered(t)
 		var want []messages.ConversationKey
 		action := e.body["action"]
-		if (e.event == "issues" || e.event == "pull_request") && (action == "closed" || e.event == "issues" && action == "deleted") {
+		gone := action == "closed" || e.event == "issues" && (action == "deleted" || action == "transferred")
+		if (e.event == "issues" || e.event == "pull_request") && gone {
 			want = append(want, e.conversation())
 			closed++
 		}
@@ -157,7 +158,8 @@ func TestRecordedEvents(t *testing.T) {
 // TestRecordedEventsThatSpeakToTheBot puts words for the bot into every text of the
 // recorded events. It hears those that a person wrote just now, under that
 // person's own id, and no other: not when somebody else, or a program, makes an
-// event of a person's words.
+// event of a person's words, nor in an issue that comes from another repository, where
+// they were said.
 func TestRecordedEventsThatSpeakToTheBot(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{ // event and action, and what has the text
@@ -174,7 +176,8 @@ func TestRecordedEventsThatSpeakToTheBot(t *testing.T) {
 		var want []string
 		part := e.body[said[fmt.Sprintf("%s %v", e.event, e.body["action"])]]
 		author, sender := at(part, "user"), at(e.body, "sender")
-		if at(author, "type") == "User" && at(sender, "type") == "User" && at(author, "id") == at(sender, "id") {
+		moved := at(e.body, "changes", "old_issue") != nil
+		if !moved && at(author, "type") == "User" && at(sender, "type") == "User" && at(author, "id") == at(sender, "id") {
 			want = append(want, fmt.Sprintf("%v by %.0f: What is this?", e.conversation(), at(author, "id")))
 			heard++
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remote-agent/internal/codebase"
+	"remote-agent/internal/codebase/remote"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
@@ -155,6 +156,9 @@ func repo(ctx context.Context, cfg config.Config, env Env, c repoCall) error {
 		case RepoRemove:
 			return repos.RemoveNamed(ctx, env.Stdout, c.What)
 		case RepoAdd:
+			if err := ambiguous(cfg.Git.Hosts, c); err != nil {
+				return err
+			}
 			return addRepo(ctx, repos, space, env.Stdout, c)
 		case RepoList:
 		}
@@ -176,6 +180,20 @@ func workspaceOf(ctx context.Context, cfg config.Config, env Env, s *store.Store
 		return nil, nil, nil, err
 	}
 	return space, work.New(work.Config{Store: s, Workspace: space, Log: env.Log}), func() { _ = space.Close() }, nil // nothing is under way
+}
+
+// ambiguous refuses what names a repository elsewhere and a folder here: who means the
+// folder wants nobody else to be asked for it.
+func ambiguous(hosts []string, c repoCall) error {
+	allowed, err := remote.ParseHosts(hosts)
+	if err != nil {
+		return err
+	}
+	r, err := allowed.Parse(c.What)
+	if info, none := os.Stat(filepath.Join(c.Folder, c.What)); err != nil || none != nil || !info.IsDir() {
+		return nil //nolint:nilerr // it is one of them at most
+	}
+	return fault.Newf(fault.Invalid, "%q is a folder here, and may mean %s. Use ./%[1]s or %[2]s.", c.What, r.URL())
 }
 
 func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace, out io.Writer, c repoCall) error {

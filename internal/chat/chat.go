@@ -150,7 +150,7 @@ func New(config Config) (*Handler, error) {
 	for _, a := range config.Adapters {
 		h.platforms[a.Platform()] = a
 	}
-	h.families = newFamilies(config, h.platforms, &h.engine)
+	h.families = newFamilies(config, h.platforms, &h.engine, h.isCode)
 	return h, h.register(h.commands())
 }
 

@@ -40,6 +40,9 @@ func (re *repositories) runCommandSet(ctx context.Context, r command.Request) (c
 	if !ok {
 		return command.Reply{}, fault.Newf(fault.Invalid, "%q is not a valid command name: use letters, digits, - and _.", r.Call.Args[0])
 	}
+	if re.code(name) {
+		return command.Reply{}, fault.Newf(fault.Invalid, "`/%s` is a command of the bot, and no file replaces it. Choose another name.", name)
+	}
 	file := r.Call.Args[1]
 	root, err := re.work.OpenTree(ctx, c, r.Conv)
 	if err != nil {

@@ -68,8 +68,12 @@ func (re *repositories) runCommands(ctx context.Context, r command.Request) (com
 		if !strings.Contains(strings.ToLower(name+" "+def.Description+" "+def.Path), search) {
 			continue
 		}
+		note := planNote(name, def)
+		if re.code(name) {
+			note = " (⚠ never runs, because the bot has a command of this name: rename the file)"
+		}
 		if shown++; shown <= maxListed {
-			fmt.Fprintf(&b, "- `/%s` %s\n", name, strings.TrimSpace(def.Description+planNote(name, def)))
+			fmt.Fprintf(&b, "- `/%s` %s\n", name, strings.TrimSpace(def.Description+note))
 		}
 	}
 	switch {

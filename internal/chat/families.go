@@ -80,6 +80,7 @@ type repositories struct {
 	work  *work.Service
 	space *codebase.Workspace
 	log   *slog.Logger
+	code  func(name string) bool // whether a name is of a command that no file replaces
 }
 
 // branches is for what a conversation has changed: the diff, the pull request.
@@ -141,14 +142,14 @@ type costs struct {
 	live  func() *orchestrator.Live
 }
 
-func newFamilies(c Config, on platforms, engine Engine) families {
+func newFamilies(c Config, on platforms, engine Engine, code func(name string) bool) families {
 	pf := &preferences{on, c.Storage, engine, c.Assistants, c.Placeholder, c.Mode}
 	return families{
 		turns:        &turns{on, c.Storage, engine, c.Work, c.Workspace, pf.listModels},
 		newSessions:  &newSessions{on, c.Storage, engine, c.Work, c.Assistants, c.Missing, c.Placeholder},
 		history:      &history{on, c.Storage, c.Redact},
 		decisions:    &decisions{on, c.Storage, engine.Decide, c.Mode, c.Pages, c.Log},
-		repositories: &repositories{on, c.Storage, c.Work, c.Workspace, c.Log},
+		repositories: &repositories{on, c.Storage, c.Work, c.Workspace, c.Log, code},
 		branches:     &branches{on, c.Storage, c.Work, c.Workspace, c.Redact},
 		memories:     &memories{c.Storage, c.Memory, c.Now},
 		preferences:  pf,

@@ -171,6 +171,12 @@ func (h *Handler) Find(name string) (command.Command, bool) {
 	return c, ok
 }
 
+// isCode reports whether a name is of a command that no file of a repository replaces.
+func (h *Handler) isCode(name string) bool {
+	c, ok := h.Find(name)
+	return ok && c.Prompt == nil
+}
+
 // Names lists every name that a person can type, sorted; those of command files in
 // repositories are not among them. The caller must not change the list.
 func (h *Handler) Names() []string { return h.names }

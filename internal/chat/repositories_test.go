@@ -331,6 +331,31 @@ func TestCommandThatTheBranchDoesNotHave(t *testing.T) {
 	}
 }
 
+// TestCommandFilesNamedAsTheBotsCommands: a file replaces a prompt of the bot and no command
+// of it, and nobody is told that one does.
+func TestCommandFilesNamedAsTheBotsCommands(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	b.do("/clone " + b.git.Repo("team/app", map[string]string{
+		".claude/commands/status.md": "Say how it stands.\n", ".claude/commands/plan.md": "Write our plan.\n", ".claude/commands/ship.md": "Ship it.\n",
+	}))
+	const never = "(⚠ never runs, because the bot has a command of this name: rename the file)"
+	for line := range strings.SplitSeq(b.do("/commands"), "\n") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- `/"), "`"); ok && strings.Contains(line, never) != (name == "status") {
+			t.Errorf("/commands says %q", line)
+		}
+	}
+	for name, want := range map[string]string{
+		"status": "✖ `/status` is a command of the bot, and no file replaces it. Choose another name.",
+		"reset":  "✖ `/reset` is a command of the bot, and no file replaces it. Choose another name.",
+		"plan":   "`/plan` runs `.claude/commands/ship.md`.",
+	} {
+		if got := b.do("/command-set " + name + " .claude/commands/ship.md"); got != want {
+			t.Errorf("/command-set %s answers %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestCommandFilesOfAFolder: what is registered while a folder is chosen is found from
 // everywhere.
 func TestCommandFilesOfAFolder(t *testing.T) {

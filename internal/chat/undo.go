@@ -190,8 +190,13 @@ func rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.P
 		return "", err
 	}
 	shown, err := settledMessage(ctx, tx, r, p)
-	for _, d := range shown {
-		err = tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text)
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprintf(" Plan %s is rejected.", p.Name()), err
+	for _, d := range shown {
+		if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf(" Plan %s is rejected.", p.Name()), nil
 }

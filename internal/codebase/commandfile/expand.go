@@ -94,7 +94,7 @@ func (e *expansion) number(digits string) {
 		e.out.WriteString(e.args[i])
 		return
 	}
-	e.warn(fmt.Sprintf("The command uses $%s, but there are only %d arguments.", digits, len(e.args)))
+	e.warn(fmt.Sprintf("The command uses $%s, which you did not give.", digits))
 }
 
 func (e *expansion) name(name string) {

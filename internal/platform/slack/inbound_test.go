@@ -376,6 +376,16 @@ func TestAnInteractionWithoutAPayloadIsKept(t *testing.T) {
 	}
 }
 
+// TestTheCheckOfACertificateIsNothing: Slack asks for an answer and for no more.
+func TestTheCheckOfACertificateIsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.deliver("commands", "application/x-www-form-urlencoded", "token=verification-token&ssl_check=1")
+	if kept := b.sink.Kept(); w.Code != http.StatusOK || len(kept) != 0 {
+		t.Errorf("answered %d, kept %q", w.Code, kept)
+	}
+}
+
 func TestSlashCommands(t *testing.T) {
 	t.Parallel()
 	commands := func(c *slack.Config) {

@@ -21,7 +21,11 @@ const maxOpening = 2500
 func (t *translator) translateCommand(payload []byte) platform.Meaning {
 	r := platform.Meaning{Raw: withoutSecrets(payload)}
 	var s slash
-	if platform.Lenient(payload, &s) != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
+	err := platform.Lenient(payload, &s)
+	if s.SSLCheck == "1" {
+		return platform.Meaning{}
+	}
+	if err != nil || !isID(s.TeamID) || !isID(s.ChannelID) || !isID(s.UserID) || s.Trigger == "" {
 		r.Reason = "the slash command lacks its team, channel, user or trigger"
 		return r
 	}

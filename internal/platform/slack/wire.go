@@ -134,6 +134,7 @@ type slash struct {
 	ChannelID    string `json:"channel_id"`
 	UserID       string `json:"user_id"`
 	UserName     string `json:"user_name"`
+	SSLCheck     string `json:"ssl_check"` // "1": Slack only looks at the certificate
 }
 
 // interaction is what a button or a dialog sends. slack.InteractionCallback decodes

@@ -127,7 +127,8 @@ func (l *Link) connect(ctx context.Context) (conn *connection, fatal bool) {
 }
 
 // follow returns when the connection is of no use any more. Until then it asks for the tools
-// again whenever the server says that they are others, at most once in changesEvery.
+// again whenever the server says that they are others, at most once in changesEvery, and
+// later if it does not answer.
 func (l *Link) follow(ctx context.Context, conn *connection) {
 	for {
 		select {
@@ -145,18 +146,21 @@ func (l *Link) follow(ctx context.Context, conn *connection) {
 			return err
 		})
 		cancel()
-		if err != nil {
+		pause := changesEvery
+		switch {
+		case err != nil: // those that it had are kept, and with them the calls that run
+			pause = steady
+			conn.change()
 			l.opts.Log.LogAttrs(ctx, slog.LevelWarn, "an MCP server does not say what its tools are now", slog.String("server", l.server.Name), slog.Any("err", err))
-			return
+		case len(offers) == 0 && len(problems) == 0:
+			l.offer(ctx, conn, nil, []error{l.server.problem("offers no tools", nil)})
+		default:
+			l.offer(ctx, conn, offers, problems)
 		}
-		if len(offers) == 0 && len(problems) == 0 {
-			problems = append(problems, l.server.problem("offers no tools", nil))
-		}
-		l.offer(ctx, conn, offers, problems)
 		select {
 		case <-conn.gone:
 		case <-ctx.Done():
-		case <-time.After(changesEvery):
+		case <-time.After(pause):
 		}
 	}
 }

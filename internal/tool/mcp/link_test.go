@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,16 +43,20 @@ func TestFinding9GarbageLinesAreSkippedAndLogged(t *testing.T) {
 func TestToolsThatChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server, lists := exampleServer(), atomic.Int64{}
+		server, lists, connects, busy := exampleServer(), atomic.Int64{}, atomic.Int64{}, atomic.Bool{}
 		server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-				if method == "tools/list" {
+				switch {
+				case method == "tools/list" && busy.Load():
+					return nil, errors.New("busy")
+				case method == "tools/list":
 					lists.Add(1)
 				}
 				return next(ctx, method, req)
 			}
 		})
 		l := Keep(Server{Name: "example", Command: []string{"x"}}, inMemory(func(ctx context.Context, _ Server, in io.Reader, out io.Writer) {
+			connects.Add(1)
 			_ = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
 		}))
 		<-l.Tried()
@@ -70,22 +75,36 @@ func TestToolsThatChange(t *testing.T) {
 		if got := strings.Join(names(), " "); got != "another echo structured" || len(l.Trouble()) > 0 {
 			t.Errorf("tools %q, trouble %q", got, l.Trouble())
 		}
+		busy.Store(true)
+		sdk.AddTool(server, &sdk.Tool{Name: "later"}, handler)
+		time.Sleep(3 * time.Second)
+		busy.Store(false)
+		if got := strings.Join(names(), " "); got != "another echo structured" {
+			t.Errorf("from a server that does not say: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := strings.Join(names(), " "); got != "another echo later structured" {
+			t.Errorf("from one that says it in the end: %q", got)
+		}
 		before := lists.Load()
 		for i := range 100 {
 			sdk.AddTool(server, &sdk.Tool{Name: fmt.Sprint("tool", i)}, handler)
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(3 * time.Second)
-		if n := lists.Load() - before; n < 5 || n > 15 || len(l.Tools()) != 103 {
+		if n := lists.Load() - before; n < 5 || n > 15 || len(l.Tools()) != 104 {
 			t.Errorf("%d tools after %d lists", len(l.Tools()), n)
 		}
-		server.RemoveTools("another", "echo", "structured")
+		server.RemoveTools("another", "later", "echo", "structured")
 		for i := range 100 {
 			server.RemoveTools(fmt.Sprint("tool", i))
 		}
 		time.Sleep(3 * time.Second)
 		if trouble := strings.Join(l.Trouble(), " "); len(l.Tools()) != 0 || !strings.Contains(trouble, "offers no tools") {
 			t.Errorf("tools %q, trouble %q", names(), trouble)
+		}
+		if n := connects.Load(); n != 1 {
+			t.Errorf("connected %d times", n)
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)

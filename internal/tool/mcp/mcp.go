@@ -102,6 +102,14 @@ type connection struct {
 	changed chan struct{} // capacity 1: the server says that it has other tools now
 }
 
+// change notes that the tools are to be asked for again.
+func (c *connection) change() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
 // lose says that nothing can be asked any more.
 func (c *connection) lose() { c.once.Do(func() { close(c.gone) }) }
 
@@ -211,14 +219,9 @@ func (s Server) problem(what string, err error) error {
 // greet makes the session and asks for the tools.
 func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "remote-agent", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{},
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			select {
-			case c.changed <- struct{}{}:
-			default:
-			}
-		},
+		Capabilities:           &sdk.ClientCapabilities{},
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.change() },
 	})
 	session, err := client.Connect(ctx, c.line.transport(), nil)
 	if err != nil {
