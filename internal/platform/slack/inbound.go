@@ -188,16 +188,6 @@ func (t *translator) receiver(ctx context.Context, env envelope) (identity, erro
 	return identity{}, nil
 }
 
-// counts reports whether a message of this subtype is something that a person
-// says (contract B1.11).
-func counts(subtype string) bool {
-	switch subtype {
-	case "", "thread_broadcast", "file_share", "me_message":
-		return true
-	}
-	return false
-}
-
 // message reads what a person said. Two events tell of a mention, as
 // app_mention and as message, in any order; both become the same event, whose
 // id is made of the channel and the message (contracts B1.7, B1.8).

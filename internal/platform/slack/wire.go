@@ -192,3 +192,13 @@ func (f *flag) UnmarshalJSON(raw []byte) error {
 	*f = flag(bytes.Equal(raw, []byte("true")) || bytes.Equal(raw, []byte(strconv.Quote("true"))))
 	return nil
 }
+
+// counts reports whether a message of this subtype is something that a person
+// says (contract B1.11).
+func counts(subtype string) bool {
+	switch subtype {
+	case "", "thread_broadcast", "file_share", "me_message":
+		return true
+	}
+	return false
+}
