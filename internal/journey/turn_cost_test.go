@@ -21,9 +21,9 @@ const (
 
 // TestWhatATurnAsksOfTheDatabase counts what really runs, the queue's statements
 // and those of every background included. These only add, so the least of several
-// turns is what a turn itself takes.
-func TestWhatATurnAsksOfTheDatabase(t *testing.T) {
-	t.Parallel()
+// turns is what a turn itself takes. No other journey runs meanwhile: beside them, a turn
+// can last so long that something of the background falls into each.
+func TestWhatATurnAsksOfTheDatabase(t *testing.T) { //nolint:paralleltest,tparallel // see above
 	eachDatabase(t, func(t *testing.T, w *world) {
 		var asked traced
 		w.trace = asked.tell
