@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"remote-agent/internal/backup"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
@@ -93,7 +93,7 @@ func sayAudit(env Env, r audit.Row, asJSON bool) error {
 }
 
 // headForm is an end of the chain as people noted it down.
-var headForm = regexp.MustCompile(`^([1-9][0-9]{0,17}):([0-9a-f]{64})$`)
+var headForm = pattern.Lazy(`^([1-9][0-9]{0,17}):([0-9a-f]{64})$`)
 
 // VerifyAudit checks the whole audit log, also against the ends of it that the
 // backups in BACKUP_DIR have noted, and the one that is expected. Where it does not

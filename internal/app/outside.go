@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool/mcp"
 )
@@ -265,8 +265,8 @@ func (o *outside) startServer(home string) func(context.Context, mcp.Server) (*m
 }
 
 // owners say whose a variable is by its name.
-var owners = map[assistant.Name]*regexp.Regexp{
-	acp.ClaudeName: regexp.MustCompile(`^(ANTHROPIC|CLAUDE)_`), acp.CodexName: regexp.MustCompile(`^(OPENAI|CODEX)_`),
+var owners = map[assistant.Name]pattern.Pattern{
+	acp.ClaudeName: pattern.Lazy(`^(ANTHROPIC|CLAUDE)_`), acp.CodexName: pattern.Lazy(`^(OPENAI|CODEX)_`),
 }
 
 // agentVariables are the variables of AGENT_ENV that an agent gets: what is given

@@ -2,17 +2,17 @@ package app
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/redact"
 )
 
 // secretName is what variables and headers that hold a credential are called.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential|cookie`)
+var secretName = pattern.Lazy(`(?i)key|token|secret|passw|auth|credential|cookie`)
 
 // Secrets returns every secret that the program is given: those of the options,
 // of the variables that agents get, and of the servers of MCP_CONFIG. lookup

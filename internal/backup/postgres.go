@@ -9,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/store"
 )
 
@@ -131,7 +131,7 @@ func (p Postgres) version(ctx context.Context, program string) (int, error) {
 }
 
 // majorVersion finds the version in "pg_dump (PostgreSQL) 15.8 (Debian 15.8-0)".
-var majorVersion = regexp.MustCompile(`\(PostgreSQL\) (\d{1,4})`)
+var majorVersion = pattern.Lazy(`\(PostgreSQL\) (\d{1,4})`)
 
 // outdated is the error about a program that is older than what it works on.
 func outdated(program string, have int, what string, need int) error {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 )
 
 // Edit returns the text of an .env file in which the options of set have their new
@@ -201,7 +201,7 @@ func valueLength(text []byte) int {
 }
 
 // plainValue needs no quotes, here and in a shell.
-var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@,+%=~^*-]+$`)
+var plainValue = pattern.Lazy(`^[A-Za-z0-9_./:@,+%=~^*-]+$`)
 
 var doubleQuoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "$", `\$`)
 

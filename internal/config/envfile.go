@@ -8,19 +8,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/joho/godotenv"
+
+	"remote-agent/internal/pattern"
 )
 
 // maxFile bounds a .env file and a secret's file: a path that points at the
 // wrong thing must not fill the memory.
 const maxFile = 256 << 10
 
-var keyPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+var keyPattern = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // readEnvFile returns the text of a .env file. A file that does not exist is empty
 // unless it is required.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 )
 
 const groupPages = "Web pages"
@@ -88,7 +88,7 @@ func (c *Config) parseIssuer(text string) error {
 }
 
 // account is the form of an account as the audit log writes it.
-var account = regexp.MustCompile(`^[a-z]+/\S+$`)
+var account = pattern.Lazy(`^[a-z]+/\S+$`)
 
 // consoleAccounts is where the account of the console is, which belongs to no section.
 const consoleAccounts = "console"
@@ -151,7 +151,7 @@ func (c *Config) parseProxies(text string) error {
 	return nil
 }
 
-var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+var headerName = pattern.Lazy(`^[A-Za-z0-9-]{1,64}$`)
 
 func (c *Config) parseHeaderName(text string) error {
 	if !headerName.MatchString(text) {

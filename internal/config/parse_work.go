@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 )
 
 // parseTier reads "assistant:model".
@@ -54,7 +54,7 @@ func setCount(to *int64) option.Parser {
 	}
 }
 
-var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var environmentName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // ownSecret reports whether a variable belongs to this program alone: those that begin
 // as the options of a platform do. Keys of model APIs may be meant for an agent.
@@ -120,4 +120,4 @@ func setPaths(to *[]string) option.Parser {
 }
 
 // assistantName is how assistants are called (seed 002: at most 20 bytes).
-var assistantName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,19}$`)
+var assistantName = pattern.Lazy(`^[a-z0-9][a-z0-9_-]{0,19}$`)

@@ -3,12 +3,12 @@ package egress
 import (
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // Rule allows connections to a host.
@@ -31,7 +31,7 @@ const (
 	portHTTPS = 443
 )
 
-var hostForm = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*)$`)
+var hostForm = pattern.Lazy(`^(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*)$`)
 
 // ParseRule reads what an operator writes: host, *.host, host:port or * for every
 // public host. Without a port it is 443. The error is fault.Invalid and says what

@@ -10,13 +10,14 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	victoria "github.com/VictoriaMetrics/metrics"
+
+	"remote-agent/internal/pattern"
 )
 
 // Metrics is a set of metrics of its own. It is safe for concurrent use.
@@ -329,7 +330,7 @@ func (m *Metrics) Tokens(assistant, kind string, n int64) {
 // maxLabels is how many different label values there may be in all.
 const maxLabels = 200
 
-var labelPattern = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,39}$`)
+var labelPattern = pattern.Lazy(`^[a-z][a-z0-9_.-]{0,39}$`)
 
 // labels turns whatever is not a short fixed word, or comes after the first
 // maxLabels words, into "other": a caller's mistake costs a label, not the

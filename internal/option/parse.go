@@ -6,12 +6,13 @@ import (
 	"math"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"remote-agent/internal/pattern"
 )
 
 // Text takes any text.
@@ -132,7 +133,7 @@ func PlainHTTPAbroad(address string) bool {
 }
 
 // Owners takes a list of people who own the bot, by ids of a form.
-func Owners(form *regexp.Regexp, what string, to *[]string) Parser {
+func Owners(form pattern.Pattern, what string, to *[]string) Parser {
 	return func(text string) error {
 		var ids []string
 		for _, f := range List(text) {

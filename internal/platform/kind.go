@@ -3,10 +3,10 @@ package platform
 import (
 	"context"
 	"log/slog"
-	"regexp"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/setup"
 )
 
@@ -104,8 +104,8 @@ type People struct {
 	AllowOption string // what lets people in: the name of an option, or a rule
 	OwnerOption string // the option that names owners
 
-	Form     *regexp.Regexp // of ids
-	FormText string         // what to call one: "a positive number"
+	Form     pattern.Pattern // of ids
+	FormText string          // what to call one: "a positive number"
 }
 
 // Reloader is a Kind whose adapter has to be told of options that changed while it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -70,13 +69,13 @@ var (
 	// overflowTexts are the ways in which the API, and those that pass its
 	// requests on, say in lower case that the prompt does not fit the context
 	// window. A group holds the limit where it is named.
-	overflowTexts = []*regexp.Regexp{
-		regexp.MustCompile(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),
-		regexp.MustCompile(`input length and .?max_tokens.? exceed context limit: \d+ \+ \d+ > (\d+)`),
-		regexp.MustCompile(`input is too long for requested model`), // Bedrock
-		regexp.MustCompile(`context_length_exceeded|context_window_exceeded`),
-		regexp.MustCompile(`maximum context length (?:of|is) (\d+)`),
-		regexp.MustCompile(`exceeds? the (?:model'?s? )?(?:available |maximum )?context (?:size|window|length|limit)`),
+	overflowTexts = []pattern.Pattern{
+		pattern.Lazy(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),
+		pattern.Lazy(`input length and .?max_tokens.? exceed context limit: \d+ \+ \d+ > (\d+)`),
+		pattern.Lazy(`input is too long for requested model`), // Bedrock
+		pattern.Lazy(`context_length_exceeded|context_window_exceeded`),
+		pattern.Lazy(`maximum context length (?:of|is) (\d+)`),
+		pattern.Lazy(`exceeds? the (?:model'?s? )?(?:available |maximum )?context (?:size|window|length|limit)`),
 	}
 	// rateLimit recognizes texts that speak of tokens or limits but mean a rate.
 	rateLimit = pattern.Lazy(`rate.?limit|too many requests|per (?:minute|hour|day)|overloaded|concurren`)

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -12,20 +11,20 @@ import (
 // overflowTexts are the ways in which providers say, in lower case, that the
 // prompt does not fit the context window. A group holds the limit where the
 // provider names it.
-var overflowTexts = []*regexp.Regexp{
-	regexp.MustCompile(`context_length_exceeded|context_window_exceeded|string_above_max_length`),
-	regexp.MustCompile(`maximum context length (?:of|is|for this model is) (\d[\d,]*)`),                                                       // OpenAI, vLLM, OpenRouter, DeepSeek
-	regexp.MustCompile(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),                                                                 // Anthropic behind a gateway
-	regexp.MustCompile(`input token count .*exceeds the maximum number of tokens (?:allowed )?\(?(\d+)?`),                                     // Gemini
-	regexp.MustCompile(`maximum prompt length is (\d+)`),                                                                                      // xAI
-	regexp.MustCompile(`reduce the length of the (?:messages|prompt|input)`),                                                                  // Groq, OpenAI
-	regexp.MustCompile(`exceeds? (?:the |this )?(?:model'?s? )?(?:available |maximum )?context (?:size|window|length)(?: \(?(?:of )?(\d+))?`), // llama.cpp, OpenAI
-	regexp.MustCompile(`(?:greater|larger|longer) than the context (?:length|window|size)`),                                                   // LM Studio
-	regexp.MustCompile(`prompt token count of \d+ exceeds the limit of (\d+)`),                                                                // Copilot
-	regexp.MustCompile(`exceeded model token limit: (\d+)`),                                                                                   // Kimi
-	regexp.MustCompile(`too large for model with (\d+) maximum context`),                                                                      // Mistral
-	regexp.MustCompile(`(?:input|prompt|request).{0,40}(?:too (?:long|many tokens)).{0,60}(?:context|tokens)`),
-	regexp.MustCompile(`(?:tokens|input) .{0,40}exceeds? .{0,40}context`),
+var overflowTexts = []pattern.Pattern{
+	pattern.Lazy(`context_length_exceeded|context_window_exceeded|string_above_max_length`),
+	pattern.Lazy(`maximum context length (?:of|is|for this model is) (\d[\d,]*)`),                                                       // OpenAI, vLLM, OpenRouter, DeepSeek
+	pattern.Lazy(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),                                                                 // Anthropic behind a gateway
+	pattern.Lazy(`input token count .*exceeds the maximum number of tokens (?:allowed )?\(?(\d+)?`),                                     // Gemini
+	pattern.Lazy(`maximum prompt length is (\d+)`),                                                                                      // xAI
+	pattern.Lazy(`reduce the length of the (?:messages|prompt|input)`),                                                                  // Groq, OpenAI
+	pattern.Lazy(`exceeds? (?:the |this )?(?:model'?s? )?(?:available |maximum )?context (?:size|window|length)(?: \(?(?:of )?(\d+))?`), // llama.cpp, OpenAI
+	pattern.Lazy(`(?:greater|larger|longer) than the context (?:length|window|size)`),                                                   // LM Studio
+	pattern.Lazy(`prompt token count of \d+ exceeds the limit of (\d+)`),                                                                // Copilot
+	pattern.Lazy(`exceeded model token limit: (\d+)`),                                                                                   // Kimi
+	pattern.Lazy(`too large for model with (\d+) maximum context`),                                                                      // Mistral
+	pattern.Lazy(`(?:input|prompt|request).{0,40}(?:too (?:long|many tokens)).{0,60}(?:context|tokens)`),
+	pattern.Lazy(`(?:tokens|input) .{0,40}exceeds? .{0,40}context`),
 }
 
 // rateLimit recognizes texts that speak of tokens or limits but mean a rate.

@@ -5,12 +5,12 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/terminal"
 )
 
@@ -18,7 +18,7 @@ import (
 const maxCandidates = 100
 
 // mention is a file that is sent with a message: @path, or @"a path with spaces".
-var mention = regexp.MustCompile(`(?:^|\s)@(?:"([^"\n]+)"|(\S+))`)
+var mention = pattern.Lazy(`(?:^|\s)@(?:"([^"\n]+)"|(\S+))`)
 
 // attachments returns the files that a text names with @, and what there is to tell of
 // other names: what is written like a file and is none, and a file whose name was pasted,

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/localsocket"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/pattern"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // conversationName is what conversations may be called from outside.
-var conversationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var conversationName = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // CheckConversation returns an error if a conversation cannot be called that.
 func CheckConversation(name string) error {

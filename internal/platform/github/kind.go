@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -41,7 +41,7 @@ type kind struct {
 func Kind() platform.Kind { return &kind{} }
 
 // numericID is the id of an account.
-var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+var numericID = pattern.Lazy(`^[1-9][0-9]{0,18}$`)
 
 // Options implements option.Section.
 func (k *kind) Options() []option.Option {
@@ -140,7 +140,7 @@ func (k *kind) parseKey(text string) error {
 	return nil
 }
 
-var mentionOption = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
+var mentionOption = pattern.Lazy(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
 
 func (k *kind) parseMention(text string) error {
 	if !mentionOption.MatchString(text) {
@@ -150,7 +150,7 @@ func (k *kind) parseMention(text string) error {
 	return nil
 }
 
-var loginOption = regexp.MustCompile(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,38})$`)
+var loginOption = pattern.Lazy(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,38})$`)
 
 func (k *kind) parseLogins(text string) error {
 	names := option.List(text)
@@ -166,7 +166,7 @@ func (k *kind) parseLogins(text string) error {
 	return nil
 }
 
-var repositoryOption = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$`)
+var repositoryOption = pattern.Lazy(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$`)
 
 func (k *kind) parseRepositories(text string) error {
 	names := option.List(text)

@@ -2,10 +2,10 @@ package slack
 
 import (
 	"fmt"
-	"regexp"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -25,7 +25,7 @@ type kind struct {
 func Kind() platform.Kind { return &kind{} }
 
 // userID is the id of a person. Names can be changed and taken by others.
-var userID = regexp.MustCompile(`^[UW][A-Z0-9]{2,30}$`)
+var userID = pattern.Lazy(`^[UW][A-Z0-9]{2,30}$`)
 
 const userIDText = "a user id such as U012AB3CD"
 

@@ -3,12 +3,12 @@ package telegram
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -35,7 +35,7 @@ type kind struct {
 func Kind() platform.Kind { return &kind{} }
 
 // numericID is the id of a person.
-var numericID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+var numericID = pattern.Lazy(`^[1-9][0-9]{0,18}$`)
 
 // Options implements option.Section.
 func (k *kind) Options() []option.Option {
@@ -91,7 +91,7 @@ func (k *kind) Options() []option.Option {
 	}
 }
 
-var tokenPattern = regexp.MustCompile(`^[0-9]+:[^\s/?#%]+$`)
+var tokenPattern = pattern.Lazy(`^[0-9]+:[^\s/?#%]+$`)
 
 func (k *kind) parseToken(text string) error {
 	if !tokenPattern.MatchString(text) {
@@ -102,7 +102,7 @@ func (k *kind) parseToken(text string) error {
 }
 
 // secretPattern is what setWebhook allows (Bot API, secret_token).
-var secretPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,256}$`)
+var secretPattern = pattern.Lazy(`^[A-Za-z0-9_-]{16,256}$`)
 
 func (k *kind) parseWebhookSecret(text string) error {
 	if !secretPattern.MatchString(text) {
