@@ -21,10 +21,17 @@ import (
 	"remote-agent/internal/tool/mcp"
 )
 
-// mcpPatience is how long a turn waits for servers that are being connected to for
-// the first time, counted from when that began: most need less, and without their
-// tools the first answer would be a wrong one. Later nobody waits for a server.
-const mcpPatience = 2 * time.Second
+// How long a turn waits for servers that are being connected to for the first time,
+// counted from when that began: without their tools the first answer would be a wrong
+// one. Later nobody waits for a server.
+const (
+	// Those of the configuration begin with the bot, before there are turns.
+	mcpPatience = 2 * time.Second
+
+	// Those of a profile begin with its first turn, which was asked for with them.
+	// Programs that are fetched first need more than two seconds.
+	profilePatience = 8 * time.Second
+)
 
 // mcpServers are MCP servers, shared by all conversations: they get a home of
 // their own and the network, and no worktree. Each is connected to in the
@@ -32,16 +39,19 @@ const mcpPatience = 2 * time.Second
 // another one nor a turn.
 type mcpServers struct {
 	links []*mcp.Link
-	began time.Time
+	until time.Time // until then, turns wait for those that were not tried yet
 }
 
+// serverStart returns what starts the programs of MCP servers with a folder as home.
+type serverStart func(home string) func(context.Context, mcp.Server) (*mcp.Process, error)
+
 // newMCPServers begins to connect to servers, each with a folder of its own in
-// home.
-func newMCPServers(outside *outside, home string, servers map[string]mcpserver.Server, log *slog.Logger) *mcpServers {
-	m := &mcpServers{began: time.Now()}
+// home. Turns wait for the first attempts for as long as patience.
+func newMCPServers(startIn serverStart, home string, servers map[string]mcpserver.Server, patience time.Duration, log *slog.Logger) *mcpServers {
+	m := &mcpServers{until: time.Now().Add(patience)}
 	for _, s := range startable(servers) {
 		folder := filepath.Join(home, filepath.Base(s.Name))
-		start := outside.startServer(folder)
+		start := startIn(folder)
 		m.links = append(m.links, mcp.Keep(s, mcp.Options{AllowLoopback: true, Log: log, Start: func(ctx context.Context, s mcp.Server) (*mcp.Process, error) {
 			if err := os.MkdirAll(folder, 0o700); err != nil {
 				return nil, fault.Wrap(err, fault.Internal, "make the home of an MCP server")
@@ -76,7 +86,7 @@ func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
 
 // openMCP begins to connect to the MCP servers of the configuration. home is the
 // folder for what they keep.
-func openMCP(cfg config.Config, outside *outside, log *slog.Logger) (m *mcpServers, home string, err error) {
+func openMCP(cfg config.Config, startIn serverStart, log *slog.Logger) (m *mcpServers, home string, err error) {
 	servers, err := readMCPConfig(cfg)
 	if err != nil {
 		return nil, "", err
@@ -84,7 +94,7 @@ func openMCP(cfg config.Config, outside *outside, log *slog.Logger) (m *mcpServe
 	if home, err = filepath.Abs(filepath.Join(cfg.DataDir, "mcp")); err != nil {
 		return nil, "", fault.Wrap(err, fault.Invalid, "DATA_DIR")
 	}
-	return newMCPServers(outside, home, servers, log), home, nil
+	return newMCPServers(startIn, home, servers, mcpPatience, log), home, nil
 }
 
 // startable returns servers in the form that starts them, by name.
@@ -106,7 +116,7 @@ func startable(servers map[string]mcpserver.Server) []mcp.Server {
 
 // offer returns the tools of the servers that are connected, in a fixed order.
 func (m *mcpServers) offer(ctx context.Context) (tools []tool.Tool) {
-	ctx, cancel := context.WithDeadline(ctx, m.began.Add(mcpPatience))
+	ctx, cancel := context.WithDeadline(ctx, m.until)
 	defer cancel()
 	for _, l := range m.links {
 		select {

@@ -22,7 +22,7 @@ const idleServers = 10 * time.Minute
 // profile has changed or nobody has used it for a while. It is safe for concurrent
 // use.
 type profileServers struct {
-	outside *outside
+	startIn serverStart
 	home    string
 	log     *slog.Logger
 
@@ -57,7 +57,7 @@ func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []
 	}
 	if served == nil {
 		served = &servedProfile{version: p.Version, servers: newMCPServers( //nolint:contextcheck // connections to servers outlive the turn
-			s.outside, filepath.Join(s.home, p.ID), p.MCPServers, s.log.With("profile", p.Title()))}
+			s.startIn, filepath.Join(s.home, p.ID), p.MCPServers, profilePatience, s.log.With("profile", p.Title()))}
 		s.open[p.ID] = served
 	}
 	if served.idle != nil {

@@ -80,10 +80,10 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 	t.ripgrep = lookPath("rg", d.env)
 	var err error
 	var home string
-	if t.mcp, home, err = openMCP(d.config, d.programs.outside, d.log); err != nil {
+	if t.mcp, home, err = openMCP(d.config, d.programs.outside.startServer, d.log); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{outside: d.programs.outside, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{startIn: d.programs.outside.startServer, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName
