@@ -41,7 +41,7 @@ func TestATurnWaitsForServersThatBegin(t *testing.T) {
 					}
 				}
 				log := slog.New(slog.DiscardHandler)
-				offer := func() {}
+				var offer func()
 				if tt.profile {
 					s := &profileServers{startIn: startIn, home: t.TempDir(), log: log, open: make(map[string]*servedProfile)}
 					defer s.close()
