@@ -71,9 +71,9 @@ func (w *watchers) await(ctx context.Context) {
 // atWork are the connections that were taken and have a request, or may bring one. The
 // zero value is ready.
 type atWork struct {
-	mu   sync.Mutex // guards all below
-	open map[net.Conn]struct{}
-	none chan struct{} // closed when there are none; nil while nobody waits
+	mu   sync.Mutex             // guards all below
+	open map[net.Conn]time.Time // since when each has brought nothing; zero for one with a request
+	none chan struct{}          // closed when there are none; nil while nobody waits
 }
 
 // follow is the http.Server.ConnState of the server.
@@ -82,9 +82,13 @@ func (a *atWork) follow(c net.Conn, state http.ConnState) {
 	defer a.mu.Unlock()
 	if state == http.StateNew || state == http.StateActive {
 		if a.open == nil {
-			a.open = make(map[net.Conn]struct{})
+			a.open = make(map[net.Conn]time.Time)
 		}
-		a.open[c] = struct{}{}
+		var since time.Time
+		if state == http.StateNew {
+			since = time.Now()
+		}
+		a.open[c] = since
 		return
 	}
 	delete(a.open, c)
@@ -94,7 +98,8 @@ func (a *atWork) follow(c net.Conn, state http.ConnState) {
 	}
 }
 
-// await waits until there are none, for lastWords at the most, or ctx ends. It is
+// await waits until there are none, for lastWords at the most, or ctx ends. Those that have
+// brought nothing for firstWords, such as one that a browser keeps ready, are closed. It is
 // called once, when no new ones are taken.
 func (a *atWork) await(ctx context.Context) {
 	a.mu.Lock()
@@ -107,8 +112,33 @@ func (a *atWork) await(ctx context.Context) {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
-	select {
-	case <-none:
-	case <-ctx.Done():
+	for {
+		silent := time.NewTimer(a.hangUp(time.Now()))
+		select {
+		case <-none:
+		case <-ctx.Done():
+		case <-silent.C:
+			continue
+		}
+		silent.Stop()
+		return
 	}
+}
+
+// hangUp closes the connections that have brought nothing for firstWords, and returns when
+// the next one may have.
+func (a *atWork) hangUp(now time.Time) (next time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next = firstWords
+	for c, since := range a.open {
+		switch left := firstWords - now.Sub(since); {
+		case since.IsZero():
+		case left > 0:
+			next = min(next, left)
+		default:
+			_ = c.Close() // follow hears of it
+		}
+	}
+	return next
 }

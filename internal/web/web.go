@@ -53,6 +53,9 @@ const (
 	// their request and get its answer: http.Server.Shutdown drops those whose request
 	// it reads after that was called.
 	lastWords = 5 * time.Second
+
+	// firstWords is how long one that has not brought anything yet may take to.
+	firstWords = 2 * time.Second
 )
 
 // Check is the state of one part that the program needs to work.
