@@ -47,6 +47,9 @@ func (a *api) refused(r request, head reply, after time.Duration) error {
 	switch f.Kind {
 	case fault.RateLimited:
 		f.RetryAfter = max(after, time.Second)
+		if head.Error == "message_limit_exceeded" { // of the whole workspace, and Slack does not say for how long
+			f.RetryAfter = max(after, workspacePause)
+		}
 	case fault.Unavailable:
 		// Part of the operation may have succeeded (contract B4.9).
 		f.Uncertain = !r.idempotent && slices.Contains(ambiguousCodes, head.Error)
@@ -56,6 +59,9 @@ func (a *api) refused(r request, head reply, after time.Duration) error {
 	}
 	return f
 }
+
+// workspacePause is how long at least nothing is sent where a workspace has sent too much.
+const workspacePause = 30 * time.Second
 
 var ambiguousCodes = []string{"internal_error", "fatal_error", "request_timeout"}
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 	"remote-agent/internal/platform/slack"
 )
 
@@ -413,6 +415,17 @@ func TestProgressIsShedAndFinalTextWaits(t *testing.T) {
 	// The silence is of this method only.
 	if _, err := b.Send(t.Context(), messages.Outbound{Conversation: ref.Conversation, Text: "hi"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a workspace has sent too much of is not tried again every second.
+func TestAWorkspaceThatSentTooMuchIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("chat.postMessage", `{"ok":false,"error":"message_limit_exceeded"}`)
+	_, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/10.1"), Text: "hi"})
+	if !fault.Is(err, fault.RateLimited) || exchange.RetryAfter(err) < 30*time.Second {
+		t.Errorf("the error is %v, to be tried again after %s", err, exchange.RetryAfter(err))
 	}
 }
 
