@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/github"
@@ -123,7 +124,11 @@ func newGitHubCrash(t *testing.T, w *world, mode string) *githubCrash {
 	})
 	w.ai.Script(func(r openai.Request) openai.Response {
 		text := r.LastUserText()
-		return openai.Pieces(githubAnswer(text[strings.LastIndex(text, "question"):]), 12)
+		answer := githubAnswer(text[strings.LastIndex(text, "question"):])
+		if mode == "stream" { // for so long that the comment that grows is there also where a slow machine begins late
+			return openai.Reply(openai.Delta(answer[:12]), openai.Pause(time.Second), openai.Delta(answer[12:]))
+		}
+		return openai.Pieces(answer, 12)
 	})
 	t.Cleanup(c.close)
 	return c
