@@ -214,3 +214,35 @@ func TestMessageThatCannotBeEditedIsTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestALongAnswerIsCutBeforeItIsStored: to find where a long answer is cut can take a busy
+// machine longer than an end of a turn may take to be stored. It is done before, once, and
+// whoever writes elsewhere does not wait for it.
+func TestALongAnswerIsCutBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		brief(w)
+		w.Chat.Caps.Measure = func(text string) int {
+			if strings.Contains(text, "sentence") {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return len(text)
+		}
+		w.Model.On("hello", ot.Say(sentences(200)))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second) // it is being cut
+		w.Chat.Say("how are you?", ot.In("elsewhere"))
+		w.Pass(2 * time.Second)
+		if n := len(w.Chat.Posts("elsewhere")); n != 1 {
+			t.Errorf("meanwhile, %d messages answer somebody else", n)
+		}
+		w.Pass(5 * time.Minute)
+		if asked := w.Model.Asked(); len(asked) != 2 {
+			t.Errorf("the model was asked %q", asked)
+		}
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 4 || !strings.HasSuffix(posts[3].Text, "This is sentence 199 of a long answer.") {
+			t.Errorf("it is %d messages", len(posts))
+		}
+	})
+}

@@ -64,10 +64,11 @@ func (cl closing) settleTurn(p *progress) (string, error) {
 		}
 		return "lease_lost", cl.out.err
 	}
+	e := cl.endingOf()
+	s := cl.say(placed, e.word) // before the time for storing it begins: to cut a long text takes its own
 	ctx, cancel := cl.w.settling()
 	defer cancel()
-	e := cl.endingOf()
-	c, news, err := cl.end(ctx, placed, unrecorded, &e)
+	c, news, err := cl.end(ctx, placed, unrecorded, &e, s)
 	switch {
 	case err != nil:
 		cl.w.o.windows.forget(cl.d.begun.session.ID)
@@ -92,10 +93,33 @@ func (cl closing) settleTurn(p *progress) (string, error) {
 	return e.outcome, nil
 }
 
-// end stores how a turn ends: as one value, unless something has to be read for it.
-func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, news commit.News, err error) {
+// lastWord is what a person reads at the end of a turn, as deliveries in the order in
+// which they are sent.
+type lastWord struct {
+	word           *outbox.Word // nil: there is none
+	changed, added []messages.Delivery
+	last           messages.DeliveryID // the one that has the buttons
+}
+
+// say makes deliveries of a last word, if there is one.
+func (cl closing) say(placed *messages.Delivery, word *outbox.Word) lastWord {
+	s := lastWord{word: word}
+	if word == nil {
+		return s
+	}
+	if placed != nil && placed.Message == "" && placed.State == messages.DeliveryPending {
+		cl.w.untried[placed.ID] = true // the turn was too short for a placeholder
+	}
+	s.changed, s.added, s.last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, *word, cl.out.took)
+	return s
+}
+
+// end stores how a turn ends: as one value, unless something has to be read for it. s is
+// its last word.
+func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded bool, e *ending, s lastWord) (c commit.Changes, news commit.News, err error) {
 	asked := e.word != nil && cl.w.asked.Load()
-	if c, _ = cl.changes(placed, unrecorded, e); e.within == nil && e.after == nil && !asked && !cl.out.host.ranBefore() && !outbox.HasFiles(c.Added) {
+	if e.within == nil && e.after == nil && !asked && !cl.out.host.ranBefore() && !outbox.HasFiles(s.added) {
+		c = cl.changes(placed, unrecorded, e, s)
 		news, err = cl.w.o.config.Storage.Commit(ctx, cl.w.lease, c)
 		return c, news, err
 	}
@@ -115,8 +139,11 @@ func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded
 		if err := cl.out.host.addEarlier(ctx, tx, cl.out.finished, e.record); err != nil {
 			return err
 		}
-		var last messages.DeliveryID
-		c, last = cl.changes(placed, unrecorded, e)
+		now := s
+		if e.word != s.word { // which is a plan now
+			now = cl.say(placed, e.word)
+		}
+		c = cl.changes(placed, unrecorded, e, now)
 		var err error
 		if news, err = tx.Leases().Apply(ctx, cl.w.lease, c); err != nil {
 			return err
@@ -124,7 +151,7 @@ func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded
 		if err := outbox.AuditFiles(ctx, tx, cl.d.entry.In.Actor(), c.Added); err != nil || e.after == nil {
 			return err
 		}
-		return e.after(ctx, tx, last)
+		return e.after(ctx, tx, now.last)
 	})
 	if asked {
 		news.DeliverySeq = unknownSeq // questions that were canceled are open deliveries again
@@ -135,8 +162,8 @@ func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded
 // unknownSeq is no number of a delivery.
 const unknownSeq = -1
 
-// changes makes the value of an ending. last is the delivery that has the buttons.
-func (cl closing) changes(placed *messages.Delivery, unrecorded bool, e *ending) (c commit.Changes, last messages.DeliveryID) {
+// changes makes the value of an ending and its last word.
+func (cl closing) changes(placed *messages.Delivery, unrecorded bool, e *ending, s lastWord) (c commit.Changes) {
 	c.Entry = &commit.Entry{ID: cl.d.entry.ID, EntryUpdate: e.change}
 	c.Usage = cl.out.host.unrecorded(cl.out.finished)
 	if id := cl.d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
@@ -147,15 +174,12 @@ func (cl closing) changes(placed *messages.Delivery, unrecorded bool, e *ending)
 			Status: e.run, Model: cl.out.finished.Model, Error: e.reason, Took: cl.out.took,
 		}}
 	}
-	if e.word != nil {
-		if placed != nil && placed.Message == "" && placed.State == messages.DeliveryPending {
-			cl.w.untried[placed.ID] = true // the turn was too short for a placeholder
-		}
-		c.Deliveries, c.Added, last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, *e.word, cl.out.took)
+	if s.word != nil {
+		c.Deliveries, c.Added = s.changed, slices.Clone(s.added) // which get their numbers with each try
 	} else if unrecorded {
 		c.Deliveries = []messages.Delivery{*placed}
 	}
-	return c, last
+	return c
 }
 
 // keepOutbox keeps what an ended turn has to send, if nobody else has added
