@@ -113,15 +113,13 @@ func (a *atWork) await(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	for {
-		silent := time.NewTimer(a.hangUp(time.Now()))
 		select {
 		case <-none:
+			return
 		case <-ctx.Done():
-		case <-silent.C:
-			continue
+			return
+		case <-time.After(a.hangUp(time.Now())):
 		}
-		silent.Stop()
-		return
 	}
 }
 
