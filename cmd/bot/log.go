@@ -29,8 +29,16 @@ func (p *program) env(log *slog.Logger, console bool) app.Env {
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr,
 		Console: console, Terminal: bothTerminals(p.process), LogOnly: p.jsonLog, Version: version(), Log: log,
 		Lookup: p.lookup, EnvFile: cmp.Or(p.source.EnvFile, config.EnvFile),
-		Started: func(app.Info) { resident.Release() }, Rush: resident.GiveRoom, Beside: resident.Trim, Interrupt: p.interrupt, Catch: p.catch,
+		Started: p.settle, Rush: resident.GiveRoom, Beside: resident.Trim, Interrupt: p.interrupt, Catch: p.catch,
 	}
+}
+
+// settle is called once everything runs.
+func (p *program) settle(app.Info) {
+	if p.started != nil {
+		p.started()
+	}
+	resident.Release()
 }
 
 // lookup finds a variable of the process environment.

@@ -22,6 +22,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/redact"
+	"remote-agent/internal/resident"
 	"remote-agent/internal/sandbox"
 )
 
@@ -45,9 +46,11 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		app.LimitMemory()
 	}
+	started := resident.GiveRoom()
 	ctx, signals, stop := awaitSignals()
 	code := run(ctx, os.Args[1:], process{
-		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupt: signals.interrupt, catch: signals.catch, restart: startAgain,
+		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		interrupt: signals.interrupt, catch: signals.catch, restart: startAgain, started: started,
 	})
 	stop()
 	os.Exit(code)
@@ -61,6 +64,7 @@ type process struct {
 	interrupt      func()                               // does what SIGINT does; may be nil
 	catch          func(handle func()) (release func()) // has SIGINT do something else; may be nil
 	restart        func() error                         // starts the program anew in the place of this one; nil if it cannot
+	started        func()                               // ends what holds for the start only; may be nil
 }
 
 // program is what the subcommands work with.
