@@ -198,6 +198,47 @@ func TestWhatAnAgentHidesInItsQuestion(t *testing.T) {
 	})
 }
 
+// TestAlwaysIsForTheCommand whatever the agent says each time that it is for. Another command is
+// asked about, and an agent that takes nothing else hears that it is for always.
+func TestAlwaysIsForTheCommand(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w, func(c *orchestrator.Config) { c.Worktrees = &worktrees{} })
+		w.Agent.On("test", func(r *ot.Errands) (string, error) {
+			for i, call := range []string{
+				`{"command":"make test","description":"Run the tests"}`, `{"command":"make test","description":"See whether it works"}`,
+				`{"command":"make test","timeout":5}`,
+			} {
+				v, err := r.Ask(assistant.Permission{
+					Call: messages.ToolCall{ID: fmt.Sprint("c", i), Name: "bash", Arguments: call}, Kind: assistant.KindExecute,
+					Title: "make test", Detail: call, Always: true,
+				})
+				if err != nil {
+					return "", err
+				}
+				if i == 1 && (!v.Allow || !v.Always) {
+					t.Errorf("the second call has the verdict %+v", v)
+				}
+			}
+			return "It is done.", nil
+		})
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Chat.Say("test it")
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/approve a-1 always")
+		w.Pass(5 * time.Second)
+		if asked := w.Chat.Find("a-2: run `make test`?").Text; !strings.Contains(asked, `"timeout":5`) {
+			t.Errorf("the second question is %q", asked)
+		}
+		w.Chat.Say("/approve a-2")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+	})
+}
+
 // TestAnAgentThatAsksAgain about the same call has its answer, unless it shows another effect:
 // nobody has allowed that.
 func TestAnAgentThatAsksAgain(t *testing.T) {

@@ -127,7 +127,10 @@ func (q *ask) option(kinds ...string) string {
 	return ""
 }
 
-// decided answers the agent. A yes for once never becomes a yes for always.
+// decided answers the agent. A yes for once never becomes a yes for always. A yes for always is
+// one for once where the agent takes that: what is asked from now on is answered by the rule that
+// the person has seen, while what the agent would allow itself may be more, such as all commands
+// that begin alike, or whatever it does next.
 func (r *run) decided(ctx context.Context, v verdict) error {
 	q := v.ask
 	if q.pending && r.asks[string(q.id)] != q {
@@ -143,7 +146,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 	choice := ""
 	switch {
 	case v.Allow && v.Always:
-		choice = q.option("allow_always", "allow_once")
+		choice = q.option("allow_once", "allow_always")
 	case v.Allow:
 		choice = q.option("allow_once")
 	}

@@ -219,7 +219,8 @@ func TestPermission(t *testing.T) {
 		notices int
 	}{
 		"once":                    {options: all, host: always(assistant.Verdict{Allow: true}), want: "id-allow_once", runs: true, always: true},
-		"for always":              {options: all, host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_always", runs: true, always: true},
+		"for always":              {options: all, host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true, always: true},
+		"for always only":         {options: acpagent.Options("allow_always", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_always", runs: true, always: true},
 		"always is not offered":   {options: acpagent.Options("allow_once", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true},
 		"no":                      {options: all, host: always(assistant.Verdict{Reason: "no"}), want: "refused: id-reject_once", always: true},
 		"no, for always only":     {options: acpagent.Options("allow_once", "reject_always"), host: always(assistant.Verdict{}), want: "refused: id-reject_always"},

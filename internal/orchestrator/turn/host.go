@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -177,7 +178,7 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 		verdict, reason := approval.Judge(h.mode, a.Kind, h.r.d.begun.role == sessions.Owner, ruled)
 		switch verdict {
 		case approval.Allow:
-			result.verdict.Allow = true
+			result.verdict.Allow, result.verdict.Always = true, ruled
 			return nil
 		case approval.Refuse:
 			result.verdict.Reason = reason
@@ -245,7 +246,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	rule := ""
 	unseen := tool.Unseen(p.Detail)
 	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") && unseen == "" {
-		rule = p.Call.Arguments // all that it says, not the title that it chose
+		rule = ruleOf(p)
 	}
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
 		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
@@ -267,6 +268,22 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 		h.r.w.o.config.Log.WarnContext(ctx, "could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
 	}
 	return h.awaitDecision(ctx, asked.approval.Number)
+}
+
+// ruleOf returns the rule that would allow a request of an agent from now on: all that it says,
+// not the title that it chose. What a command is said to be for is another text each time, and
+// has no effect.
+func ruleOf(p assistant.Permission) string {
+	var said map[string]json.RawMessage
+	if p.Kind != assistant.KindExecute || json.Unmarshal([]byte(p.Call.Arguments), &said) != nil || said["command"] == nil || said["description"] == nil {
+		return p.Call.Arguments
+	}
+	delete(said, "description")
+	rule, err := json.Marshal(said)
+	if err != nil {
+		return p.Call.Arguments
+	}
+	return string(rule)
 }
 
 // Round implements assistant.Host.
