@@ -207,6 +207,27 @@ func TestTerminalOutput(t *testing.T) {
 	}
 }
 
+// TestSubagent: what a subagent of Claude Code says, its agent has as the result of a call. It is
+// no part of the answer.
+func TestSubagent(t *testing.T) {
+	t.Parallel()
+	said := func(kind, text string) acpagent.Step {
+		return acpagent.Step{Update: raw(`{"sessionUpdate":"agent_` + kind + `_chunk","messageId":"s1","_meta":{"claudeCode":{"parentToolUseId":"a"}},"content":{"type":"text","text":"` + text + `"}}`)}
+	}
+	w := start(t, acpagent.Does(
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call","toolCallId":"a","title":"Explore","name":"Task","kind":"think","status":"pending","rawInput":{"prompt":"Find it"}}`)},
+		said("thought", "Where is it?"), said("message", "Looking for it."),
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed","content":[{"type":"content","content":{"type":"text","text":"It is in x."}}]}`)},
+		said("message", "Found it."),
+		acpagent.Step{Say: "See x."},
+	))
+	got := ask(t.Context(), w, question("go"))
+	all := strings.Join(kinds(got.events), "\n")
+	if got.err != nil || got.answer != "See x." || got.text != "See x." || strings.Contains(all, "ook") || strings.Contains(all, "ound") || !strings.Contains(all, "It is in x.") {
+		t.Errorf("%q, %q, %v: %s", got.answer, got.text, got.err, all)
+	}
+}
+
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	all := acpagent.Options("reject_always", "allow_always", "reject_once", "allow_once")

@@ -54,7 +54,8 @@ type update struct {
 type updateMeta struct {
 	Model      string `json:"_claude/model"`
 	ClaudeCode struct {
-		ToolName string `json:"toolName"`
+		ToolName        string `json:"toolName"`
+		ParentToolUseID string `json:"parentToolUseId"` // of the call whose subagent this comes from
 	} `json:"claudeCode"`
 	TerminalDelta struct {
 		Data string `json:"data"`
@@ -147,15 +148,19 @@ type transcript struct {
 
 // apply takes one update.
 func (t *transcript) apply(u update) error {
+	subagent := u.Meta.ClaudeCode.ParentToolUseID != "" // what it says is for the agent, which has it as the result of its call
 	switch u.Kind {
 	case "agent_message_chunk":
+		if subagent {
+			return nil
+		}
 		return t.say(u)
 	case "agent_thought_chunk":
 		var b block
 		if !decoded(u.Content, &b) || b.text() == "" {
 			return nil
 		}
-		if t.thought.Len() < maxThought {
+		if t.thought.Len() < maxThought && !subagent {
 			t.thought.WriteString(b.text())
 		}
 		return t.emit(assistant.ThoughtDelta{Text: b.text()})
