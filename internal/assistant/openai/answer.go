@@ -21,14 +21,16 @@ const (
 
 // answer is what has come of an answer.
 type answer struct {
-	id     string
-	model  string
-	text   strings.Builder
-	calls  []messages.ToolCall
-	args   []*strings.Builder // of the calls, by position
-	index  map[int]int        // position of the newest call of a stream index
-	finish api.FinishReason
-	usage  assistant.Usage
+	id      string
+	model   string
+	text    strings.Builder
+	thought strings.Builder
+	reasons bool // the thought is a part of the message
+	calls   []messages.ToolCall
+	args    []*strings.Builder // of the calls, by position
+	index   map[int]int        // position of the newest call of a stream index
+	finish  api.FinishReason
+	usage   assistant.Usage
 }
 
 // add takes a chunk in and returns the text and the reasoning that it brought.
@@ -64,6 +66,9 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		}
 	}
 	a.text.WriteString(delta)
+	if a.reasons {
+		a.thought.WriteString(thought)
+	}
 	return delta, thought
 }
 
@@ -108,9 +113,12 @@ func (a *answer) isWhole(at int, next api.FunctionCall) bool {
 	return a.calls[at].Name != "" && next.Name != "" && other
 }
 
-// message returns the whole answer: its text, then its calls.
-func (a *answer) message() messages.Message {
+// message returns the whole answer, asked of the model of that name: its text, then its calls.
+func (a *answer) message(model string) messages.Message {
 	m := messages.Message{Role: messages.RoleAssistant}
+	if a.thought.Len() > 0 {
+		m.Blocks = append(m.Blocks, messages.Thinking{Text: a.thought.String(), Provider: string(Name), Model: model})
+	}
 	if a.text.Len() > 0 {
 		m.Blocks = append(m.Blocks, messages.Text{Text: a.text.String()})
 	}

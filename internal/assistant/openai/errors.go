@@ -22,6 +22,10 @@ var words = modelhttp.API{
 	NotStream: "The server at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
 }
 
+// errReasoning is in the chain of an error that says that the model wants back what it thought
+// before it called tools.
+var errReasoning = errors.New("the request is without the model's reasoning")
+
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
 // the errors themselves are not, because they may hold it.
@@ -94,6 +98,9 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
+	}
+	if strings.Contains(text, "reasoning_content") {
+		err = errors.Join(err, errReasoning)
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +66,7 @@ type Model struct {
 	tools     toolTexts
 	http      *http.Client
 	model     atomic.Pointer[string]
+	reasons   sync.Map // names of models that want their reasoning back
 	idle      time.Duration
 	key       string
 	public    bool // the API is OpenAI's own
@@ -126,11 +129,13 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //   - An answer without text and calls is fault.Unavailable: another try may
 //     bring one.
 //   - Each call of the message has an id; one that the API left out is made up.
-//   - Reasoning is yielded as ThoughtDelta and is no part of the message. The API
-//     has no place for it, so none is sent back.
+//   - Reasoning is yielded as ThoughtDelta and is no part of the message: the API
+//     has no place for it. Some models refuse a request without it all the same,
+//     as DeepSeek's and Kimi's. Such a request is sent once more, and from then on
+//     the model gets back what it thought.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
-		c := completion{model: m, request: r, emit: emit, started: time.Now()}
+		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
 		err := c.do(ctx)
 		return emit.Failed(err, c.answer.usage, c.answer.model)
 	})
@@ -140,12 +145,27 @@ func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 type completion struct {
 	model   *Model
 	request assistant.Request
+	name    string // of the model that is asked
 	emit    assistant.Emit
 	answer  answer
 	started time.Time
 }
 
 func (c *completion) do(ctx context.Context) error {
+	_, c.answer.reasons = c.model.reasons.Load(c.name)
+	err := c.ask(ctx)
+	if !errors.Is(err, errReasoning) || c.answer.reasons || c.answer.text.Len() > 0 {
+		return err
+	}
+	c.model.log.InfoContext(ctx, "the model wants its reasoning back, asking again with it",
+		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name)
+	c.model.reasons.Store(c.name, true)
+	c.answer = answer{reasons: true}
+	return c.ask(ctx)
+}
+
+// ask sends the request and takes its answer in.
+func (c *completion) ask(ctx context.Context) error {
 	req, err := c.wire()
 	if err != nil {
 		return err
@@ -226,7 +246,7 @@ func (c *completion) finish(ctx context.Context) error {
 	case empty && len(c.answer.calls) == 0:
 		return assistant.ErrEmpty
 	}
-	if err := c.emit(assistant.MessageDone{Message: c.answer.message()}); err != nil {
+	if err := c.emit(assistant.MessageDone{Message: c.answer.message(c.name)}); err != nil {
 		return err
 	}
 	return c.emit(assistant.Finished{Usage: c.answer.usage, Model: c.answer.model})

@@ -297,6 +297,7 @@ func TestErrors(t *testing.T) {
 		"overflow: llama.cpp":   {handler: fails(400, body("the request exceeds the available context size (4096 tokens), try increasing it", "exceed_context_size_error", "")), kind: fault.Exhausted, overflow: true, limit: 4096},
 		"overflow: vLLM":        {handler: fails(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. Please reduce the length of the messages.","type":"BadRequestError","code":400}`), kind: fault.Exhausted, overflow: true, limit: 4096},
 		"overflow: LM Studio":   {handler: fails(400, `{"error":"Trying to keep the first 9000 tokens when the number is greater than the context length"}`), kind: fault.Exhausted, overflow: true},
+		"overflow: behind one":  {handler: fails(400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"This model's maximum context length is 4096 tokens.\"}"}}}`), kind: fault.Exhausted, overflow: true, limit: 4096},
 		"overflow: Groq":        {handler: fails(400, body("Please reduce the length of the messages or completion.", "", "")), kind: fault.Exhausted, overflow: true},
 		"overflow: xAI":         {handler: fails(400, body("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", "", "")), kind: fault.Exhausted, overflow: true, limit: 131072},
 		"overflow: Mistral":     {handler: fails(400, body("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", "", "")), kind: fault.Exhausted, overflow: true, limit: 32768},

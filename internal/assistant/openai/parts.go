@@ -7,11 +7,11 @@ import (
 	"remote-agent/internal/pattern"
 )
 
-var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{`)
+var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"`)
 
 // asTexts returns a chunk with texts where go-openai reads nothing else: some servers send
 // what a model says as a list of parts, with its reasoning among them, and the arguments
-// of a call as an object.
+// of a call as an object. Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
 func asTexts(data []byte) []byte {
 	if !inParts.Match(data) {
 		return data
@@ -24,6 +24,9 @@ func asTexts(data []byte) []byte {
 	}
 	for _, c := range list(chunk["choices"]) {
 		delta := object(object(c)["delta"])
+		if said, is := delta["reasoning"].(string); is && delta["reasoning_content"] == nil {
+			delta["reasoning_content"] = said
+		}
 		if parts, is := delta["content"].([]any); is {
 			delta["content"], delta["reasoning_content"] = textOf(parts)
 		}

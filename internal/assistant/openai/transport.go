@@ -138,12 +138,20 @@ func (f *apiFailure) addInner(raw json.RawMessage) {
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
 		Status  json.RawMessage `json:"status"` // Google
+
+		Metadata json.RawMessage `json:"metadata"` // OpenRouter: {"raw"}, what the provider behind it said
 	}
 	if json.Unmarshal(raw, &inner) != nil {
 		f.message = firstOf(plain(raw), f.message)
 		return
 	}
 	f.message = firstOf(plain(inner.Message), f.message, string(raw))
+	var behind struct {
+		Raw json.RawMessage `json:"raw"`
+	}
+	if json.Unmarshal(inner.Metadata, &behind) == nil && len(behind.Raw) > 0 {
+		f.message += " " + plain(behind.Raw)
+	}
 	f.code = firstOf(plain(inner.Code), f.code)
 	f.kind = firstOf(plain(inner.Type), plain(inner.Status), f.kind)
 }

@@ -22,17 +22,13 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 	if len(c.request.Array) == 0 {
 		return api.ChatCompletionRequest{}, fault.New(fault.Invalid, "There is nothing to answer.")
 	}
-	model := c.request.Model
-	if model == "" {
-		model = c.model.Model()
-	}
 	req := api.ChatCompletionRequest{
-		Model:         model,
+		Model:         c.name,
 		Messages:      []api.ChatCompletionMessage{},
 		Stream:        true,
 		StreamOptions: &api.StreamOptions{IncludeUsage: true},
 	}
-	if len(c.request.Tools) > 0 && (model == api.GPT6Sol || model == api.GPT6Luna) {
+	if len(c.request.Tools) > 0 && (c.name == api.GPT6Sol || c.name == api.GPT6Luna) {
 		// With reasoning, these take tools in another API only.
 		req.ReasoningEffort = api.ReasoningEffortNone
 	}
@@ -119,7 +115,12 @@ var someTool = api.Tool{Type: api.ToolTypeFunction}
 // encoded returns what sender puts into the request. The messages begin with the system
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
-	array, err := c.model.encodings.Array(c.request.Conversation, c.request.Array, modelhttp.Encoder{Encode: encode})
+	key, replay := c.request.Conversation, ""
+	if c.answer.reasons {
+		replay = c.name
+		key += "\x00" + replay
+	}
+	array, err := c.model.encodings.Array(key, c.request.Array, encoder(replay))
 	if err != nil {
 		return f, err
 	}
@@ -135,14 +136,19 @@ func (c *completion) encoded() (f fields, err error) {
 	return f, err
 }
 
+// encoder encodes messages as toWire maps them.
+func encoder(replay string) modelhttp.Encoder {
+	return modelhttp.Encoder{Encode: func(to []byte, unit []messages.Message) ([]byte, error) { return encode(to, unit, replay) }}
+}
+
 // encode appends messages in the API's form; see modelhttp.Encoder.
-func encode(to []byte, array []messages.Message) ([]byte, error) {
+func encode(to []byte, array []messages.Message, replay string) ([]byte, error) {
 	for _, m := range array {
 		var elements []any
 		if assistant.ShowsFiles(m) {
 			elements = append(elements, toShown(m))
 		} else {
-			for _, w := range toWire([]messages.Message{m}) {
+			for _, w := range toWire([]messages.Message{m}, replay) {
 				elements = append(elements, w)
 			}
 		}
@@ -207,8 +213,9 @@ func filePartOf(a messages.Attachment) part {
 
 // toWire maps a repaired array to Chat Completions, and nothing else. Text goes
 // out as a plain string, which every compatible server takes. Thinking is left
-// out: the API has no place for it. Each message is mapped by itself.
-func toWire(array []messages.Message) []api.ChatCompletionMessage {
+// out: the API has no place for it, but for replay, the model that wrote it and wants
+// it back. Each message is mapped by itself.
+func toWire(array []messages.Message, replay string) []api.ChatCompletionMessage {
 	wire := make([]api.ChatCompletionMessage, 0, len(array))
 	for _, m := range array {
 		if m.Role == messages.RoleTool {
@@ -228,8 +235,15 @@ func toWire(array []messages.Message) []api.ChatCompletionMessage {
 					ID: b.ID, Type: api.ToolTypeFunction,
 					Function: api.FunctionCall{Name: b.Name, Arguments: arguments(b.Arguments)},
 				})
-			case messages.ToolResult, messages.Thinking:
+			case messages.Thinking:
+				if replay != "" && b.Provider == string(Name) && b.Model == replay {
+					w.ReasoningContent += b.Text
+				}
+			case messages.ToolResult:
 			}
+		}
+		if replay != "" && m.Role == messages.RoleAssistant && w.ReasoningContent == "" {
+			w.ReasoningContent = " " // it was not kept, or is of another model; the field has to be there
 		}
 		w.Content = strings.Join(parts, "\n\n")
 		wire = append(wire, w)

@@ -46,7 +46,7 @@ func TestToWire(t *testing.T) {
 			messages.ToolResult{CallID: "c3", Content: "bad arguments", IsError: true},
 		}},
 	}
-	got := toWire(array)
+	got := toWire(array, "")
 	content := got[0].Content
 	got[0].Content = ""
 	function := func(id, name, args string) api.ToolCall {
@@ -195,11 +195,11 @@ func TestARequestIsWhatTheLibraryWouldSend(t *testing.T) {
 				continue
 			}
 			request := assistant.Request{Conversation: "c", System: strs.Draw(t, "system"), Model: strs.Draw(t, "model"), Array: array}
-			whole, err := (&completion{model: model.Model, request: request}).wire()
+			whole, err := (&completion{model: model.Model, request: request, name: request.Model}).wire()
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole.Messages = append([]api.ChatCompletionMessage{{Role: "system", Content: request.System}}, toWire(array)...)
+			whole.Messages = append([]api.ChatCompletionMessage{{Role: "system", Content: request.System}}, toWire(array, "")...)
 			want, err := json.Marshal(whole)
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,93 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"remote-agent/internal/assistant/assistanttest"
+	"remote-agent/internal/assistant/loop"
+	"remote-agent/internal/messages"
+)
+
+// TestReasoningByItsOtherName: so vLLM, Ollama and OpenRouter call it.
+func TestReasoningByItsOtherName(t *testing.T) {
+	t.Parallel()
+	got := askServer(t, stream(
+		`{"choices":[{"delta":{"role":"assistant","content":"","reasoning":"h"}}]}`, `{"choices":[{"delta":{"content":null,"reasoning":"m","reasoning_content":null}}]}`,
+		`{"choices":[{"delta":{"reasoning":"!","reasoning_content":"!"}}]}`, text("yes"), finish("stop"), done))
+	if got.Err != nil || got.Thoughts != "hm!" || got.Text != "yes" {
+		t.Fatalf("turn: %+v", got)
+	}
+}
+
+// TestReasoningThatIsWantedBack: DeepSeek's and Kimi's models refuse what they said with calls if
+// what they thought before it is missing, in these words.
+func TestReasoningThatIsWantedBack(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]string{
+		"DeepSeek":   `{"error":{"message":"The ` + "`reasoning_content`" + ` in the thinking mode must be passed back to the API.","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+		"Kimi":       `{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 3","type":"invalid_request_error"}}`,
+		"OpenRouter": `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"thinking is enabled but reasoning_content is missing in assistant tool call message at index 3\"}}","provider_name":"Moonshot"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := make(chan string, 20) // by request, what stands as reasoning in each of the model's messages
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var request struct {
+					Messages []struct {
+						Role      string  `json:"role"`
+						Reasoning *string `json:"reasoning_content"`
+					} `json:"messages"`
+				}
+				_ = json.NewDecoder(r.Body).Decode(&request)
+				is, missing, said := "", false, 0
+				for _, m := range request.Messages {
+					if m.Role == "assistant" {
+						said++
+						missing = missing || m.Reasoning == nil
+						if m.Reasoning != nil {
+							is += "<" + *m.Reasoning + ">"
+						}
+					}
+				}
+				told <- is
+				switch {
+				case missing:
+					fails(400, refusal)(w, r)
+				case said >= 3:
+					stream(text("done"), finish("stop"), done)(w, r)
+				default:
+					stream(fmt.Sprintf(`{"choices":[{"delta":{"reasoning_content":"thought %d"}}]}`, said), call(0, fmt.Sprint("c", said), "look", fmt.Sprintf(`{"n":%d}`, said)), finish("tool_calls"), done)(w, r)
+				}
+			}))
+			defer server.Close()
+			m := newModel(t, server.URL)
+			turn := question("Hi")
+			turn.Host = &assistanttest.Host{Specs: []messages.ToolSpec{{Name: "look"}}}
+			run := func() (result, []string) {
+				got := assistanttest.Collect(loop.New(m, loop.Config{}).Run(t.Context(), turn))
+				var all []string
+				for len(told) > 0 {
+					all = append(all, <-told)
+				}
+				return got, all
+			}
+			got, all := run()
+			if want := []string{"", "", "< >", "< ><thought 1>", "< ><thought 1><thought 2>"}; got.Err != nil || got.Text != "done" || cmp.Diff(want, all) != "" {
+				t.Errorf("%v, %q, %q", got.Err, got.Text, all)
+			}
+
+			// Another model is told nothing of it.
+			turn.Array, turn.Model = append(turn.Array, got.Messages...), "other"
+			turn.Array = append(turn.Array, messages.NewText(messages.RoleUser, "And now?"))
+			if got, all := run(); got.Err != nil || cmp.Diff([]string{"", "< >< >< >< >"}, all) != "" {
+				t.Errorf("%v: the other model is told %q", got.Err, all)
+			}
+		})
+	}
+}
