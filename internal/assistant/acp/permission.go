@@ -88,7 +88,7 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 // unanswerable returns what to tell a person about a request to which nobody
 // could say yes, or nothing.
 func (q *ask) unanswerable() string {
-	if q.option("allow_once", "allow_always") != "" {
+	if q.option("allow_once") != "" || q.forAlways() {
 		return ""
 	}
 	return "The agent asked for permission but offered no way to grant it, so it was denied: " + q.call.summary()
@@ -111,9 +111,13 @@ func (q *ask) request() assistant.Permission {
 	}
 	return assistant.Permission{
 		Call: c.block(), Kind: kind, Title: title, Detail: detail,
-		Always: q.option("allow_always") != "" && present(c.input), // a title is no rule: another effect may have it, too
+		Always: q.forAlways(),
 	}
 }
+
+// forAlways reports whether a person may say yes for always. A title is no rule: another effect
+// may have it, too.
+func (q *ask) forAlways() bool { return q.option("allow_always") != "" && present(q.call.input) }
 
 // option returns the id of the first option of the first kind that is offered.
 func (q *ask) option(kinds ...string) string {

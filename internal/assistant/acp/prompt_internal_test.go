@@ -221,7 +221,11 @@ func TestAQuestionShowsAllOrNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := ask{call: &call{title: "work", input: input, content: content}, options: []permissionOption{{ID: "yes", Kind: "allow_always"}}}
+			kind := "allow_always"
+			if c.input == nil {
+				kind = "allow_once" // without an input there is nothing that could be allowed for always
+			}
+			q := ask{call: &call{title: "work", input: input, content: content}, options: []permissionOption{{ID: "yes", Kind: kind}}}
 			got := q.request().Detail
 			if (got == "") != (c.shown == nil) || strings.Contains(got, "not shown") || q.unanswerable() != "" {
 				t.Errorf("%d bytes are shown: %.100q", len(got), got)
@@ -359,4 +363,26 @@ func FuzzUpdates(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAnswerWithUsageOfAnotherForm: what is not settled in the protocol fails no turn that is done.
+func TestAnswerWithUsageOfAnotherForm(t *testing.T) {
+	t.Parallel()
+	for raw, used := range map[string]int{
+		`{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7},"_meta":{"quota":{"model_usage":[{"model":"m"}]}}}`: 7,
+		`{"stopReason":"end_turn","usage":{"inputTokens":"3","totalTokens":7},"_meta":{"quota":{"model_usage":[{"model":"m"}]}}}`:                0,
+		`{"stopReason":"end_turn","usage":[7],"_meta":{"quota":{"model_usage":[{"model":"m"},{"model":"n"}]},"x":7}}`:                            0,
+		`{"stopReason":"end_turn","usage":null,"_meta":{"quota":{"model_usage":[{"model":"m"}]}}}`:                                               0,
+	} {
+		var a promptAnswer
+		if err := json.Unmarshal([]byte(raw), &a); err != nil || a.StopReason != "end_turn" || a.Model != "m" || (a.Usage != nil) != (used > 0) || used > 0 && a.Usage.TotalTokens != used {
+			t.Errorf("%s: %+v, %v", raw, a, err)
+		}
+	}
+	for _, raw := range []string{`{"stopReason":"refusal"}`, `{"stopReason":"refusal","usage":1e99,"_meta":7}`} {
+		var a promptAnswer
+		if err := json.Unmarshal([]byte(raw), &a); err != nil || a != (promptAnswer{StopReason: "refusal"}) {
+			t.Errorf("%s: %+v, %v", raw, a, err)
+		}
+	}
 }

@@ -90,25 +90,35 @@ type answered struct {
 
 // promptAnswer is what is used of the answer to session/prompt.
 type promptAnswer struct {
-	StopReason string     `json:"stopReason"`
-	Usage      *sdk.Usage `json:"usage"`
-	Meta       promptMeta `json:"_meta"`
+	StopReason string
+	Usage      *sdk.Usage
+	Model      string // what both known front ends say beyond the protocol
 }
 
-// promptMeta is what both known front ends say beyond the protocol.
-type promptMeta struct{ Model string }
-
-// UnmarshalJSON never fails: _meta may hold anything.
-func (m *promptMeta) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON fails over the stop reason only: the usage is no settled part of the protocol, and
+// _meta may hold anything. A turn that is done does not fail over them.
+func (a *promptAnswer) UnmarshalJSON(b []byte) error {
 	var w struct {
+		StopReason string          `json:"stopReason"`
+		Usage      json.RawMessage `json:"usage"`
+		Meta       json.RawMessage `json:"_meta"`
+	}
+	var meta struct {
 		Quota struct {
 			ModelUsage []struct {
 				Model string `json:"model"`
 			} `json:"model_usage"`
 		} `json:"quota"`
 	}
-	if json.Unmarshal(b, &w) == nil && len(w.Quota.ModelUsage) > 0 {
-		m.Model = oneLine(w.Quota.ModelUsage[0].Model, 200)
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	a.StopReason = w.StopReason
+	if json.Unmarshal(w.Usage, &a.Usage) != nil {
+		a.Usage = nil
+	}
+	if json.Unmarshal(w.Meta, &meta) == nil && len(meta.Quota.ModelUsage) > 0 {
+		a.Model = oneLine(meta.Quota.ModelUsage[0].Model, 200)
 	}
 	return nil
 }
@@ -346,8 +356,8 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 		}
 		return g.broken(ctx, atPrompt, x.err)
 	}
-	if x.result.Meta.Model != "" {
-		r.t.model = x.result.Meta.Model
+	if x.result.Model != "" {
+		r.t.model = x.result.Model
 	}
 	usage := r.usage(x.result.Usage)
 	if err := r.t.emit(assistant.UsageUpdated{Usage: usage, Model: r.t.model}); err != nil {

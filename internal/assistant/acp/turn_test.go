@@ -291,6 +291,22 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// TestPermissionThatNobodyCanGive: the agent takes a yes for always only, and of what is known of
+// the call a person may give none. They are told, and not asked.
+func TestPermissionThatNobodyCanGive(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(
+		acpagent.Step{Tool: &acpagent.Tool{ID: "1", Title: "Edit a.txt", Kind: "edit", Ask: acpagent.Options("allow_always", "reject_always"), Output: "ok"}},
+		acpagent.Step{Say: "Done."}))
+	turn := question("go")
+	h := always(assistant.Verdict{Allow: true})
+	turn.Host = h
+	got := ask(t.Context(), w, turn)
+	if got.err != nil || len(h.asked) != 0 || len(got.notices) != 1 || !strings.Contains(got.notices[0], "offered no way to grant it, so it was denied: Edit a.txt") {
+		t.Errorf("asked %+v, told %q, %v", h.asked, got.notices, got.err)
+	}
+}
+
 // TestPermissionWaitsOnRecord: while a person thinks, the call is pending and
 // not executing, the agent may go on, and silence is no hang.
 func TestPermissionWaitsOnRecord(t *testing.T) {
