@@ -198,7 +198,7 @@ func (c Call) Invoked() Call {
 		return c
 	}
 	name, _ := Canonical(strings.TrimPrefix(c.Args[0], "/"))
-	return Call{Name: name, Args: c.Args[1:], Rest: afterWord(c.Rest), Unclosed: c.Unclosed}
+	return Call{Name: name, Args: c.Args[1:], Rest: afterWord(c.Rest)}
 }
 
 // WithoutFirst returns the call without its first argument.
@@ -211,6 +211,6 @@ func (c Call) WithoutFirst() Call {
 
 // afterWord returns a text without its first word.
 func afterWord(text string) string {
-	_, rest, _ := firstWord(text)
+	_, rest := firstWord(text)
 	return strings.TrimSpace(rest)
 }

@@ -22,7 +22,7 @@ func TestInvoked(t *testing.T) {
 		"NotAName":     {"/command-invoke ../x y", command.Call{Args: []string{"y"}, Rest: "y"}},
 		"AcrossALine":  {"/command-invoke review\nall of it", command.Call{Name: "review", Args: []string{"all", "of", "it"}, Rest: "all of it"}},
 		"NotInvoking":  {"/help command-invoke", command.Call{Name: "help", Args: []string{"command-invoke"}, Rest: "command-invoke"}},
-		"OpenQuotes":   {`/command-invoke review "it`, command.Call{Name: "review", Args: []string{"it"}, Rest: `"it`, Unclosed: true}},
+		"OpenQuotes":   {`/command-invoke review "it`, command.Call{Name: "review", Args: []string{"it"}, Rest: `"it`}},
 		"KeepsSpacing": {"/command-invoke review  a   b", command.Call{Name: "review", Args: []string{"a", "b"}, Rest: "a   b"}},
 	}
 	for name, tt := range tests {

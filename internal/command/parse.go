@@ -11,9 +11,6 @@ type Call struct {
 	Name string   // canonical: lower case, "_" for "-", without a bot's name
 	Rest string   // the text after the name, trimmed
 	Args []string // Rest split as a shell splits words
-	// Unclosed is true if Rest has a quote that is never closed. Args then holds
-	// the rest of the text as its last word.
-	Unclosed bool
 }
 
 // maxName is the longest name that is taken for a command. Telegram allows 32
@@ -39,7 +36,7 @@ func Parse(text string) (call Call, ok bool) {
 		return Call{}, false
 	}
 	call = Call{Name: name, Rest: strings.TrimSpace(text[end:])}
-	call.Args, call.Unclosed = Words(call.Rest)
+	call.Args = Words(call.Rest)
 	return call, true
 }
 
@@ -68,21 +65,22 @@ func Canonical(name string) (canonical string, ok bool) {
 // Words splits text as a POSIX shell splits words: single quotes keep all,
 // double quotes keep all but a backslash before \ or ", and a backslash outside
 // quotes keeps the next character. Nothing is expanded. Typographic double
-// quotes, which phones put in by themselves, count as double quotes.
-func Words(text string) (words []string, unclosed bool) {
+// quotes, which phones put in by themselves, count as double quotes. Behind a quote
+// that is never closed, the rest of the text is the last word.
+func Words(text string) (words []string) {
 	for {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		if text == "" {
-			return words, unclosed
+			return words
 		}
 		var word string
-		word, text, unclosed = firstWord(text)
+		word, text = firstWord(text)
 		words = append(words, word)
 	}
 }
 
 // firstWord returns the word that a text begins with, and what is behind it.
-func firstWord(text string) (first, rest string, unclosed bool) {
+func firstWord(text string) (first, rest string) {
 	var (
 		word  strings.Builder
 		quote rune
@@ -91,7 +89,7 @@ func firstWord(text string) (first, rest string, unclosed bool) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		raw := text[i : i+size] // keeps invalid UTF-8 as it is
 		if quote == 0 && unicode.IsSpace(r) {
-			return word.String(), text[i:], false
+			return word.String(), text[i:]
 		}
 		i += size
 		if r == '“' || r == '”' || r == '„' {
@@ -114,7 +112,7 @@ func firstWord(text string) (first, rest string, unclosed bool) {
 			word.WriteString(raw)
 		}
 	}
-	return word.String(), "", quote != 0
+	return word.String(), ""
 }
 
 // Nearest returns the candidate that is closest to name by edit distance, if

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		"Quotes":           {`/run "a b" 'c "d' e\ f`, command.Call{Name: "run", Rest: `"a b" 'c "d' e\ f`, Args: []string{"a b", `c "d`, "e f"}}, true},
 		"PhoneQuotes":      {"/run “a b” c", command.Call{Name: "run", Rest: "“a b” c", Args: []string{"a b", "c"}}, true},
 		"EmptyQuotes":      {`/run "" x`, command.Call{Name: "run", Rest: `"" x`, Args: []string{"", "x"}}, true},
-		"Unclosed":         {`/run "a b`, command.Call{Name: "run", Rest: `"a b`, Args: []string{"a b"}, Unclosed: true}, true},
+		"Unclosed":         {`/run "a b`, command.Call{Name: "run", Rest: `"a b`, Args: []string{"a b"}}, true},
 		"MultilineRest":    {"/plan do\nthis", command.Call{Name: "plan", Rest: "do\nthis", Args: []string{"do", "this"}}, true},
 		"NewlineAfterName": {"/plan\nbody", command.Call{Name: "plan", Rest: "body", Args: []string{"body"}}, true},
 		"BackslashInQuote": {`/run "a\n \" \\"`, command.Call{Name: "run", Rest: `"a\n \" \\"`, Args: []string{`a\n " \`}}, true},
