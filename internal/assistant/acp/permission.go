@@ -2,8 +2,10 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -14,6 +16,9 @@ import (
 // maxDetail is how much a person is shown of a request, in bytes. It is twice the longest
 // command of the bot's own tool: of a file that is written, changes and input are shown.
 const maxDetail = 128 << 10
+
+// maxAnswers is how many answers to a question of an agent are named.
+const maxAnswers = 20
 
 // ask is a permission request that has no answer yet.
 type ask struct {
@@ -27,6 +32,7 @@ type ask struct {
 type permissionOption struct {
 	ID   string `json:"optionId"`
 	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // verdict is the decision on an ask.
@@ -109,6 +115,9 @@ func (q *ask) request() assistant.Permission {
 	if q.option("allow_once") == "" && detail != "" {
 		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
+	if answers := q.answers(); len(answers) > 1 && detail != "" {
+		detail += fmt.Sprintf("\n\nThe agent offers several answers: %s. If you allow this, the answer is %s.", strings.Join(answers, ", "), answers[0])
+	}
 	return assistant.Permission{
 		Call: c.block(), Kind: kind, Title: title, Detail: detail,
 		Always: q.forAlways(),
@@ -118,6 +127,17 @@ func (q *ask) request() assistant.Permission {
 // forAlways reports whether a person may say yes for always. A title is no rule: another effect
 // may have it, too.
 func (q *ask) forAlways() bool { return q.option("allow_always") != "" && present(q.call.input) }
+
+// answers returns the names of what says yes for once. Some agents ask what a person would like so,
+// with an option for each answer; a yes is the first, as in option.
+func (q *ask) answers() (names []string) {
+	for _, o := range q.options {
+		if o.Kind == "allow_once" && o.ID != "" && len(names) < maxAnswers {
+			names = append(names, "`"+strings.ReplaceAll(oneLine(cmp.Or(o.Name, o.ID), 100), "`", "'")+"`")
+		}
+	}
+	return names
+}
 
 // option returns the id of the first option of the first kind that is offered.
 func (q *ask) option(kinds ...string) string {

@@ -239,6 +239,24 @@ func TestAQuestionShowsAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestAQuestionWithSeveralAnswers: CodeBuddy asks people what they would like with an option for
+// each answer. Who says yes knows to which.
+func TestAQuestionWithSeveralAnswers(t *testing.T) {
+	t.Parallel()
+	q := ask{call: &call{title: "Which database?", input: json.RawMessage(`{"question":"Which database?"}`)}, options: []permissionOption{
+		{ID: "p", Kind: "allow_once", Name: "Postgre`SQL"}, {Kind: "allow_once", Name: "none"}, {ID: "s", Kind: "allow_once"},
+		{ID: "d", Kind: "allow_always", Name: "Done"}, {ID: "n", Kind: "reject_once", Name: "No"},
+	}}
+	const want = "\n\nThe agent offers several answers: `Postgre'SQL`, `s`. If you allow this, the answer is `Postgre'SQL`."
+	if p := q.request(); !strings.HasSuffix(p.Detail, want) || q.option("allow_once") != "p" {
+		t.Errorf("asked %q", p.Detail)
+	}
+	q.options = q.options[1:]
+	if p := q.request(); strings.Contains(p.Detail, "answer") {
+		t.Errorf("one answer is %q", p.Detail)
+	}
+}
+
 // TestOpenCallsAreBounded: what an agent reports of calls that it never ends does not fill
 // the memory of the bot. A report that replaces another, and a call that ended, do not count.
 func TestOpenCallsAreBounded(t *testing.T) {
