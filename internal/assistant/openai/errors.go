@@ -89,6 +89,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 			wait = waitInText(text)
 		}
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: wait, Err: err}
+	case noTools.MatchString(text):
+		return fail(fault.Unsupported, "This model, or its server as it is set up, cannot use tools, which the bot needs. An operator needs to set another model in OPENAI_MODEL, or turn tools on there.")
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
 		return fail(fault.Invalid, "The model provider's content filter refused this message. Try wording it differently.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(text):
@@ -108,6 +110,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 var (
 	badKey   = pattern.Lazy(`invalid_api_key|incorrect api key|api key not valid|authentication_error|invalid_authentication`)
 	noModel  = pattern.Lazy(`model_not_found|model .{0,80}(does not exist|not found)|unknown model|no such model`)
+	noTools  = pattern.Lazy(`(?:not|n't|that) support (?:tools|tool use|tool call|function call)|tool choice requires|tools param requires|(?:tools|(?:tool|function) calling)` + "`?" + ` (?:is|are) not (?:supported|enabled)`)
 	filtered = pattern.Lazy(`content_filter|content_policy|responsibleai|content management policy|input was flagged|moderation`)
 	noQuota  = pattern.Lazy(`insufficient_quota|enforced_spend_limit|billing_hard_limit|billing_not_active|insufficient (balance|credits|funds)|credit balance`)
 	quota    = pattern.Lazy(`exceeded your (current|monthly) quota`)
