@@ -284,12 +284,30 @@ func (c *client) askRepository(ctx context.Context, repo string) (*github.Reposi
 	return out, err
 }
 
+// askIssue returns an issue. From one that was transferred GitHub leads to its new place,
+// which may be a repository that the readers of this one may not see: that is fault.NotFound.
 func (c *client) askIssue(ctx context.Context, at place) (*github.Issue, error) {
 	i, _, err := inRepo(ctx, c, at.repo, op{name: "reading an issue"}, func(g api) (*github.Issue, *github.Response, error) {
 		return g.Issues.Get(g.ctx, g.owner, g.repo, at.number)
 	})
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	here := i.GetNumber() == at.number
+	if _, home, ok := strings.Cut(i.GetRepositoryURL(), "/repos/"); here && ok && !strings.EqualFold(home, at.repo) {
+		now, err := c.askRepository(ctx, at.repo) // it may have been renamed
+		if err != nil {
+			return nil, err
+		}
+		here = strings.EqualFold(home, now.GetFullName())
+	}
+	if !here {
+		return nil, fault.Wrap(errMoved, fault.NotFound, "reading an issue")
+	}
+	return i, nil
 }
+
+var errMoved = errors.New("it was transferred to another repository")
 
 func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, error) {
 	p, _, err := inRepo(ctx, c, at.repo, op{name: "reading a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {

@@ -2,6 +2,10 @@ package github_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,5 +205,43 @@ func TestContextFails(t *testing.T) {
 	}
 	if _, err := w.Context(t.Context(), messages.Inbound{Conversation: key("acme/web#9")}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("no such issue: %v", err)
+	}
+}
+
+// What was transferred is another repository's: GitHub leads from its old place to the new
+// one, which may be one that these readers may not see. A renamed repository is the same.
+func TestATransferredIssueIsNotRead(t *testing.T) {
+	t.Parallel()
+	moved := map[string]string{"/repos/acme/web/issues/1": "/repos/Acme/Secret/issues/1", "/repos/acme/old/issues/2": "/repos/Acme/Web/issues/2", "/repos/acme/old": "/repos/Acme/Web"}
+	w := newWorld(t, setting{pat: true, bot: func(c *github.Config) {
+		to, err := url.Parse(c.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := httputil.NewSingleHostReverseProxy(to)
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if place := moved[r.URL.Path]; place != "" {
+				http.Redirect(rw, r, place, http.StatusMovedPermanently)
+				return
+			}
+			next.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(front.Close)
+		c.APIURL = front.URL
+	}})
+	w.server.AddRepo(emulator.Repo{Name: "Acme/Secret", Private: true, Collaborators: map[string]emulator.Permission{"helper": emulator.Write, "boss": emulator.Write}})
+	w.server.Person("boss").In("Acme/Secret").OpenIssue("The hole", "It is HERE.")
+	ann := w.person("ann")
+	ann.OpenIssue("x", "This one is at its new place.")
+	ann.OpenIssue("y", "Like #1.")
+	quotes, err := w.Context(t.Context(), messages.Inbound{Conversation: key("acme/web#2"), SentAt: time.Now().Add(time.Minute)})
+	if err != nil || len(quotes) != 1 || strings.Contains(quoted(quotes), "hole") {
+		t.Errorf("%v\n%s", err, quoted(quotes))
+	}
+	if quotes, err = w.Context(t.Context(), messages.Inbound{Conversation: key("acme/web#1")}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("itself: %v\n%s", err, quoted(quotes))
+	}
+	if quotes, err = w.Context(t.Context(), messages.Inbound{Conversation: key("acme/old#2"), SentAt: time.Now().Add(time.Minute)}); err != nil || !strings.Contains(quoted(quotes), "Like #1.") {
+		t.Errorf("under the old name: %v\n%s", err, quoted(quotes))
 	}
 }
