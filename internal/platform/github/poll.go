@@ -236,13 +236,14 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 	next := feedState{seen: make(map[string]bool)}
 	newest := at
 	early := false // met what is too young to be looked at, or had enough
-	for page := 1; page <= sweepPages; page++ {
+	from, page := since, 1
+	for n := range sweepPages {
 		o := op{name: "reading " + name}
-		if page == 1 && state.since.Equal(since) {
+		if n == 0 && state.since.Equal(since) {
 			o.etag = state.etag
 		}
 		all, resp, err := inRepo(ctx, s.p.client, s.repo, o, func(g api) ([]T, *github.Response, error) {
-			return list(g, since, github.ListOptions{Page: page, PerPage: pageSize})
+			return list(g, from, github.ListOptions{Page: page, PerPage: pageSize})
 		})
 		if errors.Is(err, errNotModified) {
 			return nil
@@ -250,18 +251,19 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		if err != nil {
 			return err
 		}
-		if page == 1 {
+		if n == 0 {
 			next.since, next.etag = since, resp.Header.Get("Etag")
 		}
 		now := dateOf(resp.Header)
-		settled := now.Add(-unsettled)
+		settled, last := now.Add(-unsettled), from
 		for _, v := range all {
 			name, updated := id(v)
+			last = updated
 			if early = s.p.grace > 0 && updated.After(now.Add(-s.p.grace)); early {
 				next.etag = "" // the same list is to be looked at again
 				break
 			}
-			if !state.seen[name] {
+			if !state.seen[name] && !next.seen[name] {
 				err := each(ctx, v, since)
 				if early = errors.Is(err, errEnough); early {
 					next.etag = ""
@@ -283,9 +285,20 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		if early || isLast(len(all), resp) {
 			break
 		}
+		from, page = onward(from, page, last)
 	}
 	s.p.feeds.Put(key, next)
 	return s.p.advance(ctx, key, at, newest)
+}
+
+// onward returns from when, and from which page of that, a list is read on behind its last
+// element. What is changed meanwhile leaves its page, and what is behind it moves up, over
+// the border of the page: the next page is right only for elements of one second.
+func onward(from time.Time, page int, last time.Time) (since time.Time, next int) {
+	if last.After(from.Add(time.Second)) {
+		return last.Add(-time.Second).UTC(), 1
+	}
+	return from, page + 1
 }
 
 // dateOf returns the time that GitHub says it is.

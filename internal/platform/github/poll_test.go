@@ -300,6 +300,58 @@ func TestAShortPageMayNotBeTheLast(t *testing.T) {
 	}
 }
 
+// What is edited while a list is read goes to its end, and what stood behind it moves up: over
+// the border of a page.
+func TestAListThatChangesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	store := &cursor{values: map[string]string{"sweep:acme/web:comments": c.now().UTC().Format(time.RFC3339)}}
+	var first int64
+	var once sync.Once
+	var w *world
+	w = newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) {
+		polling(cfg)
+		cfg.Cursor = store
+		to, err := url.Parse(cfg.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := httptest.NewServer(&httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(to)
+				query := r.Out.URL.Query()
+				query.Set("per_page", "2")
+				r.Out.URL.RawQuery = query.Encode()
+			},
+			ModifyResponse: func(resp *http.Response) error {
+				if strings.HasSuffix(resp.Request.URL.Path, "/issues/comments") {
+					once.Do(func() { w.person("ann").EditComment(first, "@remote-agent 0, edited") })
+				}
+				return nil
+			},
+		})
+		t.Cleanup(short.Close)
+		cfg.APIURL = short.URL
+	}})
+	n := w.person("ann").OpenIssue("x", "y").Number
+	const many = 6
+	for i := range many {
+		c.later(time.Minute)
+		if made := w.person("ann").Comment(n, fmt.Sprint("@remote-agent ", i)).Comment; i == 0 {
+			first = made
+		}
+	}
+	c.later(time.Minute)
+	w.run(t)
+	w.await(t, "all comments", func(all []messages.Inbound) bool {
+		found := map[string]bool{}
+		for _, a := range aliasesOf(all) {
+			found[a] = true
+		}
+		return len(found) == many
+	})
+}
+
 // Reviews are not listed for a repository, so a sweep reads those of some pull requests
 // only. The next one goes on behind them.
 func TestReviewsOfManyPullRequestsAreFound(t *testing.T) {
