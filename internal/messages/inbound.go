@@ -120,7 +120,7 @@ type InboundKind string
 const (
 	KindMessage  InboundKind = "message"  // a person said something to the bot
 	KindEdit     InboundKind = "edit"     // a person changed Message; replaces it if its turn has not started
-	KindDeleted  InboundKind = "deleted"  // somebody deleted Message; drops it if its turn has not started. No sender is answered
+	KindDeleted  InboundKind = "deleted"  // somebody deleted Message; drops it if its turn has not started. Its Aliases are the message's. No sender is answered
 	KindMigrated InboundKind = "migrated" // the conversation is now known as MigratedTo
 	KindAction   InboundKind = "action"   // a person pressed a button or sent a dialog; see Action
 	KindGone     InboundKind = "gone"     // the bot was blocked or removed; no sender is answered

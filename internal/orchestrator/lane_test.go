@@ -108,6 +108,25 @@ func TestDeletedMessage(t *testing.T) {
 	}
 }
 
+// TestDeletedBeforeItIsHeard: a platform tells of a deletion before it tells of the message, which
+// it failed to deliver at first. The message is not answered.
+func TestDeletedBeforeItIsHeard(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		named := func(names ...messages.EventID) ot.Option {
+			return func(in *messages.Inbound) { in.Aliases = names }
+		}
+		w.Chat.Delete(messages.Inbound{Conversation: w.Chat.Say("hello").Conversation, Message: "later"}, named("comment:7"))
+		w.Chat.Say("what about dogs?", named("comment:7"))
+		w.Chat.Say("what about cats?", named("comment:8"))
+		w.Pass(10 * time.Second)
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"hello", "what about cats?"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+	})
+}
+
 // TestEditIntoACommand has people make a command of what waits, and of what was begun: the
 // first is given at once, and what it replaces never runs.
 func TestEditIntoACommand(t *testing.T) {

@@ -81,9 +81,13 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted, v access
 	return a, err
 }
 
-// acceptDeleted drops a message that was deleted before its turn began. Platforms tell of all
-// that is deleted where the bot is, so nothing is kept of others.
+// acceptDeleted drops a message that was deleted before its turn began, or before it is heard
+// of, if it has a name by which it is known then. Platforms tell of all that is deleted where
+// the bot is, so nothing else is kept of others.
 func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
+	if _, err := i.firstOfGesture(ctx, tx, a.entry.In); err != nil {
+		return a, err
+	}
 	conv, err := known(ctx, tx, &a)
 	if err != nil || conv.ID == "" {
 		return a, err

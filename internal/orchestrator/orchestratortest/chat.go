@@ -147,11 +147,11 @@ func (c *Chat) Edit(said messages.Inbound, text string) messages.Inbound {
 }
 
 // Delete has a person delete what they said.
-func (c *Chat) Delete(said messages.Inbound) messages.Inbound {
-	return c.Do(func(in *messages.Inbound) {
+func (c *Chat) Delete(said messages.Inbound, options ...Option) messages.Inbound {
+	return c.Do(append([]Option{func(in *messages.Inbound) {
 		in.Kind, in.Conversation, in.Message, in.Sender = messages.KindDeleted, said.Conversation, said.Message, messages.Sender{}
 		in.Raw = []byte(fmt.Sprintf(`{"deleted":%q}`, said.Text)) // platforms repeat the words
-	})
+	}}, options...)...)
 }
 
 // Press has a person press a button of a post by its label.

@@ -354,13 +354,15 @@ func (t *translator) closed(s said, when github.Timestamp, in messages.Inbound) 
 	return []messages.Inbound{in}
 }
 
-// deleted reads that a comment is gone which was for the bot, whoever deleted it.
+// deleted reads that a comment is gone which was for the bot, whoever deleted it. It may be
+// heard of first, where the comment's own event was lost and is delivered again.
 func (t *translator) deleted(s said, in messages.Inbound) []messages.Inbound {
 	s.sender = s.author
 	if _, addressed := t.order(s.body); !addressed || !t.byPerson(s) {
 		return nil
 	}
 	in.Kind = messages.KindDeleted
+	in.Aliases = []messages.EventID{messages.EventID(s.alias)}
 	in.Conversation = s.place().key()
 	in.Message = s.post.message()
 	in.SentAt = time.Now()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,9 @@ func TestDeletedComment(t *testing.T) {
 		in := h.one(t, name, event("deleted", other))
 		if in.Kind != messages.KindDeleted || in.Message != said.Message || in.Conversation != said.Conversation || in.Text != "" || in.SentAt.IsZero() {
 			t.Errorf("%s: %+v tells of the deletion of %+v", name, in, said)
+		}
+		if !slices.Equal(in.Aliases, said.Aliases) {
+			t.Errorf("%s: if it comes first, the comment %q is not known by %q", name, said.Aliases, in.Aliases)
 		}
 	}
 }
