@@ -319,6 +319,13 @@ func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, er
 	return p, err
 }
 
+func (c *client) askReview(ctx context.Context, at place, id int64) (*github.PullRequestReview, error) {
+	v, _, err := inRepo(ctx, c, at.repo, op{name: "reading a review"}, func(g api) (*github.PullRequestReview, *github.Response, error) {
+		return g.PullRequests.GetReview(g.ctx, g.owner, g.repo, at.number, id)
+	})
+	return v, err
+}
+
 // reviewsOf yields the reviews of a pull request.
 func (c *client) reviewsOf(ctx context.Context, at place) iter.Seq2[*github.PullRequestReview, error] {
 	return pages(ctx, c, at.repo, op{name: "reading reviews"}, 5, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {

@@ -267,8 +267,13 @@ func ofComment(s said, c *comment) said {
 	return s
 }
 
+// ofLine completes what a comment on lines says. It is created when it is begun; that its
+// review is submitted, maybe much later, changes it.
 func ofLine(s said, c *comment) said {
 	s = ofComment(s, c)
+	if submitted := c.GetUpdatedAt().Time; submitted.After(s.at) {
+		s.at = submitted
+	}
 	s.post, s.alias = post{kind: postLine, id: c.GetID(), root: c.GetInReplyTo()}, "line:"+strconv.FormatInt(c.GetID(), 10)
 	return s
 }

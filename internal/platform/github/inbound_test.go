@@ -226,6 +226,19 @@ func TestWhoNeverTriggers(t *testing.T) {
 	h.one(t, "issue_comment", event("created", object{"issue": issueObject(""), "comment": with(say, object{"performed_via_github_app": object{"id": 12}})}))
 }
 
+// TestLineOfADraft: a comment on lines is created when it is begun, and said when its review is
+// submitted.
+func TestLineOfADraft(t *testing.T) {
+	t.Parallel()
+	h := newHook(t)
+	line := commentObject("@remote-agent hi")
+	line["updated_at"] = "2026-11-21T10:35:00Z"
+	in := h.one(t, "pull_request_review_comment", event("created", object{"pull_request": pullObject("", "Acme/Web", 9), "comment": line}))
+	if want := time.Date(2026, 11, 21, 10, 35, 0, 0, time.UTC); !in.SentAt.Equal(want) {
+		t.Errorf("it is of %v, want %v", in.SentAt, want)
+	}
+}
+
 // TestDeletedComment has somebody delete what a person said to the bot.
 func TestDeletedComment(t *testing.T) {
 	t.Parallel()

@@ -358,15 +358,31 @@ func (s *sweeper) comment(ctx context.Context, c *comment, since time.Time) erro
 	return s.said(ctx, c, c.IssueURL, since, ofComment)
 }
 
+// line passes on a comment on lines. It is dated to when it was begun, and said when its
+// review was submitted.
 func (s *sweeper) line(ctx context.Context, c *comment, since time.Time) error {
-	return s.said(ctx, c, c.GetPullRequestURL(), since, ofLine)
+	address := c.GetPullRequestURL()
+	if _, addressed := s.p.translator.order(c.GetBody()); addressed && c.GetCreatedAt().Before(since) {
+		v, err := s.p.client.askReview(ctx, place{repo: s.repo, number: numberIn(address)}, c.GetPullRequestReviewID())
+		if err != nil {
+			return s.passOver(ctx, err)
+		}
+		c.CreatedAt = v.SubmittedAt
+	}
+	return s.said(ctx, c, address, since, ofLine)
+}
+
+// numberIn returns the number at the end of the address of an issue, or 0.
+func numberIn(address string) int {
+	number, _ := strconv.Atoi(address[strings.LastIndexByte(address, '/')+1:])
+	return number
 }
 
 // said passes on a comment. One that was only edited is none.
 func (s *sweeper) said(ctx context.Context, c *comment, address string, since time.Time, of func(said, *comment) said) error {
-	number, err := strconv.Atoi(address[strings.LastIndexByte(address, '/')+1:])
-	if err != nil || number < 1 || c.GetID() < 1 || c.GetCreatedAt().Before(since) {
-		return nil //nolint:nilerr // a comment of nothing that is known
+	number := numberIn(address)
+	if number < 1 || c.GetID() < 1 || c.GetCreatedAt().Before(since) {
+		return nil // a comment of nothing that is known
 	}
 	if _, addressed := s.p.translator.order(c.GetBody()); !addressed {
 		return nil

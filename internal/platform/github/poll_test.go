@@ -1,14 +1,18 @@
 package github_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -350,6 +354,51 @@ func TestAListThatChangesWhileItIsRead(t *testing.T) {
 		}
 		return len(found) == many
 	})
+}
+
+// A comment on a line is dated to when it was begun, also if its review was submitted much later.
+func TestCommentsOfADraftAreFound(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	begun := c.now().UTC().Format(time.RFC3339)
+	store := &cursor{values: map[string]string{}}
+	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) {
+		polling(cfg)
+		cfg.Cursor = store
+		to, err := url.Parse(cfg.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(to)
+		proxy.ModifyResponse = func(resp *http.Response) error {
+			body, err := io.ReadAll(resp.Body)
+			if all := []map[string]any{}; strings.HasSuffix(resp.Request.URL.Path, "/pulls/comments") && json.Unmarshal(body, &all) == nil {
+				for _, comment := range all {
+					comment["created_at"] = begun
+				}
+				body, err = json.Marshal(all)
+			}
+			resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			return err
+		}
+		front := httptest.NewServer(proxy)
+		t.Cleanup(front.Close)
+		cfg.APIURL = front.URL
+	}})
+	pull, _ := w.openPull(t)
+	old := w.person("ann").ReviewComment(pull, "limiter.go", 2, "@remote-agent old").Comment
+	c.later(30 * time.Minute)
+	store.values["sweep:acme/web:lines"] = c.now().UTC().Format(time.RFC3339)
+	c.later(10 * time.Minute)
+	w.person("ann").EditComment(old, "@remote-agent old, edited")
+	w.person("ann").ReviewComment(pull, "limiter.go", 2, "@remote-agent new")
+	c.later(time.Minute)
+	w.run(t)
+	w.await(t, "the new one", func(all []messages.Inbound) bool { return len(all) > 0 })
+	if all := w.sink.Events(); len(all) != 1 || all[0].Text != "new" || c.now().Sub(all[0].SentAt) > 2*time.Minute {
+		t.Errorf("events %+v", aliasesOf(all))
+	}
 }
 
 // Reviews are not listed for a repository, so a sweep reads those of some pull requests
