@@ -1,6 +1,7 @@
 package github
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -28,14 +29,20 @@ func (t *translator) order(body string) (string, bool) {
 	}
 	p := read(body)
 	found := p.mentions(t.names())
-	for _, m := range agentWord.FindAllStringSubmatchIndex(body, -1) {
-		if p.words(m[2], m[3]) {
-			rest := ""
-			if m[4] >= 0 {
-				rest = body[m[4]:m[5]]
+	lines := agentWord.FindAllStringSubmatchIndex(body, -1)
+	lines = slices.DeleteFunc(lines, func(m []int) bool { return !p.words(m[2], m[3]) })
+	if len(lines) > 0 {
+		command := func(m []int) string { return t.commanded(strings.TrimSpace(body[m[3]:m[1]])) }
+		first, from, to := command(lines[0]), lines[0][0], lines[0][1]
+		if len(lines) > 1 { // what the others say is part of the rest
+			var edits []edit
+			for _, m := range lines[1:] {
+				edits = append(edits, edit{m[0], m[1], command(m)})
 			}
-			return finish(t.commanded(strings.TrimSpace(rest)), without(body, found, m[0], m[1])), true
+			body = apply(body, edits)
+			found = read(body).mentions(t.names())
 		}
+		return finish(first, without(body, found, from, to)), true
 	}
 	if len(found) == 0 {
 		return "", false
