@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,17 +23,6 @@ import (
 )
 
 const (
-	// overlap is how far a sweep goes back behind what it saw last: lists may show
-	// something late. What was seen is not stored twice.
-	overlap = 30 * time.Second
-
-	// unsettled is how new something is that may change once more without looking
-	// different: GitHub's times are whole seconds. It is looked at again.
-	unsettled = 3 * time.Second
-
-	// sweepPages bounds what one sweep reads of a list. The next one goes on.
-	sweepPages = 10
-
 	// sweepers is how many repositories are read at once.
 	sweepers = 4
 
@@ -50,16 +38,6 @@ const (
 	// next one goes on.
 	maxReviewed = 20
 )
-
-// errEnough ends the reading of a list for this time.
-var errEnough = errors.New("the next sweep goes on here")
-
-// feedState is what is remembered of a list between sweeps.
-type feedState struct {
-	since time.Time // with which etag came
-	etag  string
-	seen  map[string]bool // what was passed on of the overlap
-}
 
 // poller asks for what is new: everything where there are no webhooks, and else what they
 // did not bring.
@@ -220,93 +198,6 @@ type sweeper struct {
 	repo     string
 	known    map[int]*github.Issue // asked for in this sweep
 	reviewed int
-}
-
-// feed passes on the elements of a list that came after what was seen of it,
-// oldest first, and remembers how far it got. Each is stored before the position
-// moves on.
-func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) (string, time.Time), each func(ctx context.Context, v T, since time.Time) error) error {
-	key := "sweep:" + s.repo + ":" + name
-	at, err := s.p.position(ctx, key)
-	if err != nil {
-		return err
-	}
-	since := at.Add(-overlap).UTC()
-	state, _ := s.p.feeds.Get(key)
-	next := feedState{seen: make(map[string]bool)}
-	newest := at
-	early := false // met what is too young to be looked at, or had enough
-	from, page := since, 1
-	for n := range sweepPages {
-		o := op{name: "reading " + name}
-		if n == 0 && state.since.Equal(since) {
-			o.etag = state.etag
-		}
-		all, resp, err := inRepo(ctx, s.p.client, s.repo, o, func(g api) ([]T, *github.Response, error) {
-			return list(g, from, github.ListOptions{Page: page, PerPage: pageSize})
-		})
-		if errors.Is(err, errNotModified) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			next.since, next.etag = since, resp.Header.Get("Etag")
-		}
-		now := dateOf(resp.Header)
-		settled, last := now.Add(-unsettled), from
-		for _, v := range all {
-			name, updated := id(v)
-			last = updated
-			if early = s.p.grace > 0 && updated.After(now.Add(-s.p.grace)); early {
-				next.etag = "" // the same list is to be looked at again
-				break
-			}
-			if !state.seen[name] && !next.seen[name] {
-				err := each(ctx, v, since)
-				if early = errors.Is(err, errEnough); early {
-					next.etag = ""
-					break
-				}
-				if err != nil {
-					return errors.Join(err, s.p.advance(ctx, key, at, newest.Add(-time.Second)))
-				}
-			}
-			if updated.After(settled) {
-				next.etag = ""
-			} else {
-				next.seen[name] = true
-			}
-			if updated.After(newest) {
-				newest = updated
-			}
-		}
-		if early || isLast(len(all), resp) {
-			break
-		}
-		from, page = onward(from, page, last)
-	}
-	s.p.feeds.Put(key, next)
-	return s.p.advance(ctx, key, at, newest)
-}
-
-// onward returns from when, and from which page of that, a list is read on behind its last
-// element. What is changed meanwhile leaves its page, and what is behind it moves up, over
-// the border of the page: the next page is right only for elements of one second.
-func onward(from time.Time, page int, last time.Time) (since time.Time, next int) {
-	if last.After(from.Add(time.Second)) {
-		return last.Add(-time.Second).UTC(), 1
-	}
-	return from, page + 1
-}
-
-// dateOf returns the time that GitHub says it is.
-func dateOf(h http.Header) time.Time {
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		return at.Add(time.Second) // it was cut off
-	}
-	return time.Now()
 }
 
 // issue passes on what became of an issue or pull request.

@@ -356,6 +356,58 @@ func TestAListThatChangesWhileItIsRead(t *testing.T) {
 	})
 }
 
+// A transferred issue has a new number and the date of the old one. It was answered where it was,
+// also if nothing happened for longer in the repository that it comes to.
+func TestATransferredIssueIsNotNew(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	before := c.now().Add(-time.Hour).UTC()
+	store := &cursor{values: map[string]string{
+		"sweep:acme/web:issues": before.Add(-time.Hour).Format(time.RFC3339), "sweep:acme/web:comments": before.Add(-time.Hour).Format(time.RFC3339),
+	}}
+	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) {
+		polling(cfg)
+		cfg.Cursor = store
+		cfg.APIURL = rewriting(t, cfg.APIURL, "/repos/acme/web/issues", func(i map[string]any) { i["created_at"] = before.Format(time.RFC3339) })
+	}})
+	w.run(t)
+	const issues = "issues/list-for-repo"
+	await(t, func() bool { return w.server.Count(issues) > 1 })
+	n := w.person("ann").OpenIssue("It came from elsewhere", "@remote-agent fix it").Number
+	lists := w.server.Count(issues)
+	await(t, func() bool { return w.server.Count(issues) > lists+2 })
+	w.person("ann").Comment(n, "@remote-agent fix it here")
+	w.await(t, "the comment", func(all []messages.Inbound) bool { return len(all) > 0 })
+	if all := w.sink.Events(); len(all) != 1 || all[0].Text != "fix it here" {
+		t.Errorf("events %+v", aliasesOf(all))
+	}
+}
+
+// rewriting is a GitHub in front of another one that changes each element of a list.
+func rewriting(t *testing.T, api, path string, change func(map[string]any)) string {
+	t.Helper()
+	to, err := url.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ModifyResponse = func(resp *http.Response) error {
+		body, err := io.ReadAll(resp.Body)
+		if all := []map[string]any{}; resp.Request.URL.Path == path && json.Unmarshal(body, &all) == nil {
+			for _, v := range all {
+				change(v)
+			}
+			body, err = json.Marshal(all)
+		}
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return err
+	}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
 // A comment on a line is dated to when it was begun, also if its review was submitted much later.
 func TestCommentsOfADraftAreFound(t *testing.T) {
 	t.Parallel()
@@ -365,26 +417,7 @@ func TestCommentsOfADraftAreFound(t *testing.T) {
 	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) {
 		polling(cfg)
 		cfg.Cursor = store
-		to, err := url.Parse(cfg.APIURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proxy := httputil.NewSingleHostReverseProxy(to)
-		proxy.ModifyResponse = func(resp *http.Response) error {
-			body, err := io.ReadAll(resp.Body)
-			if all := []map[string]any{}; strings.HasSuffix(resp.Request.URL.Path, "/pulls/comments") && json.Unmarshal(body, &all) == nil {
-				for _, comment := range all {
-					comment["created_at"] = begun
-				}
-				body, err = json.Marshal(all)
-			}
-			resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-			resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-			return err
-		}
-		front := httptest.NewServer(proxy)
-		t.Cleanup(front.Close)
-		cfg.APIURL = front.URL
+		cfg.APIURL = rewriting(t, cfg.APIURL, "/repos/acme/web/pulls/comments", func(c map[string]any) { c["created_at"] = begun })
 	}})
 	pull, _ := w.openPull(t)
 	old := w.person("ann").ReviewComment(pull, "limiter.go", 2, "@remote-agent old").Comment
