@@ -33,6 +33,17 @@ func SecondaryLimit(status int, retryAfter time.Duration) Fault {
 	return Fault{Refuse: secondaryLimit(status, retryAfter)}
 }
 
+// TooQuick answers 422 with the code or the message by which GitHub, in a few calls that make
+// something, says that there were too many of them.
+func TooQuick(code, message string) Fault {
+	return Fault{Refuse: invalid("PullRequestReview", "base", code, message)}
+}
+
+// NotYet answers 422 to a comment on an issue that is too new for GitHub to find it.
+func NotYet() Fault {
+	return Fault{Refuse: invalid("IssueComment", "data", "unprocessable", "Could not resolve to a node with the global id of 'I_kwDO'.")}
+}
+
 // PrimaryLimit answers 403 with no calls left until a time.
 func PrimaryLimit(reset time.Time) Fault {
 	e := primaryLimit("installation")

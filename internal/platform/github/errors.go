@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,8 @@ func (c *client) classify(ctx context.Context, who caller, o op, err error, seen
 		f.Kind, f.Public = fault.Gone, "GitHub has blocked the repository."
 	case status == http.StatusConflict:
 		f.Kind = fault.Conflict
+	case status == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(text), "could not resolve to a node"):
+		f.Kind = fault.Unavailable // it is too new: GitHub finds it in a moment
 	case status >= 300 && status < 500:
 		f.Kind = fault.Invalid
 		if strings.Contains(text, "too long") {
@@ -110,7 +113,7 @@ func forbidden(h http.Header, text string) string {
 }
 
 // refusedByLimit reports whether a call was refused because of a rate limit, and
-// for how long. GitHub says so with 403 or 429, and how long in one of several
+// for how long. GitHub says so with 403, 429 or 422, and how long in one of several
 // ways (contract C6); the library refuses by itself where an answer said that it was the
 // last for now.
 func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text string) (time.Duration, bool) {
@@ -127,7 +130,7 @@ func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text
 	if status == http.StatusForbidden {
 		known = known || strings.Contains(lower, "secondary rate limit") || strings.Contains(lower, "abuse detection") || seen.RetryAfter() > 0
 	}
-	if !known {
+	if !known && !tooQuick(err) {
 		return 0, false
 	}
 	if s := seen.RetryAfter(); s > 0 {
@@ -139,6 +142,15 @@ func (c *client) refusedByLimit(who caller, err error, seen *exchange.Call, text
 	// keeps silent.
 	c.clients.Delete(who)
 	return c.limits.Refused(who.key(), fault.Asked(after.Seconds(), longestLimit)), true
+}
+
+// tooQuick reports whether something was not made because too much was: for a few calls
+// GitHub says so with 422, as of a mistake.
+func tooQuick(err error) bool {
+	e, _ := errors.AsType[*github.ErrorResponse](err)
+	return e != nil && slices.ContainsFunc(e.Errors, func(detail github.Error) bool {
+		return detail.Code == "abuse" || strings.Contains(detail.Message, "submitted too quickly")
+	})
 }
 
 // longestLimit is how long a limit of GitHub holds at most: it begins anew each hour

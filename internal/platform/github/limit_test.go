@@ -2,6 +2,7 @@ package github_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -100,6 +101,39 @@ func TestServerWithoutLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLimitsThatLookLikeMistakes: some calls are refused with 422 where others are with 403. The
+// answer in a thread of lines stays one.
+func TestLimitsThatLookLikeMistakes(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]emulator.Fault{
+		"code": emulator.TooQuick("abuse", ""), "message": emulator.TooQuick("custom", "was submitted too quickly"),
+	} {
+		w := newWorld(t)
+		w.run(t)
+		n, line := w.openPull(t)
+		w.server.Inject(emulator.CreateReviewComment, refusal)
+		out := messages.Outbound{
+			Delivery: newDelivery(), Conversation: key(fmt.Sprint(inKey, "#", n)), ReplyTo: messages.MessageID(fmt.Sprint("rc:", line)), Text: "hello",
+		}
+		if ref, err := w.Send(t.Context(), out); !fault.Is(err, fault.RateLimited) || exchange.RetryAfter(err) != time.Minute || w.Headroom().Silent != 1 {
+			t.Errorf("%s: %+v, %v; silences %d", name, ref, err, w.Headroom().Silent)
+		}
+	}
+}
+
+// TestAnIssueThatIsTooNew: for a moment GitHub may not find an issue that it has told of.
+func TestAnIssueThatIsTooNew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.person("ann").OpenIssue("x", "y")
+	w.server.Inject(emulator.CreateComment, emulator.NotYet())
+	out := messages.Outbound{Delivery: newDelivery(), Conversation: key(inKey + "#1"), Text: "hello"}
+	_, err := w.Send(t.Context(), out)
+	if _, again := fault.Retry(err); !again || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("it is not tried again: %v", err)
 	}
 }
 
