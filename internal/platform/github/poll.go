@@ -74,7 +74,9 @@ func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 		case fault.Is(err, fault.Unauthorized):
 			p.log.ErrorContext(ctx, "github refuses the bot's credentials, trying again", "reason", fault.Public(err), "err", err)
 		case err != nil:
-			pause = max(pause, exchange.RetryAfter(err))
+			if p.client.appID == "" { // else it is one installation's, and the others go on
+				pause = max(pause, exchange.RetryAfter(err))
+			}
 			p.log.WarnContext(ctx, "could not read what is new on github, trying again", "err", err)
 		}
 		if platform.Sleep(ctx, pause) != nil {
@@ -146,6 +148,10 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 			some, err := p.client.installed(ctx, i.GetID())
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 				continue // suspended, or removed just now
+			}
+			if fault.Is(err, fault.RateLimited) {
+				p.log.WarnContext(ctx, "could not list the repositories of an installation, trying again", "installation", i.GetID(), "err", err)
+				continue
 			}
 			if err != nil {
 				return nil, err

@@ -356,6 +356,20 @@ func TestAListThatChangesWhileItIsRead(t *testing.T) {
 	})
 }
 
+// An owner whose limit is used up keeps nobody else waiting: each installation has its own.
+func TestALimitIsOneOwners(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	w.server.AddRepo(emulator.Repo{Name: "Zoo/Lions", Collaborators: map[string]emulator.Permission{"ann": emulator.Write}})
+	const issues = "issues/list-for-repo"
+	w.server.Inject(issues, emulator.SecondaryLimit(http.StatusForbidden, time.Hour))
+	w.run(t)
+	await(t, func() bool { return w.Headroom().Silent == 1 })
+	w.person("ann").OpenIssue("x", "@remote-agent one")
+	w.server.Person("ann").In("Zoo/Lions").OpenIssue("x", "@remote-agent another")
+	w.await(t, "one of them", func(all []messages.Inbound) bool { return len(all) == 1 })
+}
+
 // A transferred issue has a new number and the date of the old one. It was answered where it was,
 // also if nothing happened for longer in the repository that it comes to.
 func TestATransferredIssueIsNotNew(t *testing.T) {
