@@ -142,9 +142,14 @@ func (h *history) Context(ctx context.Context, in messages.Inbound) ([]messages.
 		w.before = string(in.Message)
 	}
 	err = h.api.read(ctx, at, w, func(m slack.Message) bool {
+		own := m.User == me.user && (m.Timestamp != at.thread || asker.MatchString(m.Text))
+		m.Text = said(m)
+		for _, a := range m.Attachments {
+			m.Files = append(m.Files, a.Files...)
+		}
 		switch {
-		case m.User == me.user && (m.Timestamp != at.thread || asker.MatchString(m.Text)):
-		case m.Timestamp == string(in.Message) || strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
+		case own:
+		case m.Timestamp == string(in.Message) || m.Text == "" && len(m.Files) == 0:
 		case m.SubType != "bot_message" && !counts(m.SubType):
 		case m.Timestamp == at.thread:
 			root = &m

@@ -227,6 +227,40 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// Alerts are posted without a text, or with a summary: what they say is in attachments and blocks,
+// which is also where the whole of an answer of the bot's is.
+func TestContextOfWhatIsNoText(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, c := range map[string]struct{ message, want string }{
+		"an alert": {`"subtype":"bot_message","bot_id":"B9","username":"Alertmanager","text":"","attachments":[{"fallback":"[FIRING:1] x",
+			"title":"[FIRING:1] KubeJobFailed","title_link":"https://alerts.example","text":"a &lt; b","fields":[{"title":"Cluster","value":"one"}]}]`,
+			"[FIRING:1] KubeJobFailed\na < b\nCluster: one"},
+		"only a fallback": {`"bot_id":"B9","text":"","attachments":[{"fallback":"it is down"}]`, "it is down"},
+		"blocks in an attachment": {`"bot_id":"B9","text":"","attachments":[{"color":"red","fallback":"[no preview available]",
+			"blocks":[{"type":"header","text":{"type":"plain_text","text":"Down"}},{"type":"section","fields":[{"type":"mrkdwn","text":"*P1*"},{"type":"mrkdwn","text":"eu"}]}]}]`,
+			"Down\n*P1*\neu"},
+		"blocks": {`"bot_id":"B9","text":"Down","blocks":[{"type":"divider"},{"type":"section","text":{"type":"mrkdwn","text":"The <https://a.example|build> is red"}},
+			{"type":"context","elements":[{"type":"mrkdwn","text":"since 10:00"}]},{"type":"new","x":1}]`,
+			"The build (https://a.example) is red\nsince 10:00"},
+		"rich text": {`"user":"UBOT","bot_id":"BBOT","text":"Use …","blocks":[{"type":"rich_text","elements":[
+			{"type":"rich_text_section","elements":[{"type":"text","text":"Use "},{"type":"text","text":"map<K>","style":{"code":true}},{"type":"text","text":", says "},{"type":"user","user_id":"U3"}]},
+			{"type":"rich_text_list","style":"bullet","elements":[{"type":"rich_text_section","elements":[{"type":"link","url":"https://a.example"}]},
+				{"type":"rich_text_section","elements":[{"type":"emoji","name":"tada"}]}]}]}]`,
+			"Use map<K>, says @U3\nhttps://a.example\n:tada:"},
+		"a person's blocks": {`"user":"U2","text":"short","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"much longer"}]}]}]`, "short"},
+		"a link":            {`"user":"U2","text":"<https://a.example>","attachments":[{"from_url":"https://a.example","title":"A","text":"preview"}]`, "https://a.example"},
+		"a shared message": {`"user":"U2","text":"","attachments":[{"is_share":true,"from_url":"https://x.slack.com/archives/C2/p1","text":"look at this",
+			"files":[{"id":"F7","name":"log.txt","mimetype":"text/plain","size":3}]}]`, "look at this\n[log.txt]"},
+	} {
+		b.api.answer("conversations.replies", `{"ok":true,"messages":[{"ts":"10.1",`+c.message+`},{"ts":"20.1","user":"U1","text":"<@UBOT> look"}]}`)
+		got, err := b.Context(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Message: "20.1"})
+		if err != nil || len(got) != 1 || got[0].Text != c.want {
+			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
 func TestNameOf(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

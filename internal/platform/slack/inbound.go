@@ -287,7 +287,7 @@ func (t *translator) fill(me identity, env envelope, ev event, in *messages.Inbo
 	t.askers.remember(me, env, ev)
 	in.Sender = messages.Sender{ID: messages.UserID(ev.User), Name: t.people.senderName(ev), External: external(me, env, ev)}
 	in.Attachments = attachments(list[file](ev.Files))
-	in.Quotes = quotes(list[shared](ev.Attachments))
+	in.Quotes, in.Attachments = quotes(list[shared](ev.Attachments), in.Attachments)
 	in.Text = t.commands.commanded(plain(withoutMention(ev.Text, me.user), t.people.nameOf), begins(ev.Text, me.user))
 	if in.Private {
 		in.Text = startCode.ReplaceAllString(in.Text, "/start $1")
@@ -387,18 +387,6 @@ func attachments(files []file) []messages.Attachment {
 			continue
 		}
 		out = append(out, att)
-	}
-	return out
-}
-
-// quotes returns the messages that were shared. What a link shows is left out:
-// nobody chose those words.
-func quotes(all []shared) []messages.Quote {
-	var out []messages.Quote
-	for _, s := range all {
-		if (s.Share || s.Unfurl) && s.Text != "" && len(out) < maxAttachments {
-			out = append(out, messages.Quote{Relation: "shared from", Author: platform.Cut(s.Author, 80), Text: platform.Cut(plain(s.Text, nil), maxQuote)})
-		}
 	}
 	return out
 }

@@ -321,6 +321,49 @@ func TestFilesAndSharedMessages(t *testing.T) {
 	}
 }
 
+// What is forwarded to the bot need not have a text: a file has none, nor has an alert.
+func TestForwardedFilesAndAlerts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shared string
+		quotes []messages.Quote
+		files  []messages.Attachment
+	}{
+		"a file": {
+			`"text":"","fallback":"[10:00] Bo: ","author_name":"Bo","files":[{"id":"F1","name":"a.txt","mimetype":"text/plain","size":3},7]`,
+			nil,
+			[]messages.Attachment{{Name: "a.txt", MediaType: "text/plain", Size: 3, Source: "F1", Author: "Bo"}},
+		},
+		"a file with words": {
+			`"text":"see","files":[{"id":"F1"}]`,
+			[]messages.Quote{{Relation: "shared from", Text: "see"}},
+			[]messages.Attachment{{Source: "F1", Author: "somebody else"}},
+		},
+		"an alert": {
+			`"text":"","fallback":"[10:00] CI: red","author_name":"CI","message_blocks":[{"team":"T1","message":{"blocks":[
+				{"type":"header","text":{"type":"plain_text","text":"Red"}},{"type":"section","text":{"type":"mrkdwn","text":"a &lt; b"}}]}}]`,
+			[]messages.Quote{{Relation: "shared from", Author: "CI", Text: "Red\na < b"}},
+			nil,
+		},
+		"an alert that is not shown": {
+			`"text":"","fallback":"[10:00] CI: red","author_name":"CI","message_blocks":"x"`,
+			[]messages.Quote{{Relation: "shared from", Author: "CI", Text: "[10:00] CI: red"}},
+			nil,
+		},
+	} {
+		b := setup(t)
+		b.event(`{"type":"message","channel":"D1","user":"U1","text":"","ts":"10.1","attachments":[{"is_share":true,"is_msg_unfurl":true,` + c.shared + `}]}`)
+		if len(b.sink.Events()) != 1 {
+			t.Errorf("%s: nothing was heard", name)
+			continue
+		}
+		in := b.one(t)
+		if d := cmp.Diff(c.quotes, in.Quotes) + cmp.Diff(c.files, in.Attachments); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 // Finding 10: events of other kinds are not kept.
 func TestFinding10ForeignEventsAreNotKept(t *testing.T) {
 	t.Parallel()

@@ -95,10 +95,29 @@ type file struct {
 // shared is a message that somebody shared, or what a link shows. slack.Attachment
 // does not tell the two apart and decodes their blocks.
 type shared struct {
-	Share  bool   `json:"is_share"`
-	Unfurl bool   `json:"is_msg_unfurl"`
-	Text   string `json:"text"`
-	Author string `json:"author_name"`
+	Share    bool            `json:"is_share"`
+	Unfurl   bool            `json:"is_msg_unfurl"`
+	Text     string          `json:"text"`
+	Fallback string          `json:"fallback"` // with the author and the time of what was said
+	Author   string          `json:"author_name"`
+	Files    json.RawMessage `json:"files"`
+	Blocks   []struct {
+		Message struct {
+			Blocks any `json:"blocks"`
+		} `json:"message"`
+	} `json:"message_blocks"`
+}
+
+// said returns what a shared message says, which for one of an app may be in its blocks only.
+func (s shared) said() string {
+	text := s.Text
+	for _, b := range s.Blocks {
+		text = cmp.Or(text, ofBlock(b.Message.Blocks))
+	}
+	if len(list[file](s.Files)) == 0 {
+		text = cmp.Or(text, s.Fallback)
+	}
+	return text
 }
 
 // elements returns the elements of a JSON array, or none of what is not one.
