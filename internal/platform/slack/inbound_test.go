@@ -201,11 +201,18 @@ func TestWhatIsAddedToAMentionIsHeard(t *testing.T) {
 	say("U2", "nobody asked", "1010.1", "1000.1")
 	say("U1", "elsewhere", "1010.1", "999.1")
 	say("U1", "much later", "2000.1", "1000.1")
+	// In a thread of somebody else, it is the mention that begins it, and not what was said before.
+	say("U2", "<@UBOT> look", "3000.1", "500.1")
+	say("U2", "at that", "3002.1", "500.1")
+	say("U2", "and this", "3001.1", "500.1")
+	say("U3", "nobody asked", "3002.1", "500.1")
+	say("U2", "said before", "2999.1", "500.1")
+	say("U2", "much later", "4000.1", "500.1")
 	var texts []string
 	for _, in := range b.sink.Events() {
 		texts = append(texts, in.Text)
 	}
-	if want := []string{"do it", "and this"}; !slices.Equal(texts, want) {
+	if want := []string{"do it", "and this", "look", "at that", "and this"}; !slices.Equal(texts, want) {
 		t.Errorf("heard %q, want %q", texts, want)
 	}
 }

@@ -121,7 +121,8 @@ func New(cfg Config) (*Adapter, error) {
 	cfg.defaults()
 	socketMode, log, observe := cfg.AppToken != "", cfg.Log, cfg.Observe
 	api, set, replyTo := newAPI(cfg), newStreamSet(), recent[string]()
-	askers, claims := askers{users: recent[string](), homes: recent[string]()}, claims{recent[claimed]()}
+	askers := askers{users: recent[string](), homes: recent[string](), calls: recent[string]()}
+	claims := claims{recent[claimed]()}
 	people := &people{api: api, log: log, names: recent[string](), unnamed: make(chan string, 256)}
 	a := &Adapter{streaming: cfg.Streaming, api: api, people: people}
 	a.installation = installation{api: api, socketMode: socketMode, log: log, self: platform.NewSelf[identity]()}

@@ -377,6 +377,7 @@ func (s *streams) stopStream(ctx context.Context, to place, ts, rest string, edi
 type askers struct {
 	users *platform.Recent[string, string] // message -> user id of who wrote it
 	homes *platform.Recent[string, string] // user id -> team
+	calls *platform.Recent[string, string] // thread and user id -> ts of what they called the bot with
 }
 
 // remember remembers who wrote a message and where they are at home, for the
@@ -384,6 +385,9 @@ type askers struct {
 // known if the event tells.
 func (a askers) remember(me identity, env envelope, ev event) {
 	a.users.Put(messageID(place{channel: ev.Channel}, ev.TS), ev.User)
+	if !a.began(ev) {
+		a.calls.Put(callID(ev), ev.TS)
+	}
 	team := cmp.Or(ev.UserTeam, ev.SourceTeam, ev.Team)
 	if team == "" && !env.External {
 		team = me.team
@@ -398,10 +402,15 @@ func (a askers) remember(me identity, env envelope, ev event) {
 const soonAfter = 10 * time.Minute
 
 // began reports whether who wrote ev has called the bot a moment before, with the message
-// that ev is below.
+// that ev is below or with one below the same.
 func (a askers) began(ev event) bool {
-	who, _ := a.users.Get(messageID(place{channel: ev.Channel}, ev.ThreadTS))
-	return who == ev.User && timeOf(ev.TS).Sub(timeOf(ev.ThreadTS)) < soonAfter
+	call, _ := a.calls.Get(callID(ev))
+	after := timeOf(ev.TS).Sub(timeOf(call))
+	return call != "" && after > 0 && after < soonAfter
+}
+
+func callID(ev event) string {
+	return messageID(place{channel: ev.Channel}, cmp.Or(ev.ThreadTS, ev.TS)) + " " + ev.User
 }
 
 // recipient returns who is to see a stream grow: whoever asked, with their team
