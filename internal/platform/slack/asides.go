@@ -46,15 +46,16 @@ func (s *asides) send(ctx context.Context, to place, out messages.Outbound) (mes
 func (s *asides) postEphemeral(ctx context.Context, to place, out messages.Outbound, c content) (string, error) {
 	var ts string
 	r := request{method: "chat.postEphemeral"}
-	post := func(ctx context.Context, web *slack.Client) (err error) {
-		ts, err = web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
-		return err
-	}
-	if out.Optional {
-		err := s.api.shed(ctx, "", r, post)
-		return ts, err
-	}
-	err := s.api.limited(ctx, to.channel, r, post)
+	err := s.api.inAnyForm(ctx, s.log, c, out.Text, out.Buttons, func(c content) error {
+		post := func(ctx context.Context, web *slack.Client) (err error) {
+			ts, err = web.PostEphemeralContext(ctx, to.channel, string(out.OnlyFor), c.options(to)...)
+			return err
+		}
+		if out.Optional {
+			return s.api.shed(ctx, "", r, post)
+		}
+		return s.api.limited(ctx, to.channel, r, post)
+	})
 	return ts, err
 }
 
@@ -87,12 +88,13 @@ func (s *asides) Whisper(ctx context.Context, to messages.Inbound, text string) 
 	if err != nil {
 		return err
 	}
-	c := render(shorten(text, maxPlain), nil)
+	text = shorten(text, maxPlain)
+	c := render(text, nil)
 	address, answerable := s.replyTo.Get(string(to.Event))
 	if answerable && at.opening != "" && s.api.respond(ctx, address, c) == nil {
 		return nil
 	}
-	_, err = s.postEphemeral(ctx, at, messages.Outbound{OnlyFor: to.Sender.ID}, c)
+	_, err = s.postEphemeral(ctx, at, messages.Outbound{OnlyFor: to.Sender.ID, Text: text}, c)
 	if err != nil && answerable && at.opening == "" {
 		return s.api.respond(ctx, address, c)
 	}

@@ -71,9 +71,10 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 	switch head.Error {
 	case "ratelimited", "rate_limited", "message_limit_exceeded":
 		return fault.RateLimited, ""
-	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org", "upstream_error":
+	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "upstream_error",
+		"team_added_to_org", "org_login_required", "external_channel_migrating": // the last three while a workspace or a channel moves
 		return fault.Unavailable, ""
-	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required", "app_missing_action_url", "app_not_installed":
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "app_missing_action_url", "app_not_installed":
 		if r.app {
 			return fault.Unauthorized, "Slack refused the app-level token. Check SLACK_APP_TOKEN."
 		}

@@ -80,7 +80,7 @@ func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 		c = renderOpening(out.Text)
 	}
 	var ts string
-	err = s.inAnyForm(ctx, c, out.Text, out.Buttons, func(c content) (err error) {
+	err = s.api.inAnyForm(ctx, s.log, c, out.Text, out.Buttons, func(c content) (err error) {
 		ts, err = s.post(ctx, to, out.Delivery, c)
 		return err
 	})
@@ -149,14 +149,14 @@ func within(markdown string) error {
 }
 
 // inAnyForm shows a message as c or, while Slack refuses the blocks, in a plainer form.
-func (s *sender) inAnyForm(ctx context.Context, c content, markdown string, buttons []messages.Button, show func(c content) error) error {
+func (a *api) inAnyForm(ctx context.Context, log *slog.Logger, c content, markdown string, buttons []messages.Button, show func(c content) error) error {
 	err := show(c)
 	if !blocksRefused(err) {
 		return err
 	}
 	for _, c := range plainer(markdown, buttons) {
-		s.observe("blocks_refused")
-		s.log.WarnContext(ctx, "slack refused the blocks of a message, sending it plainer", "err", err)
+		a.observe("blocks_refused")
+		log.WarnContext(ctx, "slack refused the blocks of a message, sending it plainer", "err", err)
 		if err = show(c); !blocksRefused(err) {
 			break
 		}
@@ -226,7 +226,7 @@ func (s *sender) update(ctx context.Context, to place, ts string, edit platform.
 	if edit.Progress {
 		err = show(c) // what is refused now is followed by another one
 	} else {
-		err = s.inAnyForm(ctx, c, edit.Text, edit.Buttons, show)
+		err = s.api.inAnyForm(ctx, s.log, c, edit.Text, edit.Buttons, show)
 	}
 	switch {
 	case err == nil && edit.Progress:

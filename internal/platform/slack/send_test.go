@@ -178,6 +178,31 @@ func TestOnlyFor(t *testing.T) {
 	}
 }
 
+// What only one person sees has the plainer forms, too, when Slack refuses the blocks.
+func TestOnlyForInAnyForm(t *testing.T) {
+	t.Parallel()
+	const refused, ok = `{"ok":false,"error":"invalid_blocks"}`, `{"ok":true,"message_ts":"1.2"}`
+	for name, call := range map[string]func(b bundle) error{
+		"an answer": func(b bundle) error {
+			_, err := b.Send(t.Context(), messages.Outbound{Conversation: key("T1/C1/10.1"), Text: "psst <b>", OnlyFor: "U1"})
+			return err
+		},
+		"a note": func(b bundle) error {
+			return b.Whisper(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Sender: messages.Sender{ID: "U1"}}, "psst <b>")
+		},
+	} {
+		b := setup(t)
+		b.api.answer("chat.postEphemeral", refused, ok)
+		if err := call(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if form := b.api.made("chat.postEphemeral")[1].form; form.Get("text") != "psst &lt;b&gt;" || form.Get("blocks") != "[]" || form.Get("user") != "U1" {
+			t.Errorf("%s: %v", name, form)
+		}
+	}
+}
+
 func TestAgainLooksFirst(t *testing.T) {
 	t.Parallel()
 	id := messages.DeliveryID(uuid.Must(uuid.NewV7()).String())
@@ -276,6 +301,8 @@ func TestErrorsAreClassified(t *testing.T) {
 		`{"ok":false,"error":"internal_error"}`:                               {fault.Unavailable, true, ""},
 		`{"ok":false,"error":"fatal_error"}`:                                  {fault.Unavailable, true, ""},
 		`{"ok":false,"error":"service_unavailable"}`:                          {fault.Unavailable, false, ""},
+		`{"ok":false,"error":"org_login_required"}`:                           {fault.Unavailable, false, ""}, // the workspace moves to an organization
+		`{"ok":false,"error":"external_channel_migrating"}`:                   {fault.Unavailable, false, ""},
 		`{"ok":false,"error":"something_new"}`:                                {fault.Invalid, false, ""},
 		`{"ok":false,"error":"msg_too_long"}`:                                 {fault.Invalid, false, ""},
 		`{"ok":false,"error":"xoxb-1111-2222-secretsecretsecret is no code"}`: {fault.Invalid, false, ""},
