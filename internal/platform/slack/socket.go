@@ -64,6 +64,7 @@ type socket struct {
 	log        *slog.Logger
 	observe    func(string)
 	open       atomic.Int32
+	trusted    atomic.Bool // Slack has taken the token before
 	hearing    platform.Hearing
 }
 
@@ -92,8 +93,9 @@ func (s *socket) receive(ctx context.Context, sink platform.Sink) error {
 	return nil
 }
 
-// keepLink opens one connection after the other. It returns an error only for a
-// refused token.
+// keepLink opens one connection after the other. It returns an error only for a token that
+// is refused the first time. One that was good may be good again: Slack also refuses it in an
+// outage, and for an address of ours that it does not know.
 func (s *socket) keepLink(ctx context.Context, arrived chan<- frame) error {
 	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
@@ -102,7 +104,7 @@ func (s *socket) keepLink(ctx context.Context, arrived chan<- frame) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // ending is no error
-		case fault.Is(err, fault.Unauthorized):
+		case fault.Is(err, fault.Unauthorized) && !s.trusted.Load():
 			s.hearing.Note(err)
 			return err
 		case err != nil:
@@ -173,6 +175,7 @@ func (s *socket) openLink(ctx context.Context, arrived chan<- frame) error {
 			}
 			if e.Type == socketmode.EventTypeConnected && !connected {
 				connected = true
+				s.trusted.Store(true)
 				s.open.Add(1)
 				defer s.open.Add(-1)
 				s.hearing.Note(nil)

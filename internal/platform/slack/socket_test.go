@@ -269,6 +269,25 @@ func TestWhoIsNotHeardSaysWhy(t *testing.T) {
 	waittest.Until(t, "it is known that something comes in", func() bool { return b.Receiving() == nil })
 }
 
+// Slack refuses a token that it has taken before, as it does in outages and for an address that it
+// does not know: it is heard again when it is taken, without a restart.
+func TestATokenThatWasGoodIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	b, s := socketSetup(t)
+	open := []*websocket.Conn{s.conn(), s.conn()}
+	b.api.mu.Lock()
+	address := b.api.answers["apps.connections.open"]
+	b.api.mu.Unlock()
+	b.api.answer("apps.connections.open", `{"ok":false,"error":"invalid_auth"}`)
+	_ = open[0].Close()
+	_ = open[1].Close()
+	waittest.Until(t, "it is known that the token is refused", func() bool { return fault.Is(b.Receiving(), fault.Unauthorized) })
+	b.api.answer("apps.connections.open", address...)
+	c := s.conn()
+	s.send(c, "e1", "events_api", dm("10.1"))
+	s.acked("e1")
+}
+
 // Slack ends each connection at once: the next ones are opened more and more slowly.
 // So it is with more connections than an app may have.
 func TestSocketsThatEndAtOnce(t *testing.T) {
