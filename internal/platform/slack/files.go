@@ -241,7 +241,7 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 	if err != nil || !fs.api.ownHost(address) {
 		return nil, fault.Wrap(errElsewhere, fault.Unsupported, "downloading a file")
 	}
-	return fs.download(ctx, address.String(), f.Type)
+	return fs.download(ctx, address.String(), f.kind())
 }
 
 // Describe implements platform.Describer: of a file that comes from another organization,
@@ -252,7 +252,9 @@ func (fs *files) Describe(ctx context.Context, att messages.Attachment) (message
 		return att, err
 	}
 	f.ID = att.Source
-	return attachments([]file{f})[0], nil
+	told := attachments([]file{f})[0]
+	told.Author = att.Author
+	return told, nil
 }
 
 // info asks for a file. It is read leniently: the library refuses one of whose many

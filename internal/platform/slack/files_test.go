@@ -186,6 +186,38 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
+// Slack hands out a canvas as HTML, under a type of its own.
+func TestACanvasIsRead(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const canvas = `{"id":"F1","name":"Plan","mimetype":"application/vnd.slack-docs","filetype":"quip","size":9`
+	b.event(`{"type":"message","subtype":"file_share","channel":"D1","user":"U1","text":"","ts":"10.1","files":[` + canvas + `}]}`)
+	att := b.one(t).Attachments[0]
+	if want := (messages.Attachment{Name: "Plan", MediaType: "text/html", Size: 9, Source: "F1"}); att != want {
+		t.Errorf("it is %+v", att)
+	}
+	b.api.answer("files.info", `{"ok":true,"file":`+canvas+`,"url_private":"`+b.api.URL+`/api/file"}}`)
+	b.api.answer("file", "<html><h1>Plan</h1></html>")
+	body, err := b.Fetch(t.Context(), att)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(body); string(got) != "<html><h1>Plan</h1></html>" || err != nil || body.Close() != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// What Slack tells of a file does not make it one of whoever asks.
+func TestAFileThatIsDescribedKeepsItsAuthor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.api.answer("files.info", `{"ok":true,"file":{"id":"F1","name":"a.txt","mimetype":"text/plain"}}`)
+	got, err := b.Describe(t.Context(), messages.Attachment{Source: "F1", Author: "Bo"})
+	if want := (messages.Attachment{Name: "a.txt", MediaType: "text/plain", Source: "F1", Author: "Bo"}); err != nil || got != want {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+}
+
 // Who closes a download that has stalled does not wait for it.
 func TestStalledDownload(t *testing.T) {
 	t.Parallel()

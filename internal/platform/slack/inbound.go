@@ -377,7 +377,7 @@ func attachments(files []file) []messages.Attachment {
 		if len(out) == maxReceived {
 			break
 		}
-		att := messages.Attachment{Name: cmp.Or(f.Name, f.Title), MediaType: f.Type, Size: max(f.Size, 0)}
+		att := messages.Attachment{Name: cmp.Or(f.Name, f.Title), MediaType: f.kind(), Size: max(f.Size, 0)}
 		switch {
 		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
 			att.Note = "the file was deleted or is hidden by the workspace's plan"

@@ -92,6 +92,14 @@ type file struct {
 	Private  string `json:"url_private"`
 }
 
+// kind returns the media type of what Slack hands out. A canvas comes as HTML.
+func (f file) kind() string {
+	if f.Type == "application/vnd.slack-docs" {
+		return "text/html"
+	}
+	return f.Type
+}
+
 // shared is a message that somebody shared, or what a link shows. slack.Attachment
 // does not tell the two apart and decodes their blocks.
 type shared struct {
