@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/failpoint"
@@ -316,10 +317,10 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		d.Text = refusedText
 		return true, nil
 	}
-	if d.FileName != "" && d.Text != "" && kind != fault.Gone {
+	if d.FileName != "" && kind != fault.Gone {
 		log.WarnContext(ctx, "the platform refuses a file; a notice takes its place")
+		d.Text = o.withoutFile(key, *d)
 		d.FileName, d.File = "", nil
-		d.Text = fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
 		return true, nil
 	}
 	if d.Message != "" && d.State == messages.DeliveryPlaced {
@@ -330,6 +331,20 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	log.WarnContext(ctx, "a delivery was given up")
 	o.MarkAnswered(ctx, key.Platform, *d)
 	return false, nil
+}
+
+// withoutFile is what is said in the place of a file that the platform refuses.
+func (o *Outbox) withoutFile(key messages.ConversationKey, d messages.Delivery) string {
+	switch {
+	case strings.HasPrefix(d.Text, "⚠"):
+		return d.Text // what this said before; the file is stored beside it
+	case d.Text != "":
+		return fmt.Sprintf("✂ The middle is left out here, and the file with the whole answer cannot be posted. `%sfull` posts it as text.", o.Prefix(key))
+	case d.Control:
+		return fmt.Sprintf("⚠ `%s` cannot be posted as a file.", d.FileName)
+	default: // code, which was taken out of the answer
+		return fmt.Sprintf("⚠ `%s` cannot be posted as a file. `%sfull` posts the answer as text.", d.FileName, o.Prefix(key))
+	}
 }
 
 // actor is who something is sent for, as the audit log names them.

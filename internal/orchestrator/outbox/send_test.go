@@ -105,6 +105,49 @@ func TestWhatOnePersonSeesIsNeverEdited(t *testing.T) {
 	}
 }
 
+// fileless is a platform that takes no files.
+type fileless struct {
+	*keeper
+	err error
+}
+
+func (f fileless) SendFile(context.Context, platform.File) (messages.Ref, error) {
+	return messages.Ref{}, f.err
+}
+
+// TestAFileThatIsRefusedIsTold: the code of an answer that is posted as a file is nowhere else, and
+// nobody misses a file that they do not know of. Where nothing can be posted, nothing is.
+func TestAFileThatIsRefusedIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		d     messages.Delivery
+		err   error
+		asked []string
+	}{
+		"Code": {
+			messages.Delivery{FileName: "code.sh"}, fault.New(fault.Invalid, "blocked_file_type"),
+			[]string{"send ⚠ `code.sh` cannot be posted as a file. `/full` posts the answer as text."},
+		},
+		"OfACommand": {
+			messages.Delivery{FileName: "changes.patch", Control: true}, fault.New(fault.Forbidden, "files:write"),
+			[]string{"send ⚠ `changes.patch` cannot be posted as a file."},
+		},
+		"CodeOnceMore": {
+			messages.Delivery{FileName: "code.sh", Text: "⚠ `code.sh` cannot be posted as a file. `/full` posts the answer as text."}, fault.New(fault.Invalid, "blocked_file_type"),
+			[]string{"send ⚠ `code.sh` cannot be posted as a file. `/full` posts the answer as text."},
+		},
+		"Gone": {messages.Delivery{FileName: "code.sh"}, fault.New(fault.Gone, "is_archived"), nil},
+	} {
+		k := &keeper{caps: platform.Capabilities{IdempotentSend: true, CommandPrefix: "/"}}
+		o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": fileless{k, tt.err}}, Log: slog.New(slog.DiscardHandler)})
+		tt.d.ID, tt.d.Final, tt.d.State = "d", true, messages.DeliveryPending
+		_, done, err := o.Send(t.Context(), messages.ConversationKey{Platform: "p", ID: "c"}, &tt.d, func(context.Context, messages.Delivery, *Move) error { return nil })
+		if diff := cmp.Diff(tt.asked, k.asked); diff != "" || !done || err != nil {
+			t.Errorf("%s: %v, %v (-want +got):\n%s", name, done, err, diff)
+		}
+	}
+}
+
 // TestWhatBecomesOfADeliveryThatFailed: what may have happened is looked for, what surely has not
 // begins anew, and a limit of the platform's is no try.
 func TestWhatBecomesOfADeliveryThatFailed(t *testing.T) {
