@@ -248,8 +248,9 @@ func TestContextOfWhatIsNoText(t *testing.T) {
 			{"type":"rich_text_list","style":"bullet","elements":[{"type":"rich_text_section","elements":[{"type":"link","url":"https://a.example"}]},
 				{"type":"rich_text_section","elements":[{"type":"emoji","name":"tada"}]}]}]}]`,
 			"Use map<K>, says @U3\nhttps://a.example\n:tada:"},
-		"a person's blocks": {`"user":"U2","text":"short","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"much longer"}]}]}]`, "short"},
-		"a link":            {`"user":"U2","text":"<https://a.example>","attachments":[{"from_url":"https://a.example","title":"A","text":"preview"}]`, "https://a.example"},
+		"a person's blocks":          {`"user":"U2","text":"short","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"much longer"}]}]}]`, "short"},
+		"a link":                     {`"user":"U2","text":"<https://a.example>","attachments":[{"from_url":"https://a.example","title":"A","text":"preview"}]`, "https://a.example"},
+		"an app's preview of a link": {`"user":"U2","text":"<https://a.example>","attachments":[{"app_unfurl_url":"https://a.example","is_app_unfurl":true,"fallback":"preview"}]`, "https://a.example"},
 		"a shared message": {`"user":"U2","text":"","attachments":[{"is_share":true,"from_url":"https://x.slack.com/archives/C2/p1","text":"look at this",
 			"files":[{"id":"F7","name":"log.txt","mimetype":"text/plain","size":3}]}]`, "look at this\n[log.txt]"},
 	} {

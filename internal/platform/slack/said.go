@@ -21,8 +21,8 @@ func said(m slack.Message) string {
 	}
 	parts := []string{text}
 	for _, a := range m.Attachments {
-		if !a.IsShare && !a.IsMsgUnfurl && a.FromURL != "" {
-			continue
+		if !a.IsShare && !a.IsMsgUnfurl && (m.BotID == "" || a.FromURL != "") {
+			continue // people have no other attachments than previews
 		}
 		all := []string{a.Pretext, a.Title, a.Text, ofBlocks(a.Blocks)}
 		for _, f := range a.Fields {
