@@ -388,3 +388,39 @@ func TestRunIsPressedTwice(t *testing.T) {
 		}
 	})
 }
+
+// TestDecidedPlanHoldsUpNoTurn while its message loses the buttons, which takes as long as
+// any call: neither its own nor one of what is said next.
+func TestDecidedPlanHoldsUpNoTurn(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(w *ot.World, shown ot.Post){
+		"Run": func(w *ot.World, shown ot.Post) { w.Chat.Press(shown, "Approve and run", ot.From(ot.Ann)) },
+		"SayMore": func(w *ot.World, shown ot.Post) {
+			w.Chat.Press(shown, "Reject", ot.From(ot.Ann))
+			w.Pass(100 * time.Millisecond)
+			w.Chat.Say("then stay", inTeam(ot.Ann)...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				shown := planned(w)
+				w.Chat.ReactBy(func(a ot.Asked) ot.Reaction {
+					if a.Post == shown.ID {
+						time.Sleep(time.Second)
+					}
+					return ot.Reaction{}
+				})
+				then(w, shown)
+				w.Pass(500 * time.Millisecond)
+				if n := len(w.Model.Asked()); n != 2 {
+					t.Errorf("the model was asked %d times by now, want 2", n)
+				}
+				w.Pass(5 * time.Second)
+				if left := w.Chat.Find("1. Pack.\n2. Go.\n\n---").Buttons; len(left) > 0 {
+					t.Errorf("the plan has the buttons %v", left)
+				}
+			})
+		})
+	}
+}

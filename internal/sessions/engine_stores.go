@@ -177,7 +177,7 @@ type DeliveryStore interface {
 	AddNumbered(ctx context.Context, d *messages.Delivery) error
 
 	// UpdateDelivery replaces state, texts, buttons, whom it is for, platform
-	// message id, attempts, next time and error of a delivery.
+	// message id, attempts, next time and error of a delivery, and who brings it out.
 	UpdateDelivery(ctx context.Context, d messages.Delivery) error
 
 	// RecordSending is UpdateDelivery for whoever brings d out and began with the

@@ -77,7 +77,7 @@ func (t *Deliveries) AddNumbered(ctx context.Context, d *messages.Delivery) erro
 const updateDeliverySQL = `
 	UPDATE deliveries SET
 		placeholder = $2, body = $3, final = $4, message_id = $5, state = $6, attempts = $7, next_ms = $8,
-		error = $9, reply_to = $10, buttons = $11, only_for = $12
+		error = $9, reply_to = $10, buttons = $11, only_for = $12, control = $13
 	WHERE id = $1`
 
 func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
@@ -87,12 +87,13 @@ func updateDeliveryArgs(redact redaction, d messages.Delivery) ([]any, error) {
 	}
 	return []any{
 		string(d.ID), d.Placeholder, d.Text, d.Final, string(d.Message), string(d.State), d.Attempts,
-		millis(d.NextAt), redact.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor),
+		millis(d.NextAt), redact.said(d.Error), string(d.ReplyTo), buttons, string(d.OnlyFor), d.Control,
 	}, err
 }
 
 // UpdateDelivery replaces state, texts, buttons, whom it is for, platform message
-// id, attempts, next time and error of a delivery. Its file never changes.
+// id, attempts, next time and error of a delivery, and who brings it out. Its file
+// never changes.
 func (t *Deliveries) UpdateDelivery(ctx context.Context, d messages.Delivery) error {
 	args, err := updateDeliveryArgs(t.tx.redact, d)
 	if err != nil {
@@ -114,7 +115,7 @@ func (t *Deliveries) RecordSending(ctx context.Context, d messages.Delivery, beg
 	if err != nil {
 		return err
 	}
-	n, err := t.tx.exec(ctx, updateDeliverySQL+` AND body = $13`, append(args, begun)...)
+	n, err := t.tx.exec(ctx, updateDeliverySQL+` AND body = $14`, append(args, begun)...)
 	if err != nil || n > 0 {
 		return wrap(err, "record a delivery")
 	}

@@ -18,7 +18,7 @@ import (
 // misleads nobody.
 func (o *Outbox) AddReply(ctx context.Context, tx port.Tx, conv sessions.Conversation, entry sessions.Entry, reply command.Reply) ([]messages.Delivery, error) {
 	var all []messages.Delivery
-	for _, d := range reply.Edits {
+	for _, d := range reply.Edits { // from now on they hold up no turn, whatever they answered
 		d.Control, d.Final, d.State = true, true, messages.DeliveryPlaced
 		d.NextAt = time.Now().Add(Hold)
 		if err := tx.Deliveries().UpdateDelivery(ctx, d); err != nil {
