@@ -50,7 +50,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 		switch {
 		case refused != nil: // it has expired
 			p.DecidedBy, p.Note = "system", ""
-			reply.Edits, err = settledMessage(ctx, tx, r, p)
+			reply.Edits, err = de.settledMessage(ctx, tx, r, p)
 			if err != nil {
 				return err
 			}
@@ -60,10 +60,10 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 		case v.decision == plan.Execute:
 			// The turn itself takes the plan: what is decided here is only that
 			// it is asked for. Its name goes along, so that no other plan runs.
-			reply, err = requestRun(ctx, tx, r, p)
+			reply, err = de.requestRun(ctx, tx, r, p)
 			return err
 		default:
-			reply, err = settlePlan(ctx, tx, r, p)
+			reply, err = de.settlePlan(ctx, tx, r, p)
 		}
 		if err != nil {
 			return err
@@ -84,15 +84,14 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 
 // requestRun has a plan run, once for each message that shows it: the plan can wait for
 // its turn, and people press again meanwhile.
-func requestRun(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
+func (de *decisions) requestRun(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
 	p.State = plan.Executing
 	reply := command.Reply{Then: "/execute " + p.Name()}
-	edits, err := settledMessage(ctx, tx, r, p)
-	if err != nil || len(edits) == 0 {
+	d, ok, err := planMessage(ctx, tx, r, p)
+	if err != nil || !ok {
 		return reply, err
 	}
-	before := strings.TrimSuffix(edits[0].Text, bold(planOutcome(r, p)))
-	requested := strings.HasPrefix(before[max(strings.LastIndex(before, "\n\n"), 0):], "\n\n**"+runRequested)
+	requested := strings.HasPrefix(d.Text[max(strings.LastIndex(d.Text, "\n\n"), 0):], "\n\n**"+command.RunRequested)
 	if pressed := r.Entry.In.Message; pressed != "" {
 		if requested {
 			return reply, fault.Newf(fault.Conflict, "Plan %s was already sent to run. If it was stopped, `/execute %s` starts it again.", p.Name(), p.Name())
@@ -100,17 +99,17 @@ func requestRun(ctx context.Context, tx *store.Tx, r command.Request, p plan.Pla
 		reply.Once = fmt.Sprintf("execute-%s-v%d-%s", p.Name(), p.Version, pressed)
 	}
 	if !requested {
-		reply.Edits = edits
+		reply.Edits = []messages.Delivery{de.settledText(r, d, p)}
 	}
 	return reply, nil
 }
 
 // settlePlan stores an approval or a rejection.
-func settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
+func (de *decisions) settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (command.Reply, error) {
 	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 		return command.Reply{}, err
 	}
-	edits, err := settledMessage(ctx, tx, r, p)
+	edits, err := de.settledMessage(ctx, tx, r, p)
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -121,33 +120,40 @@ func settlePlan(ctx context.Context, tx *store.Tx, r command.Request, p plan.Pla
 	return command.Reply{Text: text, Edits: edits}, nil
 }
 
-// settledMessage returns the message that shows a plan, without its buttons and
-// with what became of it. There is none if it was not delivered yet.
-func settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) ([]messages.Delivery, error) {
+// planMessage returns the message that shows a plan. There is none if it was not
+// delivered yet.
+func planMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) (d messages.Delivery, ok bool, err error) {
 	if p.DeliveryID == "" {
-		return nil, nil
+		return d, false, nil
 	}
-	d, err := tx.Deliveries().Delivery(ctx, messages.DeliveryID(p.DeliveryID))
+	d, err = tx.Deliveries().Delivery(ctx, messages.DeliveryID(p.DeliveryID))
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, nil
+		return d, false, nil
 	case err != nil:
-		return nil, err
+		return d, false, err
 	case d.Message == "" && r.Entry.In.Kind == messages.KindAction:
 		d.Message = r.Entry.In.Message // pressed before our own record of sending it
-	case d.Message == "":
-		return nil, nil
 	}
-	d.Buttons = nil
-	d.Text += bold(planOutcome(r, p))
-	return []messages.Delivery{d}, nil
+	return d, d.Message != "", nil
 }
 
-// bold is a paragraph at the end of a message that shows a plan.
-func bold(outcome string) string { return "\n\n**" + outcome + "**" }
+// settledMessage returns the message that shows a plan, without its buttons and
+// with what became of it.
+func (on platforms) settledMessage(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan) ([]messages.Delivery, error) {
+	d, ok, err := planMessage(ctx, tx, r, p)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return []messages.Delivery{on.settledText(r, d, p)}, nil
+}
 
-// runRequested is what the outcome of a plan that is to run begins with.
-const runRequested = "▶ Run requested by "
+// settledText changes the message that shows a plan.
+func (on platforms) settledText(r command.Request, d messages.Delivery, p plan.Plan) messages.Delivery {
+	d.Buttons = nil
+	d.Text = command.SettledPlan(d.Text, planOutcome(r, p), on.caps(r.Conv.Key.Platform).Fits)
+	return d
+}
 
 // planOutcome says what became of a plan that somebody decides on.
 func planOutcome(r command.Request, p plan.Plan) string {
@@ -165,7 +171,7 @@ func planOutcome(r command.Request, p plan.Plan) string {
 	case plan.Superseded:
 		return "Replaced by a newer version"
 	default:
-		return runRequested + wording.Who(r.Entry.In.Sender.Name, r.Actor())
+		return command.RunRequested + wording.Who(r.Entry.In.Sender.Name, r.Actor())
 	}
 }
 

@@ -68,7 +68,7 @@ func (de *decisions) newVersion(ctx context.Context, tx *store.Tx, r command.Req
 		return command.Reply{}, err
 	}
 	old.State = plan.Superseded
-	edits, err := settledMessage(ctx, tx, r, old)
+	edits, err := de.settledMessage(ctx, tx, r, old)
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -119,7 +119,7 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 	}
 	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
 		var err error
-		if t.plan, err = takePlanBack(ctx, tx, r, last); err != nil { // first: it locks the conversation
+		if t.plan, err = tu.takePlanBack(ctx, tx, r, last); err != nil { // first: it locks the conversation
 			return err
 		}
 		if t.messages, err = tx.Messages().UndoTurn(ctx, last); err != nil {
@@ -146,13 +146,13 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 // takePlanBack settles the plan of a turn that is taken back, in the same transaction, and
 // says what became of it. What the turn proposed goes with it; what it carried out can be
 // carried out again.
-func takePlanBack(ctx context.Context, tx *store.Tx, r command.Request, last sessions.Checkpoint) (string, error) {
+func (tu *turns) takePlanBack(ctx context.Context, tx *store.Tx, r command.Request, last sessions.Checkpoint) (string, error) {
 	p, ok, err := tx.Proposals().LatestPlan(ctx, r.Conv.ID)
 	if err != nil || !ok {
 		return "", err
 	}
 	if p.EntryID == last.EntryID {
-		return rejectUndone(ctx, tx, r, p, last.SessionID)
+		return tu.rejectUndone(ctx, tx, r, p, last.SessionID)
 	}
 	if p.State != plan.Done || last.SessionID == "" {
 		return "", nil
@@ -174,7 +174,7 @@ func takePlanBack(ctx context.Context, tx *store.Tx, r command.Request, last ses
 
 // rejectUndone rejects a plan whose turn is taken back, if it is open. Its session has no
 // plan for a command that carries one out.
-func rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, session string) (string, error) {
+func (tu *turns) rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, session string) (string, error) {
 	if session != "" {
 		err := tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
 		if err != nil {
@@ -189,7 +189,7 @@ func rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.P
 	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 		return "", err
 	}
-	shown, err := settledMessage(ctx, tx, r, p)
+	shown, err := tu.settledMessage(ctx, tx, r, p)
 	if err != nil {
 		return "", err
 	}

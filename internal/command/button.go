@@ -76,6 +76,12 @@ func OpenLink(pages, path string) string {
 	return " [Open](" + pages + path + ")"
 }
 
+// RunRequested is what the outcome of a plan that is to run begins with; who asked for it follows.
+const RunRequested = "▶ Run requested by "
+
+// planMark is between a plan and how to decide on it.
+const planMark = "\n\n---\n\n📋 "
+
 // ShowPlan returns how a plan that waits is shown: its text, how to decide on it, a link
 // to its page below pages, and buttons, if the platform has them. Each button is bound to
 // the version that is shown.
@@ -95,6 +101,18 @@ func ShowPlan(ctx context.Context, tx ButtonStore, p plan.Plan, prefix, pages st
 		Choice{string(plan.Reject), "Reject", messages.ButtonDanger},
 	)
 	return text, buttons, err
+}
+
+// SettledPlan returns what the message that shows a plan says once nobody can decide on it
+// any more: also what became of it. Where a message cannot hold that as well, it takes the
+// place of how to decide.
+func SettledPlan(shown, outcome string, fits func(text string) bool) string {
+	end := "\n\n**" + outcome + "**"
+	if i := strings.LastIndex(shown, planMark); i >= 0 && !fits(shown+end) {
+		name, _, _ := strings.Cut(shown[i:], " `")
+		shown = shown[:i] + name
+	}
+	return shown + end
 }
 
 // TurnAction is what a button does to a turn that failed, or whose answer was abridged.

@@ -347,3 +347,66 @@ func TestDecisionIsJudgedAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestPlanThatIsSettledHasNoButtons where it stands, whatever settled it, and at once: a turn
+// that carries it out is not waited for.
+func TestPlanThatIsSettledHasNoButtons(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		settle func(w *ot.World)
+		want   string
+	}{
+		"Replaced": {func(w *ot.World) { w.Chat.Say("/plan a walk", inTeam(ot.Ann)...) }, "**Replaced by plan p-2**"},
+		"CarriedOut": {func(w *ot.World) {
+			w.Model.On("Carry out this plan", ot.Hold("I pack ", ot.Say("I packed and went.")))
+			w.Chat.Say("/execute", inTeam(ot.Ann)...)
+		}, "**▶ Run requested by ANN**"},
+		"Expired": {func(w *ot.World) { w.Away(25 * time.Hour); w.Chat.Say("/execute", inTeam(ot.Ann)...) }, "**Expired; nothing was run**"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				shown := planned(w)
+				w.Model.On("walk", ot.Say("1. Walk."))
+				tt.settle(w)
+				w.Pass(3 * time.Second)
+				for _, p := range w.Chat.Posts(team) {
+					if p.ID == shown.ID && (len(p.Buttons) > 0 || !strings.HasSuffix(p.Text, tt.want)) {
+						t.Errorf("the plan is shown as %q with the buttons %v, want %q", p.Text, p.Buttons, tt.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSettledPlanFitsItsMessage also where that was full: what the plan says stays.
+func TestSettledPlanFitsItsMessage(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(w *ot.World, shown ot.Post){
+		"Pressed":  func(w *ot.World, shown ot.Post) { w.Chat.Press(shown, "Approve", ot.From(ot.Ann)) },
+		"Named":    func(w *ot.World, _ ot.Post) { w.Chat.Say("/execute p-1", inTeam(ot.Ann)...) },
+		"Replaced": func(w *ot.World, _ ot.Post) { w.Chat.Say("/plan a walk", inTeam(ot.Ann)...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("walk", ot.Say("1. Walk."))
+				shown := planned(w)
+				w.Process().Stop()
+				w.Chat.Caps.MaxText = len([]rune(shown.Text))
+				w.Start()
+				settle(w, shown)
+				w.Pass(5 * time.Second)
+				for _, p := range w.Chat.Posts(team) {
+					if p.ID != shown.ID {
+						continue
+					}
+					if len([]rune(p.Text)) > w.Chat.Caps.MaxText || !strings.Contains(p.Text, "1. Pack.") || !strings.Contains(p.Text, "📋 **Plan p-1, version 1.**\n\n**") {
+						t.Errorf("the plan is shown as %q", p.Text)
+					}
+				}
+			})
+		})
+	}
+}

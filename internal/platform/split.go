@@ -34,6 +34,11 @@ func Split(markdown string, limit int, measure func(string) int) []string {
 	return parts
 }
 
+// Fits reports whether one message holds a CommonMark text.
+func (c Capabilities) Fits(markdown string) bool {
+	return c.MaxText <= 0 || len(Split(markdown, c.MaxText, c.Measure)) <= 1
+}
+
 // piece is a part with what was added to it.
 type piece struct {
 	open  string // reopens the block that the part continues

@@ -31,10 +31,11 @@ type begunTurn struct {
 	job         *command.Command // a command that runs in order; it has no session
 	again       bool             // it has begun before
 	session     sessions.Session
-	prompt      *command.Prompt  // nil for a plain message
-	executes    bool             // it carries a plan out, if there is one
-	plan        *plan.Plan       // the plan that the turn carries out
-	profile     *profile.Profile // of the session, as it is now; nil for the default
+	prompt      *command.Prompt     // nil for a plain message
+	executes    bool                // it carries a plan out, if there is one
+	plan        *plan.Plan          // the plan that the turn carries out
+	shown       []messages.Delivery // the message of a plan that was settled just now; see sendShown
+	profile     *profile.Profile    // of the session, as it is now; nil for the default
 	work        Prepared
 	system      string               // the system prompt
 	config      []byte               // the session's configuration, JSON

@@ -9,9 +9,12 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // takePlan decides that a plan runs now: the one that the request names, else
@@ -45,11 +48,18 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 			if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 				return nil, err
 			}
+			if _, err := r.settleShown(ctx, tx, p, "Expired; nothing was run", 0); err != nil {
+				return nil, err
+			}
 		}
 		return nil, &refusal{err: err}
 	}
 	p.State, p.DecidedBy, p.DecidedAt = state, entry.In.Actor(), now
 	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
+		return nil, err
+	}
+	b.shown, err = r.settleShown(ctx, tx, p, command.RunRequested+wording.Who(entry.In.Sender.Name, p.DecidedBy), outbox.Hold)
+	if err != nil {
 		return nil, err
 	}
 	return &p, tx.Audit(ctx, sessions.AuditEntry{
@@ -162,8 +172,40 @@ func joinNotices(notices ...string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// propose stores the answer of a planning turn as a plan.
+// settleShown takes the buttons off the message that shows a plan, if they are there still,
+// and says there what became of it. For hold the message is left to sendShown.
+func (r *run) settleShown(ctx context.Context, tx port.Tx, p plan.Plan, outcome string, hold time.Duration) ([]messages.Delivery, error) {
+	if p.DeliveryID == "" {
+		return nil, nil
+	}
+	d, err := tx.Deliveries().Delivery(ctx, messages.DeliveryID(p.DeliveryID))
+	if fault.Is(err, fault.NotFound) || err == nil && (d.State != messages.DeliverySent || len(d.Buttons) == 0) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Text, d.Buttons = command.SettledPlan(d.Text, outcome, r.w.caps().Fits), nil
+	d.Control, d.State, d.NextAt = true, messages.DeliveryPlaced, time.Now().Add(hold)
+	return []messages.Delivery{d}, tx.Deliveries().UpdateDelivery(ctx, d)
+}
+
+// sendShown changes the message of a plan that was settled, once that is on record.
+func (r *run) sendShown() {
+	key, shown := r.w.conv.Key, r.d.begun.shown
+	if r.d.begun.shown = nil; shown != nil {
+		r.w.o.background.Go(func(ctx context.Context) { _ = r.w.o.outbox.SendHeld(ctx, key, shown) }) // else a worker does
+	}
+}
+
+// propose stores the answer of a planning turn as a plan. It takes the place of one that
+// waits.
 func (r *run) propose(ctx context.Context, tx port.Tx, text string) (plan.Plan, error) {
+	r.d.begun.shown = nil // of an earlier run of this function
+	before, replaces, err := tx.Proposals().LatestPlan(ctx, r.w.conv.ID)
+	if err != nil {
+		return before, err
+	}
 	p := plan.Plan{
 		ConversationID: r.w.conv.ID,
 		SessionID:      r.d.begun.session.ID,
@@ -175,7 +217,10 @@ func (r *run) propose(ctx context.Context, tx port.Tx, text string) (plan.Plan, 
 		State:          plan.Proposed,
 		Head:           r.d.begun.work.Head,
 	}
-	err := tx.Proposals().InsertPlan(ctx, &p)
+	if err = tx.Proposals().InsertPlan(ctx, &p); err != nil || !replaces || before.State != plan.Proposed && before.State != plan.Approved {
+		return p, err
+	}
+	r.d.begun.shown, err = r.settleShown(ctx, tx, before, "Replaced by plan "+p.Name(), outbox.Hold)
 	return p, err
 }
 

@@ -184,7 +184,7 @@ func (o *Turns) settledQuestion(ctx context.Context, tx port.Tx, key messages.Co
 	}
 	d.Buttons = nil
 	end := "\n\n**" + a.Outcome() + "**"
-	if len(o.outbox.Split(key.Platform, d.Text+end)) > 1 {
+	if !o.outbox.Caps(key.Platform).Fits(d.Text + end) {
 		d.Text = "**" + a.Name() + ":** " + a.Question() // the whole of it is in the database
 	}
 	d.Text += end

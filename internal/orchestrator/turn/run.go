@@ -30,6 +30,7 @@ type run struct {
 func (r *run) runTurn(ctx context.Context) error {
 	o := r.w.o
 	r.w.turns++
+	r.sendShown()
 	r.w.tries = r.d.entry.Attempts
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -58,6 +59,7 @@ func (r *run) runTurn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.sendShown()
 	switch result {
 	case "answered":
 		if out.reply == nil && r.teaches() {
