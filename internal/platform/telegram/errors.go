@@ -110,11 +110,11 @@ const publicUnauthorized = "Telegram refused the bot's token. Check TELEGRAM_BOT
 func badRequestKind(description string) fault.Kind {
 	d := strings.ToLower(description)
 	switch {
-	case containsAny(d, "message to edit not found", "message can't be edited", "message_id_invalid", "message identifier is not specified", "file is temporarily unavailable", "wrong file_id", "invalid file_id"):
+	case containsAny(d, "message to edit not found", "message can't be edited", "message_id_invalid", "message identifier is not specified", "file is temporarily unavailable", "wrong file_id", "invalid file_id", topicClosed):
 		return fault.NotFound
 	case containsAny(d, "chat not found", "user is deactivated", "bot was blocked", "bot was kicked", "group chat was deactivated", "peer_id_invalid", "not a member", "can't initiate", "chat_id is empty"):
 		return fault.Gone
-	case containsAny(d, "not enough rights", "have no rights", "chat_write_forbidden", "topic_closed"):
+	case containsAny(d, "not enough rights", "have no rights", "chat_write_forbidden"):
 		return fault.Forbidden
 	default:
 		return fault.Invalid
@@ -129,8 +129,13 @@ func isEntityError(err error) bool {
 }
 
 func isThreadGone(err error) bool {
-	return isInvalid(err, "message thread not found", "topic_deleted", "topic_id_invalid")
+	return isInvalid(err, "message thread not found", "topic_deleted", "topic_id_invalid") ||
+		fault.Is(err, fault.NotFound) && containsAny(strings.ToLower(err.Error()), topicClosed)
 }
+
+// topicClosed is how a topic answers that only administrators may write in. A message that
+// cannot be changed there is sent anew, as one that is gone.
+const topicClosed = "topic_closed"
 
 func isInvalid(err error, texts ...string) bool {
 	return fault.Is(err, fault.Invalid) && containsAny(strings.ToLower(err.Error()), texts...)

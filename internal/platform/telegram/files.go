@@ -56,7 +56,7 @@ func (s *poster) SendFile(ctx context.Context, f platform.File) (messages.Ref, e
 	}
 	sent, err := s.postFile(ctx, to, params, f)
 	if isThreadGone(err) && params.MessageThreadID != 0 {
-		params.MessageThreadID = 0 // a deleted topic: put it into the general one
+		params.MessageThreadID, params.ReplyParameters = 0, nil // as Send does
 		sent, err = s.postFile(ctx, to, params, f)
 	}
 	if isEntityError(err) {

@@ -91,7 +91,9 @@ func (s *poster) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 	}
 	err = post()
 	if isThreadGone(err) && params.MessageThreadID != 0 {
-		params.MessageThreadID = 0 // a deleted topic: say it in the general one
+		// A topic that was deleted or closed: say it in the general one. A reply would go where
+		// the question is.
+		params.MessageThreadID, params.ReplyParameters = 0, nil
 		err = post()
 	}
 	if isEntityError(err) {

@@ -127,6 +127,7 @@ func TestErrorsOfEditAreNeverUncertain(t *testing.T) {
 		"Garbage":      {emulator.Garbage(), fault.Unavailable},
 		"NotFound":     {emulator.Refuse(400, "Bad Request: message to edit not found"), fault.NotFound},
 		"TooOld":       {emulator.Refuse(400, "Bad Request: message can't be edited"), fault.NotFound},
+		"TopicClosed":  {emulator.Refuse(400, "Bad Request: TOPIC_CLOSED"), fault.NotFound},
 		"NotModified":  {emulator.Refuse(400, "Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,18 +171,24 @@ func TestSendFallsBack(t *testing.T) {
 			t.Errorf("%d attempts", n)
 		}
 	})
-	t.Run("ToTheGeneralTopic", func(t *testing.T) {
-		t.Parallel()
-		b := open(t)
-		b.server.Inject("sendMessage", emulator.Refuse(400, "Bad Request: message thread not found"))
-		k := messages.ConversationKey{Platform: telegram.Name, ID: strconv.FormatInt(ann, 10) + ":9"}
-		if _, err := b.Send(t.Context(), messages.Outbound{Conversation: k, Text: "x"}); err != nil {
-			t.Fatal(err)
-		}
-		if m := b.server.ChatView(ann).Last(); m.ThreadID != 0 {
-			t.Errorf("posted %+v", m)
-		}
-	})
+	for name, refusal := range map[string]string{"Deleted": "message thread not found", "Closed": "TOPIC_CLOSED"} {
+		t.Run("ToTheGeneralTopic/"+name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			asked, err := b.sendText(t, "what?")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.server.Inject("sendMessage", emulator.Refuse(400, "Bad Request: "+refusal))
+			k := messages.ConversationKey{Platform: telegram.Name, ID: strconv.FormatInt(ann, 10) + ":9"}
+			if _, err := b.Send(t.Context(), messages.Outbound{Conversation: k, ReplyTo: asked.Message, Text: "x"}); err != nil {
+				t.Fatal(err)
+			}
+			if m := b.server.ChatView(ann).Last(); m.ThreadID != 0 || m.ReplyTo != 0 {
+				t.Errorf("posted %+v", m)
+			}
+		})
+	}
 	t.Run("AfterAShortFlood", func(t *testing.T) {
 		t.Parallel()
 		b := open(t)
