@@ -7,6 +7,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/plan"
 )
 
 func (de *decisions) denyCommand() command.Command {
@@ -22,6 +23,9 @@ func (de *decisions) denyCommand() command.Command {
 func (de *decisions) runDeny(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) > 0 && strings.HasPrefix(strings.ToLower(r.Call.Args[0]), "a-") {
 		return de.decideApproval(ctx, r, approval.Deny) // it also says what is wrong with the name
+	}
+	if len(r.Call.Args) > 0 && plan.Names("p-", r.Call.Args[0]) { // no note on whatever else waits
+		return de.decide(ctx, r, planVerdict(r, plan.Reject))
 	}
 	asked, _, err := de.openQuestions(ctx, r)
 	switch {

@@ -424,3 +424,22 @@ func TestDecidedPlanHoldsUpNoTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestDenyThatNamesAPlan rejects it, as /reject denies a question that it names: no other
+// decision is taken, whatever waits.
+func TestDenyThatNamesAPlan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		planned(w)
+		w.Model.On("do it", ot.Call(ot.ExecuteTool, "make it so"), ot.Say("It is done."))
+		w.Chat.Say("do it", inTeam(ot.Ann)...)
+		w.Pass(5 * time.Second)
+		for _, said := range []struct{ text, plan string }{{"/deny p-9", "proposed"}, {"/deny p-1 too far", "rejected"}} {
+			w.Chat.Say(said.text, inTeam(ot.Ann)...)
+			w.Pass(5 * time.Second)
+			if got, _, _ := strings.Cut(planState(w), " "); got != said.plan || approvalState(w) != "waiting" {
+				t.Errorf("after %q the plan is %s and the question %s", said.text, got, approvalState(w))
+			}
+		}
+	})
+}
