@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -90,6 +91,24 @@ func TestStandingTaskOfAChatThatRemovedTheBot(t *testing.T) {
 		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindGone }))
 		w.Pass(3 * time.Hour)
 		if n := len(w.Model.Requests()); n > 0 {
+			t.Errorf("it ran %d times", n)
+		}
+		if got := w.Rows(`SELECT actor FROM audit_log WHERE action = 'schedule.off'`); len(got) != 1 || got[0] != "system" {
+			t.Errorf("on record is %q", got)
+		}
+	})
+}
+
+// TestStandingTaskOfAChatThatTakesNoMessages ends with its first run there: platforms do not
+// tell of each such chat, and of none of the topics in one.
+func TestStandingTaskOfAChatThatTakesNoMessages(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standing(w)
+		w.Model.On("Look at the clock", ot.Later(10*time.Second, ot.Say("It is late.")))
+		w.Chat.ReactBy(func(ot.Asked) ot.Reaction { return ot.Reaction{Err: fault.New(fault.Gone, "The chat is gone.")} })
+		w.Pass(3 * time.Hour)
+		if n := len(w.Model.Requests()); n != 1 {
 			t.Errorf("it ran %d times", n)
 		}
 		if got := w.Rows(`SELECT actor FROM audit_log WHERE action = 'schedule.off'`); len(got) != 1 || got[0] != "system" {

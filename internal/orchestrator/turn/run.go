@@ -60,6 +60,9 @@ func (r *run) runTurn(ctx context.Context) error {
 		return err
 	}
 	r.sendShown()
+	if p.gone && r.d.entry.In.Schedule != 0 {
+		r.endTask(r.w.ctx)
+	}
 	switch result {
 	case "answered":
 		if out.reply == nil && r.teaches() {
