@@ -78,13 +78,16 @@ func (s *Service) Answer(ctx context.Context, by By, r Request, role sessions.Ro
 		if err != nil {
 			return err
 		}
-		if !p.Waits(time.Now()) {
-			return settled(ctx, tx.Tx, by, p)
-		}
 		a := Account{p.Platform, p.UserID}
 		was, err := s.standing(ctx, tx, a)
 		if err != nil {
 			return err
+		}
+		if p, err = find(ctx, tx.Tx, r); err != nil { // again: who settled it in between gave the role that was read
+			return err
+		}
+		if !p.Waits(time.Now()) {
+			return settled(ctx, tx.Tx, by, p)
 		}
 		if was.role != sessions.Stranger || !was.RemovedAt.IsZero() { // it was decided in another way meanwhile
 			said = already(a, was.role) + " `/people` changes it."

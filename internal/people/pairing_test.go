@@ -1,10 +1,14 @@
 package people_test
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -81,6 +85,40 @@ func TestTheFirstOwnerDecides(t *testing.T) {
 			t.Errorf("the second press: %q, %v", again, err)
 		}
 	})
+}
+
+// TestWhoDecidesMeanwhile: another owner lets the stranger in while this one's answer reads how
+// they stand.
+func TestWhoDecidesMeanwhile(t *testing.T) {
+	t.Parallel()
+	db := storetest.Postgres(t)(t)
+	s := service(db, owners, nil)
+	p := asks(t, db, "eve", "BCD-FGH", time.Now())
+	late := make(chan error, 1)
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		own := tx.Handle().(pgx.Tx) //nolint:errcheck,forcetypeassert // PostgreSQL's
+		if _, err := own.Exec(t.Context(), `LOCK TABLE identities`); err != nil {
+			return err
+		}
+		go func() {
+			_, err := s.Answer(t.Context(), people.By{}, people.Request{Number: p.Number}, sessions.Stranger)
+			late <- err
+		}()
+		for waits := false; !waits && len(late) == 0; runtime.Gosched() {
+			err := own.QueryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'identities'::regclass)`).Scan(&waits)
+			if err != nil {
+				return err
+			}
+		}
+		eve := sessions.Identity{Platform: "test", UserID: "eve", Role: sessions.User}
+		return errors.Join(tx.People().SettlePairing(t.Context(), p.Number, sessions.PairingAllowed, "test/ann"), tx.People().SetRole(t.Context(), eve, "test/ann", false))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), "Allowed by test/ann") {
+		t.Errorf("the later one heard %v", err)
+	}
 }
 
 func TestWhoCannotBeAnswered(t *testing.T) {
