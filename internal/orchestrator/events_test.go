@@ -303,6 +303,9 @@ func TestRemovedBotStops(t *testing.T) {
 			t.Errorf("the model was asked %q", got)
 		}
 		w.Chat.WantIn("team", "re: Ann: elsewhere")
+		if got := w.Rows(`SELECT action FROM audit_log WHERE action LIKE 'schedule%'`); len(got) > 0 {
+			t.Errorf("on record is %q of a chat without a standing task", got)
+		}
 	})
 }
 
@@ -649,10 +652,49 @@ func TestStandInIsOutgrown(t *testing.T) {
 		w.Chat.Say("hello again")
 		w.Pass(2 * time.Second)
 		w.Chat.Want("agent: hello", "This chat started with the assistant agent. scripted answers from now on", "re: hello again")
-		if n := len(w.Model.Requests()[0].Array); n != 1 {
-			t.Errorf("the new one begins with %d messages", n)
+		w.Chat.Say("once more")
+		w.Pass(2 * time.Second)
+		if r := w.Model.Requests(); len(r) != 2 || len(r[0].Array) != 1 || len(r[1].Array) != 3 {
+			t.Errorf("the new one is not begun once: %q", w.Model.Asked())
 		}
 	})
+}
+
+// TestStandInKeepsWhatIsLeftToIt: a conversation with the stand-in in which something waits is not
+// put aside, nor is one of which an event comes again, nor any while there is nobody else.
+func TestStandInKeepsWhatIsLeftToIt(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"Waits": true, "Again": false, "Alone": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Default = ot.AgentName }
+				w.Start()
+				if name == "Waits" {
+					halt(w)
+				}
+				said := w.Chat.Say("hello")
+				w.Pass(2 * time.Second)
+				w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+					c.Placeholder = map[assistant.Name]bool{ot.AgentName: true}
+					if name == "Alone" {
+						c.Default = ot.AgentName
+					}
+				}
+				w.Restart()
+				if waits {
+					w.Chat.Say("hello again")
+					resume(w)
+				} else {
+					w.Chat.Again(said)
+				}
+				w.Pass(10 * time.Second)
+				if n := w.Value(`SELECT count(*) FROM remote_agent_conversations`); n != "1" {
+					t.Errorf("there are %s conversations: %q", n, w.Chat.Texts(ot.Room))
+				}
+			})
+		})
+	}
 }
 
 // TestLoopIsMarkedAndNotAnswered: who answers every answer at once is not answered, and

@@ -75,7 +75,7 @@ func TestDeletedMessage(t *testing.T) {
 			w.Start()
 			begun := w.Chat.Say("what about dogs?")
 			waits, last := w.Chat.Say("and cats?"), w.Chat.Say("and then?")
-			w.Settle()
+			w.Pass(2 * time.Second)
 			w.Chat.Delete(waits)
 			w.Chat.Delete(waits) // once more
 			w.Chat.Delete(begun)
@@ -94,6 +94,9 @@ func TestDeletedMessage(t *testing.T) {
 			w.Pass(30 * time.Second)
 			if got := w.Model.Asked(); slices.Contains(got, "and cats?") || got[len(got)-1] != "and then?" {
 				t.Errorf("the model was asked %q", got)
+			}
+			if marks := w.Chat.Marks(waits); !slices.Equal(marks, []platform.Mark{platform.MarkQueued}) {
+				t.Errorf("what was deleted had the marks %q, want none taken from it", marks)
 			}
 			if got := w.Value(`SELECT group_concat(state, ' ') FROM (SELECT state FROM inbound_events WHERE data NOT LIKE '%"kind":"deleted"%' ORDER BY seq)`); got != "done stopped done" {
 				t.Errorf("the messages are %s", got)

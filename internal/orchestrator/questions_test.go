@@ -17,6 +17,21 @@ import (
 	"remote-agent/internal/store"
 )
 
+// TestWordOfAStandingTaskIsNoAnswer: nobody said it to the question, nor to the turn.
+func TestWordOfAStandingTaskIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asking(w)
+		for _, word := range []string{"no", "stop"} {
+			w.Chat.Say(word, append(inTeam(ot.Ann), ot.With(func(in *messages.Inbound) { in.Schedule = 1 }))...)
+			w.Pass(5 * time.Second)
+			if got := approvalState(w); got != "waiting" || w.States(word) != "waiting" {
+				t.Errorf("after %q the question is %s, and the task %s", word, got, w.States(word))
+			}
+		}
+	})
+}
+
 // TestWordWithAFileIsNoAnswer: "no" above a picture is said about the picture.
 func TestWordWithAFileIsNoAnswer(t *testing.T) {
 	t.Parallel()

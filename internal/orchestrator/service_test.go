@@ -48,6 +48,30 @@ func resume(w *ot.World) {
 	})
 }
 
+// TestTooMuchDuringAHalt is refused, and told at once, as at any other time.
+func TestTooMuchDuringAHalt(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		m := metrics.New("test")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxWaiting, c.Metrics = 2, m }
+		w.Start()
+		halt(w)
+		for _, text := range []string{"one", "two", "three", "/whoami", "four"} {
+			w.Chat.Say(text)
+			w.Pass(time.Second)
+		}
+		w.Chat.Want("The bot is halted", "2 messages queued here, which is the limit", "You are")
+		if got := w.Rows(`SELECT state FROM inbound_events WHERE lane = 'turn' ORDER BY id`); !slices.Equal(got, []string{"waiting", "waiting", "refused", "refused"}) {
+			t.Errorf("the entries are %q", got)
+		}
+		served := httptest.NewRecorder()
+		m.Handler().ServeHTTP(served, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if want := `overflowed_total{platform="chat"} 2`; !strings.Contains(served.Body.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, served.Body)
+		}
+	})
+}
+
 // TestHalt ends what runs, keeps what comes, tells so once, and goes on after the resume,
 // also in another process.
 func TestHalt(t *testing.T) {

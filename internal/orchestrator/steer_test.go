@@ -37,6 +37,7 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 		"Nothing":          {nil, ot.Room, nil, nil, 2},
 		"Words":            {[]func(w *ot.World){said("and quickly")}, ot.Room, []string{"and quickly"}, nil, 2},
 		"AWord":            {[]func(w *ot.World){said("no, quickly")}, ot.Room, []string{"no, quickly"}, nil, 2}, // nothing is asked
+		"AWordAlone":       {[]func(w *ot.World){said("no")}, ot.Room, []string{"no"}, nil, 2},
 		"TwoOfThem":        {[]func(w *ot.World){said("and quickly"), said("please")}, ot.Room, []string{"and quickly", "please"}, nil, 2},
 		"ACommandThatAsks": {[]func(w *ot.World){said("/plan a trip"), said("by train")}, ot.Room, nil, []string{"A plan.", "re: by train"}, 4},
 		"WordsThenACommand": {
@@ -60,7 +61,7 @@ func TestWhatIsSaidWhileATurnWorks(t *testing.T) {
 			ot.Run(t, func(w *ot.World) {
 				w.Chat.Files["f1"] = "text"
 				w.Model.On("do it", ot.Call(ot.WriteTool, "it"), ot.Say("It is done."))
-				for _, also := range []string{"quickly", "please"} {
+				for _, also := range []string{"quickly", "please", "no"} {
 					w.Model.On(also, ot.Say("It is done."))
 				}
 				w.Model.On("Write a plan", ot.Say("A plan."))

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -77,8 +78,31 @@ func TestStandingTaskDoesNotQueueBehindItself(t *testing.T) {
 		w.Model.On("hello", ot.Later(200*time.Second, ot.Say("Hello.")))
 		w.Chat.Say("hello")
 		w.Pass(190 * time.Second)
+		if marks := w.Chat.Marks(messages.Inbound{}); len(marks) > 0 {
+			t.Errorf("of a message that nobody wrote the marks %q are shown", marks)
+		}
 		if n := w.Value(`SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`); n != "1" {
 			t.Errorf("%s runs wait", n)
+		}
+	})
+}
+
+// TestStandingTaskWaitsForTheEndOfAHalt: nothing is put into an inbox meanwhile.
+func TestStandingTaskWaitsForTheEndOfAHalt(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		standing(w)
+		halt(w)
+		w.Away(61 * time.Minute)
+		w.Pass(30 * time.Second)
+		const runs = `SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`
+		if n := w.Value(runs); n != "0" {
+			t.Errorf("%s runs wait for the end of the halt", n)
+		}
+		resume(w)
+		w.Pass(30 * time.Second)
+		if n := w.Value(runs); n != "1" {
+			t.Errorf("%s runs, want one after the halt", n)
 		}
 	})
 }
@@ -115,6 +139,66 @@ func TestStandingTaskOfAChatThatTakesNoMessages(t *testing.T) {
 			t.Errorf("on record is %q", got)
 		}
 	})
+}
+
+// TestStandingTaskThatChangesMeanwhile: while the platform is asked whether its creator may, it is
+// switched off, or begun by another replica, or its profile is gone. Then it
+// is not begun.
+func TestStandingTaskThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	task := func(ctx context.Context, tx *store.Tx) (sessions.Schedule, error) {
+		c, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
+		if err != nil {
+			return sessions.Schedule{}, err
+		}
+		s, _, err := tx.Tasks().Schedule(ctx, c.ID)
+		return s, err
+	}
+	for name, change := range map[string]func(ctx context.Context, tx *store.Tx, s sessions.Schedule) error{
+		"Off": func(ctx context.Context, tx *store.Tx, s sessions.Schedule) error {
+			_, err := tx.Tasks().EndSchedule(ctx, s.ConversationID)
+			return err
+		},
+		"Begun": func(ctx context.Context, tx *store.Tx, s sessions.Schedule) error {
+			_, err := tx.Tasks().AdvanceSchedule(ctx, s, time.Now(), time.Now().Add(time.Hour), "")
+			return err
+		},
+		"Gone": func(ctx context.Context, tx *store.Tx, s sessions.Schedule) error {
+			_, err := tx.Profiles().Delete(ctx, s.AgentID)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				var due atomic.Bool
+				w.Chat.Admits = func(context.Context, messages.Inbound) (bool, error) {
+					if due.CompareAndSwap(true, false) {
+						inTx(w, func(ctx context.Context, tx *store.Tx) error {
+							s, err := task(ctx, tx)
+							return errors.Join(err, change(ctx, tx, s))
+						})
+					}
+					return true, nil
+				}
+				standing(w)
+				w.Process().Stop()
+				w.Pass(61 * time.Minute)
+				due.Store(true)
+				w.Start()
+				w.Pass(30 * time.Second)
+				if due.Load() {
+					t.Error("it was not due")
+				}
+				if n := len(w.Model.Requests()); n != 0 {
+					t.Errorf("it ran %d times", n)
+				}
+				if texts := strings.Join(w.Chat.Texts(ot.Room), "\n"); strings.Contains(texts, "standing task of") {
+					t.Errorf("it says %s", texts)
+				}
+			})
+		})
+	}
 }
 
 // errRepeated is why a transaction was rolled back that runs again.

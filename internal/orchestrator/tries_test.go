@@ -250,8 +250,8 @@ func TestLimitOfAllConversations(t *testing.T) {
 		}
 		w.Pass(time.Second)
 		w.Chat.WantIn("r9")
-		if p := w.Chat.Find("You have 10 messages"); p.ReplyTo != last.Message {
-			t.Errorf("the notice replies to %q", p.ReplyTo)
+		if p := w.Chat.Find("You have 10 messages"); p.ReplyTo != last.Message || p.OnlyFor != "" {
+			t.Errorf("the notice replies to %q, for %q", p.ReplyTo, p.OnlyFor)
 		}
 		w.Chat.WantIn("r10", "You have 10 messages queued in all your conversations, which is the limit")
 	})

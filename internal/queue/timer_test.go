@@ -128,3 +128,18 @@ func TestThoseBehindComeLastAlsoAfterABusyMoment(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestTimerWaitsForTheFirstOfBoth: one that lets others go first is handed out in its time also
+// while others are due later, and the other way round.
+func TestTimerWaitsForTheFirstOfBoth(t *testing.T) {
+	t.Parallel()
+	got := played(t, queue.Options{SweepEvery: time.Hour}, time.Minute, func(queue.Job) error { return nil },
+		queue.Job{Kind: queue.KindTurn, Key: " behind", At: in(2 * time.Second), Behind: true},
+		queue.Job{Kind: queue.KindTurn, Key: " first", At: in(4 * time.Second)},
+		queue.Job{Kind: queue.KindTurn, Key: " behind", At: in(6 * time.Second), Behind: true},
+	)
+	want := []rung{{"sweep", 0}, {"turn behind", 2 * time.Second}, {"turn first", 4 * time.Second}, {"turn behind", 6 * time.Second}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -42,8 +43,33 @@ func (n noCommands) Find(string) (command.Command, bool) {
 func TestCommandThatIsDoneIsNotRun(t *testing.T) {
 	t.Parallel()
 	c := New(Config{Storage: settled{}, Commands: noCommands{t: t}, Log: slog.New(slog.DiscardHandler)})
-	if err := c.RunNow(t.Context(), sessions.Entry{ID: "e", State: sessions.EntryWaiting}); err != nil {
+	answer, _ := c.Await("e1")
+	if err := c.RunNow(t.Context(), sessions.Entry{ID: "e", State: sessions.EntryWaiting, In: messages.Inbound{Event: "e1"}}); err != nil {
 		t.Error(err)
+	}
+	select {
+	case _, told := <-answer:
+		if told {
+			t.Error("an answer is told")
+		}
+	default:
+		t.Error("somebody awaits its answer still")
+	}
+}
+
+// TestWhatIsLeftToSay where the answer was told elsewhere: a plan, which waits there for a
+// decision, and what follows from the command.
+func TestWhatIsLeftToSay(t *testing.T) {
+	t.Parallel()
+	whole := command.Reply{Text: "told", Note: "alone", Unkept: "secret", Buttons: []messages.Button{{}}, Files: []command.File{{}}, Then: "/go"}
+	if d := cmp.Diff(command.Reply{Then: "/go"}, leftToSay(whole)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	whole.Plan = new(plan.Plan)
+	want := whole
+	want.Note, want.Unkept = "", ""
+	if d := cmp.Diff(want, leftToSay(whole)); d != "" {
+		t.Errorf("of a plan (-want +got):\n%s", d)
 	}
 }
 

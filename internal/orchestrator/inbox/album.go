@@ -87,9 +87,6 @@ func (i *Inbox) ofOurAlbums(ctx context.Context, events []messages.Inbound) (our
 // one of the same album that waits, if there is one, else as one that waits for the
 // others.
 func (i *Inbox) acceptAlbum(ctx context.Context, tx port.Tx, conv sessions.Conversation, a accepted) (accepted, error) {
-	if seen, err := tx.Inbox().HasEntry(ctx, a.entry.In); err != nil || seen {
-		return a, err
-	}
 	first, ok, err := waitingAlbum(ctx, tx, conv.ID, a.entry.In)
 	if err != nil {
 		return a, err

@@ -23,7 +23,7 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		return sessions.LaneControl, nil
 	}
 	call, ok := command.Parse(in.Text)
-	if !ok && command.IsStop(in.Text) && in.Kind == messages.KindMessage && in.Schedule == 0 {
+	if !ok && command.IsStop(in.Text) && in.Schedule == 0 {
 		return sessions.LaneControl, nil
 	}
 	if !ok {
@@ -57,7 +57,7 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 // as "no", is an answer to the question that waits there, if one does, and is not left
 // behind the turn that asks it.
 func (i *Inbox) answerLane(ctx context.Context, tx port.Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
-	if _, _, ok := command.ParseWord(in.Text); !ok || in.Kind != messages.KindMessage || in.Schedule != 0 || len(in.Attachments) > 0 {
+	if _, _, ok := command.ParseWord(in.Text); !ok || in.Schedule != 0 || len(in.Attachments) > 0 {
 		return sessions.LaneTurn, nil
 	}
 	asked, err := tx.Questions().WaitingApprovals(ctx, conv.ID, 1)
@@ -108,7 +108,6 @@ func (i *Inbox) conversation(ctx context.Context, tx port.Tx, a *accepted) (sess
 		return conv, err
 	}
 	next.AgentID = conv.AgentID
-	a.entry.ConversationID = next.ID
 	return next, outbox.AddNotice(ctx, tx, next.ID, "", fmt.Sprintf(
 		"This chat started with the assistant %s. %s answers from now on, in a new conversation; the earlier one is kept.",
 		conv.Assistant, fallback))

@@ -36,9 +36,6 @@ func (i *Inbox) crowd(ctx context.Context, tx port.Tx, a accepted) (accepted, er
 	if a.behind = here > 0; waiting < most {
 		return a, nil
 	}
-	if seen, err := tx.Inbox().HasEntry(ctx, in); err != nil || seen {
-		return a, err // a repeated event changes nothing; storing it finds that out
-	}
 	told, err := tx.Inbox().RefusedSince(ctx, in, overflowed, since)
 	if err != nil {
 		return a, err
