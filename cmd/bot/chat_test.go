@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"remote-agent/internal/waittest"
 )
 
 // piped returns a file with a text, as a shell connects one to the input.
@@ -54,6 +56,36 @@ func TestChatInAScript(t *testing.T) {
 			}
 			if tc.stdout == nil && stdout.Len() > 0 || strings.Contains(stdout.String(), "\x1b") {
 				t.Errorf("stdout %q", stdout.String())
+			}
+		})
+	}
+}
+
+// What is piped into the daemon ends it, and a script learns from its exit code whether
+// everything was answered, also where nobody can be told the answers.
+func TestPipedMessagesInAScript(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error"}
+	for name, tc := range map[string]struct {
+		stdin  string
+		broken bool
+		code   int
+		stderr string
+	}{
+		"answered":     {"hello\nthere\n", false, exitOK, ""},
+		"a failure":    {"demo unauthorized\nhello\n", false, exitFailed, "bot: Not every message was answered."},
+		"out of reach": {"hello\n", true, exitFailed, "no space left"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			var stdout, stderr bytes.Buffer
+			proc := process{environ: environ, stdin: piped(t, tc.stdin), stdout: &stdout, stderr: &stderr}
+			if tc.broken {
+				proc.stdout = full{}
+			}
+			ctx := waittest.Context(t.Context(), t)
+			code := run(ctx, nil, proc)
+			if ctx.Err() != nil || code != tc.code || !strings.Contains(stderr.String(), tc.stderr) || tc.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("code %d, %v, stderr %q", code, ctx.Err(), stderr.String())
 			}
 		})
 	}

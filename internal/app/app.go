@@ -167,12 +167,15 @@ type daemon struct {
 
 	retakes    retakes
 	restarting atomic.Bool
+
+	piped error // why not all that was piped in was answered, if the daemon ended with it; read after run
 }
 
 // Run runs the daemon until ctx is done, or until the console's input has ended
-// and nothing else is connected. It returns nil after an orderly stop. An error
-// of kind fault.Invalid, fault.Unauthorized or fault.Conflict at start is for
-// the operator to mend: its public text names the variable and the fix.
+// and nothing else is connected. It returns nil after an orderly stop, unless not all
+// of that input was answered. An error of kind fault.Invalid, fault.Unauthorized or
+// fault.Conflict at start is for the operator to mend: its public text names the
+// variable and the fix.
 func Run(ctx context.Context, cfg config.Config, env Env) error {
 	d := &daemon{config: cfg, env: env, log: env.Log, redact: newRedactor(cfg, env), notices: notices{env: env, log: env.Log}}
 	if env.Reload != nil {
@@ -186,7 +189,7 @@ func Run(ctx context.Context, cfg config.Config, env Env) error {
 	if err == nil && d.restarting.Load() && ctx.Err() == nil {
 		return ErrRestart
 	}
-	return err
+	return errors.Join(err, d.piped)
 }
 
 // open builds everything and checks what can be checked before anything runs.

@@ -40,7 +40,13 @@ func (d *daemon) consoleChat() func(ctx context.Context, b console.Backend) erro
 		}
 		return chat.Run
 	default:
-		return console.Pipe{In: d.env.Stdin, Out: d.env.Stdout, Errors: d.env.Stderr, Conversation: console.Local}.Run
+		pipe := console.Pipe{In: d.env.Stdin, Out: d.env.Stdout, Errors: d.env.Stderr, Conversation: console.Local}
+		return func(ctx context.Context, b console.Backend) error {
+			if err := pipe.Run(ctx, b); ctx.Err() == nil {
+				d.piped = err
+			}
+			return nil // it has ended, whatever the reason
+		}
 	}
 }
 

@@ -166,6 +166,10 @@ func (d *daemon) endWithConsole(ctx context.Context, stop context.CancelFunc) {
 			stop()
 			return
 		}
+		if d.piped != nil {
+			d.log.WarnContext(ctx, "the console has ended; the bot keeps running", "reason", fault.Public(d.piped), "err", d.piped)
+			d.piped = nil
+		}
 		if d.env.Terminal {
 			d.notices.say("This chat has ended; the bot keeps running. Press Ctrl-C to stop it.\n")
 		}

@@ -214,6 +214,55 @@ func TestEndWaitsForTheAnswers(t *testing.T) {
 	work.Wait()
 }
 
+// A pipe may bring more than may wait: a message beyond that is refused, so it is not said
+// before others have their outcome.
+func TestPipeWaitsWhenItIsFarAhead(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var waiting []messages.Inbound
+	most := 0
+	var a *console.Adapter
+	state := func(context.Context, messages.ConversationKey) (bool, []string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		most = max(most, len(waiting))
+		for _, in := range waiting {
+			outcome(t, a, in, platform.MarkDone)
+		}
+		waiting = nil
+		return true, nil, nil
+	}
+	pipe := console.Pipe{In: strings.NewReader(strings.Repeat("hi\n", 45)), Out: io.Discard, Errors: io.Discard, Conversation: console.Local}
+	var s *sink
+	a, s = answering(t, console.Config{State: state, Chat: pipe.Run}, func(_ *console.Adapter, in messages.Inbound) {
+		mu.Lock()
+		defer mu.Unlock()
+		waiting = append(waiting, in)
+	})
+	if err := a.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.texts()); n != 45 || most > 10 {
+		t.Errorf("%d messages said, %d of them waited at once", n, most)
+	}
+}
+
+// A script learns that a message was not answered.
+func TestPipeTellsThatATurnFailed(t *testing.T) {
+	t.Parallel()
+	pipe := console.Pipe{In: strings.NewReader("one\ntwo\n"), Out: io.Discard, Errors: io.Discard, Conversation: console.Local}
+	a, s := answering(t, console.Config{State: idle, Chat: pipe.Run}, func(a *console.Adapter, in messages.Inbound) {
+		mark := platform.MarkDone
+		if in.Text == "one" {
+			mark = platform.MarkFailed
+		}
+		outcome(t, a, in, mark)
+	})
+	if err := a.Run(t.Context(), s); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 func TestEndNamesTheQuestionThatNobodyCanAnswer(t *testing.T) {
 	t.Parallel()
 	var rest bytes.Buffer

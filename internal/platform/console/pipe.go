@@ -17,6 +17,14 @@ import (
 // maxLine is the longest line that is read, in bytes.
 const maxLine = terminal.MaxText
 
+// maxAhead is how many messages of a pipe wait for their outcome before more is read. It
+// is far below MAX_WAITING_MESSAGES, beyond which a message is refused, and above what is
+// said while a turn runs, such as /stop.
+const maxAhead = 10
+
+// errUnanswered is for the exit code: what happened was shown.
+var errUnanswered = fault.New(fault.Unavailable, "Not every message was answered.")
+
 // Pipe is text piped in and out: each line is a message, and final answers are
 // written as they are, in Markdown.
 type Pipe struct {
@@ -27,7 +35,8 @@ type Pipe struct {
 }
 
 // Run reads up to the end of the input and waits for the answers. If there was
-// nothing to read, as when a service manager connects nothing, it waits for ctx.
+// nothing to read, as when a service manager connects nothing, it waits for ctx. It returns
+// an error if a turn failed.
 func (p Pipe) Run(ctx context.Context, b Backend) error {
 	w, err := b.Watch(ctx, p.Conversation)
 	if err != nil {
@@ -49,6 +58,9 @@ func (p Pipe) Run(ctx context.Context, b Backend) error {
 		var questions []string
 		if questions, err = settled(ctx, b, p.Conversation, open); len(questions) > 0 {
 			_, _ = fmt.Fprintf(p.Errors, "The input has ended, and %[1]s waits for a decision: bot chat, then /approve %[1]s or /deny %[1]s.\n", questions[0]) // nobody may look
+		}
+		if err == nil && open.anyFailed() {
+			err = errUnanswered
 		}
 	}
 	stop()
@@ -73,6 +85,11 @@ func (p Pipe) read(ctx context.Context, b Backend, open *pending) (heard bool, e
 				_, _ = fmt.Fprintln(p.Errors, "A line is too long (more than 1 MiB) and was not sent.") // as in Run
 			case text == "":
 			default:
+				if open.open() >= maxAhead {
+					if _, err := settled(ctx, b, p.Conversation, open); err != nil && ctx.Err() == nil {
+						return heard, err
+					}
+				}
 				open.begin()
 				id, err := b.Say(ctx, p.Conversation, Message{Text: text})
 				open.said(id, err)
