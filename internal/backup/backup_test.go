@@ -477,6 +477,30 @@ func TestABackupThatNobodyCouldRestoreSaysSo(t *testing.T) {
 	})
 }
 
+// What the tables of a project say of each other is the project's own: a row that refers to
+// none does not keep everything else from being restored.
+func TestRowsOfAProjectWithoutParentsAreRestored(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		db, err := sql.Open("sqlite", filepath.Join(w.dir, "projects", "p.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.ExecContext(t.Context(), `CREATE TABLE shop_orders (customer REFERENCES shop_customers); INSERT INTO shop_orders VALUES (7)`)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		dir, _, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, _ := w.elsewhere(t)
+		if r, err := backup.Restore(t.Context(), dir, to); err != nil || r.Projects != 1 {
+			t.Errorf("restored %d projects, %v", r.Projects, err)
+		}
+	})
+}
+
 // The checksums of a backup may be right and what it holds wrong, because it was wrong
 // when it was copied, or is another file than its name says.
 func TestFilesThatAreNotWhatTheirNamesSay(t *testing.T) {

@@ -108,10 +108,11 @@ func openFile(name string, params url.Values) (*sql.DB, error) {
 	return db, nil
 }
 
-// CheckFile examines an SQLite file that nobody writes to: its pages, indexes
-// and references. It changes nothing, not even a side file. What is damaged is
-// fault.Invalid and says where. version is that of the program's schema; 0 for a
-// file without it, such as the database of a project.
+// CheckFile examines an SQLite file that nobody writes to: its pages and indexes, and
+// where it has the program's schema the references. It changes nothing, not even a
+// side file. What is damaged is fault.Invalid and says where. version is that of the
+// schema; 0 for a file without it, such as the database of a project, whose references
+// are its own.
 func CheckFile(ctx context.Context, name string) (version int64, err error) {
 	db, err := openCopy(name)
 	if err != nil {
@@ -125,15 +126,15 @@ func CheckFile(ctx context.Context, name string) (version int64, err error) {
 	if verdict != "ok" {
 		return 0, fault.Newf(fault.Invalid, "%s is damaged: %s.", path.Base(name), verdict)
 	}
-	if err := references(ctx, db, name); err != nil {
-		return 0, err
-	}
 	var tables int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&tables); err != nil {
 		return 0, classifySQLite(err)
 	}
 	if tables == 0 {
 		return 0, nil
+	}
+	if err := references(ctx, db, name); err != nil {
+		return 0, err
 	}
 	if err := db.QueryRowContext(ctx, schemaVersionSQL).Scan(&version); err != nil {
 		return 0, fmt.Errorf("read schema version: %w", classifySQLite(err))
