@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -210,6 +212,43 @@ func TestHelpThatIsNotPrintedFails(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"help", "serve"}, {"--help"}} {
 		if code := run(t.Context(), args, process{stdout: full, stderr: &stderr}); code != exitFailed { // it can only be read
 			t.Errorf("%s: code %d, %s", args, code, &stderr)
+		}
+	}
+}
+
+// One of something is not several, in what commands say that they did.
+func TestOneIsNotSeveral(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "export.jsonl")
+	said := func(where, want string, args ...string) {
+		t.Helper()
+		environ := []string{"DATA_DIR=" + filepath.Join(dir, where), "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error"}
+		if r := bot(t, environ, args...); r.code != exitOK || !strings.Contains(r.stdout, want) {
+			t.Errorf("bot %s: code %d, want %q\n%s%s", strings.Join(args, " "), r.code, want, r.stdout, r.stderr)
+		}
+	}
+	said("here", "", "chat", "hello")
+	said("here", "", "export", "-o", file)
+	said("there", "imported 1 conversation with ", "import", file)
+	said("there", "; 1 conversation already existed\n", "import", file)
+	said("there", "", "halt")
+	said("there", "sound: 1 row; ", "audit", "verify")
+	said("there", "0 facts, 0 events, 0 messages to learn from", "person", "show", "telegram/42")
+}
+
+// Whoever presses Ctrl-C needs no cause.
+func TestAnInterruptedCommandSaysThatItStopped(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir()}
+	if r := bot(t, environ, "migrate", "up"); r.code != exitOK {
+		t.Fatalf("%+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{"backup create", "export", "sessions list"} {
+		var stderr strings.Builder
+		code := run(ctx, strings.Fields(args), process{environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr})
+		if code != exitFailed || stderr.String() != "bot: Stopped.\n" {
+			t.Errorf("bot %s: code %d: %q", args, code, &stderr)
 		}
 	}
 }

@@ -117,6 +117,9 @@ func run(ctx context.Context, args []string, proc process) int {
 	if _, ok := errors.AsType[commandline.UsageError](err); ok {
 		err = fmt.Errorf("%w; %w", err, errUsage)
 	}
+	if f, ok := errors.AsType[*fault.Error](err); ctx.Err() != nil && errors.Is(err, context.Canceled) && (!ok || f.Kind != fault.Canceled) {
+		err = &fault.Error{Kind: fault.Canceled, Public: "Stopped.", Err: err} // whatever could not be done because of it
+	}
 	return p.exitCode(err)
 }
 

@@ -140,7 +140,7 @@ func auditSound(ctx context.Context, s *store.Store, backups string, anchors ...
 	if err != nil {
 		return nil, err
 	}
-	sound := fmt.Sprintf("sound: %d rows", report.Head.Seq)
+	sound := "sound: " + count(report.Head.Seq, "row")
 	if report.Older > 0 {
 		sound += fmt.Sprintf(", plus %d from before the chain", report.Older)
 	}

@@ -142,14 +142,14 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 		return err
 	}
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
-	say(env.Stdout, "nothing is sent again: closed %d queued messages and %d answers in transit; %d conversations get one notice\n",
-		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Conversations)
+	say(env.Stdout, "nothing is sent again: closed %s and %s in transit; %s one notice\n", count(r.Settled.Entries, "queued message"),
+		count(r.Settled.Deliveries, "answer"), wording.Count(int(r.Settled.Conversations), "conversation gets", "conversations get"))
 	say(env.Stdout, "roles, removals and a halt are as in the backup: check `bot person list`\n")
 	if replaced != "" {
-		say(env.Stdout, "kept %d audit entries of the database being replaced\n", r.Kept)
+		say(env.Stdout, "kept %s of the database being replaced\n", wording.Count(int(r.Kept), "audit entry", "audit entries"))
 	}
 	if r.Settled.Keys > 0 {
-		say(env.Stdout, "revoked %d API keys, because the backup does not show which were revoked later; create new ones with bot key create\n", r.Settled.Keys)
+		say(env.Stdout, "revoked %s, because the backup does not show which were revoked later; create new ones with bot key create\n", count(r.Settled.Keys, "API key"))
 	}
 	for _, name := range r.Bundles {
 		say(env.Stdout, "unpushed commits are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)

@@ -198,11 +198,14 @@ func (p pruned) aged() string {
 }
 
 func counted(r store.Removed) string {
-	n := func(n int64, one string) string { return wording.Count(int(n), one, one+"s") }
+	n := count[int64]
 	return n(r.Sessions, "session") + ": " + strings.Join([]string{
 		n(r.Messages, "message"), n(r.ToolCalls, "tool call"), n(r.Deliveries, "answer"), n(r.Inbox, "inbox text"), n(r.Plans, "plan"), n(r.Approvals, "approval"),
 	}, ", ")
 }
+
+// count writes "1 thing" or "3 things".
+func count[N int | int64](n N, one string) string { return wording.Count(int(n), one, one+"s") }
 
 // say writes for a person at a terminal, who may have closed it. Whoever has to know of an
 // error notes it in out.
@@ -462,8 +465,8 @@ func Import(ctx context.Context, cfg config.Config, env Env, in *os.File) error 
 			say(env.Stdout, "before the error: ")
 		}
 		if err == nil || done.Conversations > 0 {
-			say(env.Stdout, "imported %d conversations with %d rows and %d memories; %d conversations already existed\n",
-				done.Conversations, done.Rows, done.Memories, done.Skipped)
+			say(env.Stdout, "imported %s with %s and %s; %s already existed\n", count(done.Conversations, "conversation"),
+				count(done.Rows, "row"), wording.Count(int(done.Memories), "memory", "memories"), count(done.Skipped, "conversation"))
 		}
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/memory/embed"
 	"remote-agent/internal/store"
 	"remote-agent/internal/web"
+	"remote-agent/internal/wording"
 )
 
 // vectorsEvery is how often vectors of pgvector are looked after.
@@ -72,7 +73,7 @@ func MemoryStatus(ctx context.Context, cfg config.Config, env Env) error {
 			return err
 		}
 		say(env.Stdout, "search      %s\n", searchInUse(cfg.Memory, vectors))
-		say(env.Stdout, "memories    %d facts, %d episodes, of %d people\n", counts.Facts, counts.Episodes, counts.People)
+		say(env.Stdout, "memories    %s, %s, of %s\n", count(counts.Facts, "fact"), count(counts.Episodes, "episode"), wording.Count(int(counts.People), "person", "people"))
 		sayModels(cfg, env, counts)
 		if err := sayVectors(ctx, env, s, vectors); err != nil {
 			return err

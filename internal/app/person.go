@@ -61,7 +61,7 @@ func sayHoldings(env Env, h memory.Holdings) {
 	if !h.On {
 		state = "off"
 	}
-	say(env.Stdout, "memory    %s: %d facts, %d events, %d messages to learn from\n", state, h.Facts, h.Episodes, h.Lessons)
+	say(env.Stdout, "memory    %s: %s, %s, %s to learn from\n", state, count(h.Facts, "fact"), count(h.Episodes, "event"), count(h.Lessons, "message"))
 	say(env.Stdout, "codes     %d to link another account\n", h.Codes)
 	for _, id := range h.Chats {
 		say(env.Stdout, "chat      in the browser: web/%s\n", id)

@@ -141,7 +141,7 @@ func profileFacts(p profile.Profile) string {
 		facts = append(facts, model)
 	}
 	if len(p.Plugins) > 0 {
-		facts = append(facts, fmt.Sprintf("%d tools", len(p.Plugins)))
+		facts = append(facts, count(len(p.Plugins), "tool"))
 	}
 	if len(p.MCPServers) > 0 {
 		facts = append(facts, fmt.Sprintf("%d MCP servers", len(p.MCPServers)))

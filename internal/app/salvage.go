@@ -54,9 +54,9 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		}
 		say(env.Stdout, "%-28s %10d %10s\n", t.Name, t.Copied, missing)
 	}
-	say(env.Stdout, "copied %d rows, lost %d%s; the new database is %s\n", copied, lost, more, to)
-	say(env.Stdout, "nothing is sent again: closed %d queued messages and %d answers in transit; revoked %d API keys\n",
-		r.Settled.Entries, r.Settled.Deliveries, r.Settled.Keys)
+	say(env.Stdout, "copied %s, lost %d%s; the new database is %s\n", count(copied, "row"), lost, more, to)
+	say(env.Stdout, "nothing is sent again: closed %s and %s in transit; revoked %s\n",
+		count(r.Settled.Entries, "queued message"), count(r.Settled.Deliveries, "answer"), count(r.Settled.Keys, "API key"))
 	say(env.Stdout, "to use it: move %[1]s, %[1]s-wal and %[1]s-shm away and rename %[2]s to %[1]s; then check bot person list and bot audit verify\n", from, to)
 	return nil
 }

@@ -92,7 +92,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 			replaced = filepath.Join(w.env["DATA_DIR"], "bot.db")
 		}
 		said := elsewhere.operator("restore", func(env app.Env) error { return app.BackupRestore(t.Context(), restored, env, dir, replaced) })
-		if !strings.Contains(said, "kept 1 audit entries") {
+		if !strings.Contains(said, "kept 1 audit entry of") {
 			t.Errorf("restore said %q", said)
 		}
 		audit := elsewhere.operator("audit list", func(env app.Env) error {
@@ -105,7 +105,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 		if !strings.HasPrefix(checked, "sound: ") || !strings.Contains(checked, "a backup was restored at") {
 			t.Errorf("audit verify: %s", checked)
 		}
-		if !strings.Contains(said, "closed 1 queued messages") || !strings.Contains(said, "1 conversations get one notice") {
+		if !strings.Contains(said, "closed 1 queued message and ") || !strings.Contains(said, "1 conversation gets one notice") {
 			t.Errorf("restore said %q", said)
 		}
 		for id, text := range before { // the turn that was open has ended with the copy
