@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/order"
 )
 
 // care looks after what is stored: it puts worktrees away, packs repositories, and
@@ -176,7 +176,7 @@ func (c *care) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) e
 	}
 	refs := strings.Split(out, "\n")
 	// The last element begins with the time, in UTC.
-	slices.SortFunc(refs, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	order.By(refs, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	if len(refs) <= keepCheckpoints {
 		return nil
 	}

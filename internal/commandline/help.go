@@ -67,17 +67,19 @@ func Help(c *cobra.Command, groups bool) string {
 
 // writeFlags lists the flags, those without a group first.
 func writeFlags(b *strings.Builder, c *cobra.Command, all bool) {
-	groups := map[string]*pflag.FlagSet{}
-	var titles []string
+	group := func(title string) *pflag.FlagSet {
+		flags := pflag.NewFlagSet(title, pflag.ContinueOnError)
+		flags.SortFlags = false
+		return flags
+	}
+	groups, titles := map[string]*pflag.FlagSet{"": group("")}, []string{""}
 	add := func(f *pflag.Flag) {
 		title := strings.Join(f.Annotations[groupKey], " ")
 		if title != "" && !all {
 			return
 		}
 		if groups[title] == nil {
-			groups[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
-			groups[title].SortFlags = false
-			titles = append(titles, title)
+			groups[title], titles = group(title), append(titles, title)
 		}
 		shown := *f
 		shown.DefValue = "" // the placeholder shows it
@@ -87,7 +89,6 @@ func writeFlags(b *strings.Builder, c *cobra.Command, all bool) {
 		set.SortFlags = false // each of them is made anew
 		set.VisitAll(add)
 	}
-	slices.SortStableFunc(titles, func(a, b string) int { return cmp.Compare(min(1, len(a)), min(1, len(b))) })
 	for _, title := range titles {
 		if usages := groups[title].FlagUsagesWrapped(columns); usages != "" {
 			fmt.Fprintf(b, "\n%s:\n%s", cmp.Or(title, "Flags"), usages)

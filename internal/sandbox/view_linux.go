@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -198,7 +199,7 @@ func (v *view) mount(at, source string, info fs.FileInfo, readOnly bool, flags u
 
 // mountAll puts everything into its place.
 func (v *view) mountAll() error {
-	slices.SortStableFunc(v.mounts, func(a, b mount) int { return strings.Compare(a.at+"/", b.at+"/") })
+	sort.SliceStable(v.mounts, func(i, j int) bool { return v.mounts[i].at+"/" < v.mounts[j].at+"/" })
 	var covers []string
 	for _, m := range v.mounts {
 		if m.tree < 0 {

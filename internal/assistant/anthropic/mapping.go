@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/order"
 )
 
 // wire returns the request in the API's form, with or without thinking, new and
@@ -206,7 +207,7 @@ func resultsFirst(content []any) {
 		}
 		return 1
 	}
-	slices.SortStableFunc(content, func(a, b any) int { return rank(a) - rank(b) })
+	order.By(content, func(a, b any) int { return rank(a) - rank(b) })
 }
 
 // imageTypes are what the API takes as an image.

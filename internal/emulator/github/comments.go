@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"remote-agent/internal/order"
 )
 
 // lag makes lists of comments late.
@@ -80,10 +82,10 @@ func (c commentCalls) page(r *request, of func(*issue) []*comment) (*reply, *api
 	for _, i := range issues {
 		list = append(list, of(i)...)
 	}
-	slices.SortFunc(list, func(a, b *comment) int { return int(a.id - b.id) })
+	order.By(list, func(a, b *comment) int { return int(a.id - b.id) })
 	list = slices.DeleteFunc(c.lag.shown(list, c.show.world.now()), func(x *comment) bool { return x.updated.Truncate(time.Second).Before(since) })
 	if by := r.query.Get("sort"); by != "" && (r.issue == nil || r.route.name == ListReviewComments) {
-		slices.SortStableFunc(list, func(a, b *comment) int {
+		order.By(list, func(a, b *comment) int {
 			if by == "updated" {
 				return a.updated.Compare(b.updated)
 			}

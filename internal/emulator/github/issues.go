@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"remote-agent/internal/order"
 )
 
 // The limits of texts, in characters.
@@ -74,7 +76,7 @@ func (r *request) issues(keep func(*issue) bool) []*issue {
 		}
 	}
 	if r.query.Get("sort") == "updated" {
-		slices.SortStableFunc(out, func(a, b *issue) int { return a.updated.Compare(b.updated) })
+		order.By(out, func(a, b *issue) int { return a.updated.Compare(b.updated) })
 	}
 	return out
 }

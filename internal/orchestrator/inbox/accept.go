@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/orchestrator/turn"
+	"remote-agent/internal/order"
 
 	"github.com/google/uuid"
 
@@ -174,7 +175,7 @@ func waves(events []messages.Inbound) (list [][]int) {
 		talks[in.Conversation], people[who] = wave+1, wave+1
 	}
 	for _, wave := range list {
-		slices.SortFunc(wave, func(a, b int) int {
+		order.By(wave, func(a, b int) int {
 			return cmp.Compare(events[a].Conversation.String(), events[b].Conversation.String())
 		})
 	}

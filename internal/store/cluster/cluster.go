@@ -15,11 +15,12 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"remote-agent/internal/order"
 )
 
 // Cluster is a running server. Its methods may not be called concurrently.
@@ -203,6 +204,6 @@ func findBinaries() (string, error) {
 		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		return n
 	}
-	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	order.By(dirs, func(a, b string) int { return version(b) - version(a) })
 	return dirs[0], nil
 }

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +26,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/order"
 	"remote-agent/internal/tool"
 )
 
@@ -272,7 +272,7 @@ func (c *connection) list(ctx context.Context) (found []*sdk.Tool, complete bool
 // choose takes the tools that are allowed and usable, by name. Of too many it
 // takes one more than maxTools.
 func (s Server) choose(found []*sdk.Tool) (offers []offer, problems []error) {
-	slices.SortStableFunc(found, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	order.By(found, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	wanted := make(map[string]bool) // exact names of Allow that were found
 	for i, t := range found {
 		if !s.allows(t.Name, wanted) {
