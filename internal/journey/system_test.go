@@ -127,8 +127,9 @@ func TestSystemPromptIsOverriddenStoredAndShown(t *testing.T) {
 		w.seesText(ann, "System prompt of the session", "Answer in rhymes.", `"mode":"edit"`, `"system_prompt":[".agents/system.md","AGENTS.md"]`)
 
 		t.Log("it is that of each turn, and what is on record follows")
+		w.shutdown() // which reads the time
 		now = now.Add(2 * time.Hour)
-		w.restart()
+		w.start()
 		w.says(ann, "good morning")
 		w.seesText(ann, "echo: good morning [3 messages]")
 		w.settles()
