@@ -16,7 +16,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
-	"remote-agent/internal/sessions"
 )
 
 // typingAfter is how long a turn runs until the typing indication begins. A
@@ -268,20 +267,6 @@ func (p *progress) edits(ctx context.Context) {
 func (p *progress) stopIfGone(err error) {
 	if p.gone = fault.Is(err, fault.Gone); p.gone {
 		p.w.o.running.stop(p.w.conv.ID, p.seq)
-	}
-}
-
-// endTask switches the standing task off that a turn was a run of, in a chat that takes no
-// messages any more. What fails is done at the end of its next run.
-func (r *run) endTask(ctx context.Context) {
-	err := r.w.hold(ctx, func(tx port.Tx) error {
-		if ended, err := tx.Tasks().EndSchedule(ctx, r.w.conv.ID); err != nil || !ended {
-			return err
-		}
-		return tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "schedule.off", ConversationID: r.w.conv.ID})
-	})
-	if err != nil {
-		r.w.o.config.Log.WarnContext(ctx, "could not end the standing task of a chat that is gone", "conversation", r.w.conv.Key, "err", err)
 	}
 }
 

@@ -288,3 +288,17 @@ func (r *run) turnModel() string {
 	model, _ := r.w.o.profileModel(r.d.begun.profile, r.w.conv)
 	return model
 }
+
+// endTask switches the standing task off that a turn was a run of, in a chat that takes no
+// messages any more. What fails is done at the end of its next run.
+func (r *run) endTask(ctx context.Context) {
+	err := r.w.hold(ctx, func(tx port.Tx) error {
+		if ended, err := tx.Tasks().EndSchedule(ctx, r.w.conv.ID); err != nil || !ended {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "schedule.off", ConversationID: r.w.conv.ID})
+	})
+	if err != nil {
+		r.w.o.config.Log.WarnContext(ctx, "could not end the standing task of a chat that is gone", "conversation", r.w.conv.Key, "err", err)
+	}
+}
