@@ -159,9 +159,11 @@ func (c *completion) do(ctx context.Context) error {
 	}
 	c.model.log.InfoContext(ctx, "the model wants its reasoning back, asking again with it",
 		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name)
-	c.model.reasons.Store(c.name, true)
 	c.answer = answer{reasons: true}
-	return c.ask(ctx)
+	if err = c.ask(ctx); err == nil { // else the field may be what is refused: an error can also repeat what somebody wrote
+		c.model.reasons.Store(c.name, true)
+	}
+	return err
 }
 
 // ask sends the request and takes its answer in.

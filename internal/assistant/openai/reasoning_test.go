@@ -3,8 +3,10 @@ package openai_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,5 +91,32 @@ func TestReasoningThatIsWantedBack(t *testing.T) {
 				t.Errorf("%v: the other model is told %q", got.Err, all)
 			}
 		})
+	}
+}
+
+// TestReasoningThatIsNotWanted: a server that does not know the field refuses it, and somebody
+// whose words its error repeats keeps nobody else from being answered.
+func TestReasoningThatIsNotWanted(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "reasoning_content") {
+			fails(400, `{"error":{"message":"bad request: reasoning_content"}}`)(w, r)
+			return
+		}
+		stream(text("done"), finish("stop"), done)(w, r)
+	}))
+	defer server.Close()
+	m := newModel(t, server.URL)
+	ask := func(words string) result {
+		turn := question("Hi")
+		turn.Array = append(turn.Array, messages.NewText(messages.RoleAssistant, "Hello."), messages.NewText(messages.RoleUser, words))
+		return assistanttest.Collect(loop.New(m, loop.Config{}).Run(t.Context(), turn))
+	}
+	if got := ask("What is reasoning_content?"); got.Err == nil {
+		t.Fatal("it was answered")
+	}
+	if got := ask("And now?"); got.Err != nil || got.Text != "done" {
+		t.Errorf("afterwards: %q, %v", got.Text, got.Err)
 	}
 }
