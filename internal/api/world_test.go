@@ -167,16 +167,11 @@ func (w *world) talk(chat, agent string) (c sessions.Conversation, s sessions.Se
 		if _, err := tx.Messages().AppendMessages(ctx, s.ID, missingID, question, asks, result, answer); err != nil {
 			return err
 		}
-		for _, id := range []string{"c1", "c2", "c3"} {
-			call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: id, Name: "bash", Request: `{"command":"ls"}`, Status: sessions.ToolExecuting}
-			if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
-				return err
-			}
-		}
-		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "c1", sessions.ToolCompleted, `"pool.go"`, ""); err != nil {
-			return err
-		}
-		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "c2", sessions.ToolFailed, "", "no such file"); err != nil {
+		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: "c3", Name: "bash", Request: `{"command":"ls"}`, Status: sessions.ToolExecuting}
+		done, failed := call, call
+		done.CallID, done.Status, done.Response = "c1", sessions.ToolCompleted, `"pool.go"`
+		failed.CallID, failed.Status, failed.Error = "c2", sessions.ToolFailed, "no such file"
+		if err := storetest.Calls(ctx, tx, done, failed, call); err != nil {
 			return err
 		}
 		if w.calls, err = tx.Calls().ToolCalls(ctx, s.ID); err != nil {

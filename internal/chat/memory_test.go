@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"remote-agent/internal/commit"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -230,7 +231,7 @@ func TestForgettingAllDropsWhatIsStillToBeLearned(t *testing.T) {
 		if _, err := tx.Inbox().InsertEntry(t.Context(), &e); err != nil {
 			return err
 		}
-		return tx.Lessons().AddLesson(t.Context(), e.ID, "test/ann", conv.ID, time.Now())
+		return storetest.Apply(t.Context(), tx, conv.ID, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: "test/ann", Due: time.Now()}}})
 	})
 	if err != nil {
 		t.Fatal(err)

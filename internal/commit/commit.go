@@ -4,6 +4,8 @@
 package commit
 
 import (
+	"time"
+
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
@@ -16,8 +18,10 @@ type Changes struct {
 	Session    *Session
 	Run        *Run
 	Usage      *spend.Record
+	Lessons    []Lesson
 	Deliveries []messages.Delivery // replaced, but for their files
 	Added      []messages.Delivery // new ones; they get the next numbers, in order
+	Renew      time.Duration       // how long the lease holds from now on; 0 leaves that
 	Release    *Release
 }
 
@@ -27,12 +31,29 @@ type Entry struct {
 	sessions.EntryUpdate
 }
 
-// Session adds to a session.
+// Session adds to a session. A call that its messages ask for is on record as pending
+// from then on, and a result in them ends its call, if that is open.
 type Session struct {
 	ID       string
 	Run      string // of the messages
 	Messages []messages.Message
 	Turn     *sessions.TurnRecord
+
+	// Calls may come twice: one that is on record and open stays as it is. Otherwise that is
+	// a fault.Conflict. One that has ended makes way for a new one of its name in any case,
+	// because some servers of models count their calls from the start in every answer.
+	Twice bool
+
+	// The turn is over: calls that were begun may have had their effect, those that were
+	// not have none. They fail.
+	Over bool
+}
+
+// Lesson is that something may be learned of an account from the message of an entry: by
+// what is on record, once, and not of somebody whose memory is off.
+type Lesson struct {
+	Entry, Account string
+	Due            time.Time // not before then
 }
 
 // Run ends a run of a session or puts it aside, and the session's status follows. It
@@ -43,9 +64,12 @@ type Run struct {
 	sessions.RunEnd
 }
 
-// Release gives the lease up unless something came in: the last numbers that were
-// given out in the inbox and in the outbox are still these.
-type Release struct{ InboxSeq, DeliverySeq int64 }
+// Release gives the lease up, unless something came in: the last numbers that were given
+// out in the inbox and in the outbox are still these. Anyway does not ask for that.
+type Release struct {
+	InboxSeq, DeliverySeq int64
+	Anyway                bool
+}
 
 // News is how a conversation stands after Changes; whoever holds the lease
 // compares it with what they know, and reads again only what somebody else moved.

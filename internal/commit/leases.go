@@ -22,13 +22,6 @@ type LeaseStore interface {
 	// of a turn begins with it.
 	HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error)
 
-	// RenewLease extends l to ttl from now and returns the StopSeq.
-	RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error)
-
-	// ReleaseLease gives l up. The caller has checked, under HoldLease in the
-	// same transaction, that there is nothing left to do.
-	ReleaseLease(ctx context.Context, l sessions.Lease) error
-
 	// Offer tells another process, once the transaction is committed, of conversations
 	// that it is to work on, which it claims unless somebody has done so. An offer is a
 	// wake-up: one that nobody hears is found by a sweep.

@@ -91,7 +91,7 @@ func fillOne(ctx context.Context, tx *store.Tx, i int) (sessions.Session, error)
 			return s, err
 		}
 		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: seqs[1], CallID: "c1", Name: "shell", Request: `{"command":"echo"}`, Status: sessions.ToolExecuting}
-		if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
+		if err := storetest.Calls(ctx, tx, call); err != nil {
 			return s, err
 		}
 		for _, state := range []messages.DeliveryState{messages.DeliverySent, messages.DeliveryPending} {

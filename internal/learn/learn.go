@@ -40,6 +40,7 @@ type Storage interface {
 type Tx interface {
 	spend.Store
 
+	AddUsage(ctx context.Context, r spend.Record) error
 	ClaimLessons(ctx context.Context, claim string, now, until time.Time, limit int) ([]memory.Lesson, error)
 	FinishLessons(ctx context.Context, claim string) ([]string, error)
 	ReleaseLessons(ctx context.Context, claim string, due time.Time, counts bool) error

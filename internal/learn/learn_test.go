@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"remote-agent/internal/commit"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,7 +158,7 @@ func (c *class) hears(user, chat, text string, change ...func(in *messages.Inbou
 		if noted = c.Teaches(in); !noted {
 			return nil
 		}
-		return tx.Lessons().AddLesson(ctx, e.ID, "test/"+user, conv.ID, time.Now())
+		return storetest.Apply(ctx, tx, conv.ID, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: "test/" + user, Due: time.Now()}}})
 	})
 	return noted
 }

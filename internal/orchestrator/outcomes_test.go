@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/heavytest"
@@ -198,7 +199,8 @@ func steal(w *ot.World, ttl time.Duration) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Leases().ReleaseLease(w.T.Context(), sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}); err != nil {
+		held := sessions.Lease{ConversationID: c.ID, Owner: c.Owner, Epoch: c.Epoch}
+		if _, err := tx.Leases().Apply(w.T.Context(), held, commit.Changes{Release: &commit.Release{Anyway: true}}); err != nil {
 			return err
 		}
 		_, _, _, err = tx.Leases().ClaimLease(w.T.Context(), c.ID, "someone else", ttl)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"remote-agent/internal/store/storetest"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func (w *world) fill() (s settled) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.session.ID, CallID: "c1", Name: evilName, Request: "{}"}); err != nil {
+		if err := storetest.Calls(ctx, tx, sessions.ToolCall{SessionID: s.session.ID, CallID: "c1", Name: evilName, Request: "{}"}); err != nil {
 			return err
 		}
 		s.question = approval.Approval{

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +93,7 @@ func TestTimelineShowsWhatTookTime(t *testing.T) {
 			t.Errorf("the tool is not below its run")
 		}
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.Calls().UpdateToolCall(ctx, s.session.ID, "c1", sessions.ToolFailed, "", "broken"); err != nil {
+			if err := storetest.Apply(ctx, tx, s.session.ConversationID, commit.Changes{Session: &commit.Session{ID: s.session.ID, Over: true}}); err != nil {
 				return err
 			}
 			return tx.Sessions().EndOpenRun(ctx, s.session.ID, s.entry, sessions.RunEnd{Status: sessions.RunStopped, Took: 3 * time.Second})

@@ -127,7 +127,7 @@ type SessionStore interface {
 	DeactivateSession(ctx context.Context, id, reason string) error
 
 	// BeginRun begins a run of a session, which is running from now on, and appends
-	// messages to it as AppendMessages does. With r.Again a run that was put aside
+	// messages to it: a message of no blocks is refused (fault.Invalid). With r.Again a run that was put aside
 	// goes on instead, and one that nobody ended was interrupted.
 	BeginRun(ctx context.Context, r NewRun, msgs ...messages.Message) (BegunRun, error)
 
@@ -137,11 +137,6 @@ type SessionStore interface {
 
 // MessageStore keeps the message array of sessions and the files in it, as a part of a transaction.
 type MessageStore interface {
-	// AppendMessages adds messages to a session under a run id and returns the
-	// sequence number of each, in order, without gaps. A message of no blocks
-	// is refused (fault.Invalid).
-	AppendMessages(ctx context.Context, sessionID, runID string, msgs ...messages.Message) ([]int64, error)
-
 	// MessagesBefore returns up to limit messages of a session with sequence
 	// numbers below before, newest first, read by index. Messages of role
 	// system are left out.
@@ -161,11 +156,6 @@ type MessageStore interface {
 
 	// HasFile reports whether a file is kept.
 	HasFile(ctx context.Context, hash string) (bool, error)
-
-	// AddLesson stores that something may be learned of an account from a message,
-	// not before due. A second time it changes nothing, and neither does it for
-	// somebody who switched memory off.
-	AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error
 }
 
 // DeliveryStore keeps what goes out, as a part of a transaction.

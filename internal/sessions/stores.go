@@ -100,22 +100,11 @@ type CodebaseStore interface {
 
 // CallStore keeps the record of tool calls, as a part of a transaction.
 type CallStore interface {
-	// InsertToolCall records a call in the given status.
-	InsertToolCall(ctx context.Context, c ToolCall) error
-
-	// UpdateToolCall moves a call of a session to another status, with response
-	// or error; completed and failed ones get their completion time.
-	UpdateToolCall(ctx context.Context, sessionID, callID string, status ToolStatus, response, errText string) error
-
 	// BeginToolCall moves a pending call to executing and returns it. begun is false
 	// if it was executing already; one that has ended is a fault.Conflict.
 	BeginToolCall(ctx context.Context, sessionID, callID string) (c ToolCall, begun bool, err error)
 
-	// FailExecuting marks the executing calls of a session as failed with text and
-	// returns them. Calls that never began stay pending.
-	FailExecuting(ctx context.Context, sessionID, text string) ([]ToolCall, error)
-
-	// FailInterrupted marks pending and executing calls of a session as failed
-	// with text and returns how many there were.
-	FailInterrupted(ctx context.Context, sessionID, text string) (int, error)
+	// ExecutingCalls returns the calls of a session that were begun and have not ended, in
+	// the order of their recording.
+	ExecutingCalls(ctx context.Context, sessionID string) ([]ToolCall, error)
 }

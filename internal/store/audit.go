@@ -41,11 +41,11 @@ func (t *Tx) seal(ctx context.Context) error {
 		}
 		r.Seq = head.Seq + 1
 		r.Hash = audit.Sum(head.Hash, r)
-		n, err := t.AuditLog().insert(ctx, r)
+		fresh, err := t.AuditLog().insert(ctx, r)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
+		if fresh {
 			head = audit.Head{Seq: r.Seq, Hash: r.Hash}
 		}
 	}
@@ -63,15 +63,21 @@ func (t *AuditLog) lockHead(ctx context.Context) (head audit.Head, err error) {
 }
 
 func (t *AuditLog) moveHead(ctx context.Context, head audit.Head) error {
-	return t.tx.run(ctx, "append to audit log", `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
+	err := t.tx.later(ctx, `UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1`, head.Seq, head.Hash)
+	return wrap(err, "append to audit log")
 }
 
-func (t *AuditLog) insert(ctx context.Context, r audit.Row) (int64, error) {
-	n, err := t.tx.exec(ctx, `
+// insert stores a row, unless there is one of its effect.
+func (t *AuditLog) insert(ctx context.Context, r audit.Row) (fresh bool, err error) {
+	const query = `
 		INSERT INTO audit_log (at_ms, actor, action, conversation_id, target, detail, seq, hash, effect)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (effect) DO NOTHING`,
-		r.At.UnixMilli(), r.Actor, r.Action, r.ConversationID, r.Target, r.Detail, r.Seq, r.Hash, orNull(r.Effect))
-	return n, wrap(err, "append to audit log")
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (effect) DO NOTHING`
+	args := []any{r.At.UnixMilli(), r.Actor, r.Action, r.ConversationID, r.Target, r.Detail, r.Seq, r.Hash, orNull(r.Effect)}
+	if r.Effect == "" {
+		return true, wrap(t.tx.later(ctx, query, args...), "append to audit log")
+	}
+	n, err := t.tx.exec(ctx, query, args...)
+	return n > 0, wrap(err, "append to audit log")
 }
 
 const auditColumns = `id, COALESCE(seq, 0), at_ms, actor, action, conversation_id, target, detail, COALESCE(effect, ''), hash`

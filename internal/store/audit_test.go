@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"remote-agent/internal/commit"
 	"testing"
 	"time"
 
@@ -256,7 +257,7 @@ func TestAToolCallBeginsOnce(t *testing.T) {
 			if _, _, err := tx.Calls().BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.NotFound) {
 				t.Errorf("a call that is not there: %v", err)
 			}
-			if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "call-1", Name: "bash", Request: `{"command":"ls"}`}); err != nil {
+			if err := storetest.Calls(ctx, tx, sessions.ToolCall{SessionID: s.ID, CallID: "call-1", Name: "bash", Request: `{"command":"ls"}`}); err != nil {
 				return err
 			}
 			for i, want := range []bool{true, false} {
@@ -265,7 +266,7 @@ func TestAToolCallBeginsOnce(t *testing.T) {
 					t.Errorf("begin %d: %+v %v %v", i+1, c, begun, err)
 				}
 			}
-			if err := tx.Calls().UpdateToolCall(ctx, s.ID, "call-1", sessions.ToolCompleted, `"ok"`, ""); err != nil {
+			if err := storetest.Apply(ctx, tx, s.ConversationID, commit.Changes{Session: &commit.Session{ID: s.ID, Over: true}}); err != nil {
 				return err
 			}
 			if _, _, err := tx.Calls().BeginToolCall(ctx, s.ID, "call-1"); !fault.Is(err, fault.Conflict) {

@@ -4,6 +4,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"remote-agent/internal/store/storetest"
 	"runtime"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ func TestAPageOfLongToolCallsEndsEarly(t *testing.T) {
 		big := strings.Repeat("x", 3<<20)
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
 			for i := range 4 {
-				if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: fmt.Sprint(i), Name: "bash", Request: big}); err != nil {
+				if err := storetest.Calls(ctx, tx, sessions.ToolCall{SessionID: s.ID, CallID: fmt.Sprint(i), Name: "bash", Request: big}); err != nil {
 					return err
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"remote-agent/internal/commit"
 	"testing"
 	"time"
 
@@ -30,10 +31,7 @@ func (b bundle) answered(t *testing.T, chat string) (sessions.Session, sessions.
 	s := b.session(t, e.ConversationID)
 	b.say(t, s.ID, e.ID, textOf(messages.RoleUser, "question"), textOf(messages.RoleAssistant, "answer"))
 	b.do(t, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "1", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}); err != nil {
-			return err
-		}
-		if err := tx.Calls().UpdateToolCall(ctx, s.ID, "1", sessions.ToolCompleted, `"done"`, ""); err != nil {
+		if err := storetest.Calls(ctx, tx, sessions.ToolCall{SessionID: s.ID, CallID: "1", Name: "shell", Request: "{}", Status: sessions.ToolCompleted, Response: `"done"`}); err != nil {
 			return err
 		}
 		d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "answer", Final: true, State: messages.DeliverySent}
@@ -274,9 +272,9 @@ func TestNothingOfARestoredCopyCanBeUsed(t *testing.T) {
 				tx.SignIn().SaveSignInLink(ctx, link, at), tx.SignIn().InsertWebSession(ctx, browser), tx.SignIn().InsertAPIKey(ctx, key),
 				tx.People().SaveOwnerCode(ctx, "test", "hash", at.Add(time.Hour)),
 				tx.Persons().SaveLinkCode(ctx, memory.LinkCode{Account: memory.Account{Name: "test/42"}, Hash: "h", Expires: at.Add(time.Hour)}),
-				tx.Lessons().AddLesson(ctx, e.ID, "test/42", e.ConversationID, at),
+				storetest.Apply(ctx, tx, e.ConversationID, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: "test/42", Due: at}}}),
 				tx.Buttons().SaveButton(ctx, command.Button{ID: "b", ConversationID: c.ID, Decision: "approve", Number: 1}),
-				tx.Calls().InsertToolCall(ctx, sessions.ToolCall{SessionID: s.ID, CallID: "2", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}),
+				storetest.Calls(ctx, tx, sessions.ToolCall{SessionID: s.ID, CallID: "2", Name: "shell", Request: "{}", Status: sessions.ToolExecuting}),
 				tx.Deliveries().AddDelivery(ctx, &notice))
 			if err != nil {
 				return err

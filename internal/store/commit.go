@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -115,6 +116,9 @@ func stepsOf(redact redaction, l sessions.Lease, c commit.Changes, news *commit.
 		return nil, err
 	}
 	steps = append(steps, session...)
+	for _, lesson := range c.Lessons {
+		steps = append(steps, step{query: addLessonSQL, args: []any{lesson.Entry, lesson.Account, millis(lesson.Due)}})
+	}
 	if c.Usage != nil {
 		steps = append(steps, step{query: addUsageSQL, args: addUsageArgs(*c.Usage)})
 	}
@@ -154,6 +158,10 @@ func fence(l sessions.Lease, c commit.Changes, news *commit.News) step {
 		returned = `inbox_seq, stop_seq, delivery_seq, lease_owner IS NULL AS released`
 	)
 	switch {
+	case c.Release != nil && c.Release.Anyway:
+		s.query = `
+			UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
+			` + held + ` RETURNING ` + returned
 	case c.Release != nil:
 		s.query = `
 			UPDATE remote_agent_conversations SET
@@ -161,6 +169,11 @@ func fence(l sessions.Lease, c commit.Changes, news *commit.News) step {
 				lease_until = CASE WHEN inbox_seq = $4 AND delivery_seq = $5 THEN 0 ELSE lease_until END
 			` + held + ` RETURNING ` + returned
 		s.args = append(s.args, c.Release.InboxSeq, c.Release.DeliverySeq)
+	case c.Renew != 0:
+		s.query = `
+			UPDATE remote_agent_conversations SET lease_until = {now} + $4
+			` + held + ` RETURNING ` + returned
+		s.args = append(s.args, c.Renew.Milliseconds())
 	case len(c.Added) > 0:
 		s.query = `
 			UPDATE remote_agent_conversations SET delivery_seq = delivery_seq + $4
@@ -178,8 +191,11 @@ func sessionSteps(redact redaction, c *commit.Session, run *commit.Run, news *co
 	if c == nil && ends {
 		c = &commit.Session{ID: run.SessionID}
 	}
-	if c == nil || c.Turn == nil && len(c.Messages) == 0 && !ends {
+	if c == nil {
 		return nil, nil
+	}
+	if c.Turn == nil && len(c.Messages) == 0 && !ends {
+		return callSteps(redact, c), nil
 	}
 	set, args := "", []any{c.ID}
 	if c.Turn != nil {
@@ -192,5 +208,5 @@ func sessionSteps(redact redaction, c *commit.Session, run *commit.Run, news *co
 	args = append(args, int64(len(c.Messages)))
 	query := `UPDATE remote_agent_sessions SET ` + set + fmt.Sprintf(`last_seq = last_seq + $%d WHERE id = $1 RETURNING last_seq`, len(args))
 	steps, err := messageSteps(c.ID, c.Run, c.Messages)
-	return append([]step{{query: query, args: args, dest: []any{&news.LastSeq}}}, steps...), err
+	return slices.Concat([]step{{query: query, args: args, dest: []any{&news.LastSeq}}}, steps, callSteps(redact, c)), err
 }

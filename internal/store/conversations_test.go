@@ -3,6 +3,7 @@ package store_test
 
 import (
 	"context"
+	"remote-agent/internal/store/storetest"
 	"strings"
 	"sync"
 	"testing"
@@ -249,7 +250,7 @@ func (b bundle) fill(tb testing.TB, e sessions.Entry, s sessions.Session) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Calls().InsertToolCall(ctx, sessions.ToolCall{
+		if err := storetest.Calls(ctx, tx, sessions.ToolCall{
 			SessionID: s.ID, MessageSeq: seqs[1], CallID: "call_1", Name: "shell", Request: `{}`,
 		}); err != nil {
 			return err

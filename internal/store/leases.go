@@ -52,36 +52,6 @@ func (t *Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conv
 	return c, nil
 }
 
-// RenewLease extends l to ttl from now and returns the conversation's StopSeq.
-func (t *Leases) RenewLease(ctx context.Context, l sessions.Lease, ttl time.Duration) (stopSeq int64, err error) {
-	ok, err := t.tx.one(ctx, []any{&stopSeq}, `
-		UPDATE remote_agent_conversations SET lease_until = {now} + $4
-		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
-		RETURNING stop_seq`, l.ConversationID, l.Owner, l.Epoch, ttl.Milliseconds())
-	if err != nil {
-		return 0, fmt.Errorf("renew lease: %w", err)
-	}
-	if !ok {
-		return 0, leaseLost()
-	}
-	return stopSeq, nil
-}
-
-// ReleaseLease gives l up.
-func (t *Leases) ReleaseLease(ctx context.Context, l sessions.Lease) error {
-	n, err := t.tx.exec(ctx, `
-		UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
-		WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3`, l.ConversationID, l.Owner, l.Epoch)
-	if err != nil {
-		return fmt.Errorf("release lease: %w", err)
-	}
-	if n == 0 {
-		return leaseLost()
-	}
-	t.tx.touches(l.ConversationID)
-	return nil
-}
-
 func leaseLost() error {
 	return &fault.Error{Kind: fault.Conflict, Err: sessions.ErrLeaseLost}
 }

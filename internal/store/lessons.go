@@ -8,17 +8,15 @@ import (
 	"remote-agent/internal/memory"
 )
 
-// AddLesson stores that something may be learned of an account from a message, not
-// before due. A second time it changes nothing, and neither does it for somebody
-// whose memory is off: what they say then is not learned later either.
-func (t *Lessons) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
-	if on, err := t.tx.Memories().MemoryOn(ctx, account); err != nil || !on {
-		return err
-	}
-	return t.tx.run(ctx, "note what to learn from", `
-		INSERT INTO memory_lessons (entry_id, account, conversation_id, next_ms) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (entry_id) DO NOTHING`, entryID, account, conversationID, millis(due))
-}
+// addLessonSQL stores a lesson once, and none of somebody whose memory is off: what they
+// say then is not learned later either.
+const addLessonSQL = `
+	INSERT INTO memory_lessons (entry_id, account, conversation_id, next_ms)
+	SELECT e.id, CAST($2 AS TEXT), e.conversation_id, CAST($3 AS BIGINT) FROM inbound_events e
+	WHERE e.id = $1 AND NOT EXISTS (
+		SELECT 1 FROM memory_people p
+		WHERE p.user_id = COALESCE((SELECT a.user_id FROM memory_accounts a WHERE a.account = $2), $2) AND NOT p.enabled)
+	ON CONFLICT (entry_id) DO NOTHING`
 
 const dueLessonSQL = `SELECT account, conversation_id FROM memory_lessons WHERE next_ms <= $1 ORDER BY next_ms, entry_id LIMIT 1`
 

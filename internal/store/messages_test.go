@@ -6,14 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -122,77 +119,5 @@ func TestMessagesBeforeLeavesOutSystemAndKeepsStrangeText(t *testing.T) {
 			return err
 		})
 		wantKind(t, err, fault.Invalid)
-	})
-}
-
-func TestToolCallLifeCycle(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b bundle) {
-		s := b.session(t, b.conversation(t, "chat").ID)
-		call := sessions.ToolCall{SessionID: s.ID, MessageSeq: 2, CallID: "call_1", Name: "shell", Request: `{"cmd":"ls"}`}
-		update := func(id string, status sessions.ToolStatus, response, text string) error {
-			return b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.Calls().UpdateToolCall(ctx, s.ID, id, status, response, text)
-			})
-		}
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if _, err := tx.Messages().AppendMessages(ctx, s.ID, "r", sampleMessages()[:2]...); err != nil {
-				return err
-			}
-			if err := tx.Calls().InsertToolCall(ctx, call); err != nil {
-				return err
-			}
-			wantKind(t, tx.Calls().InsertToolCall(ctx, call), fault.Conflict)
-			for _, id := range []string{"p", "x"} {
-				c := call
-				c.CallID, c.MessageSeq = id, 0
-				if err := tx.Calls().InsertToolCall(ctx, c); err != nil {
-					return err
-				}
-			}
-			which, err := store.String(ctx, tx, `
-				SELECT m.data_json FROM agent_tool_calls c JOIN agent_messages m ON m.id = c.message_id
-				WHERE c.tool_call_id = 'call_1'`)
-			var data struct {
-				ID string `json:"tool_call_id"`
-			}
-			if json.Unmarshal([]byte(which), &data) != nil || data.ID != "call_1" {
-				t.Errorf("the call points at %s, want the block that asked", which)
-			}
-			return err
-		})
-		for _, step := range []error{
-			update("call_1", sessions.ToolExecuting, "", ""),
-			update("call_1", sessions.ToolCompleted, `"ok"`, ""),
-			update("x", sessions.ToolExecuting, "", ""),
-		} {
-			if step != nil {
-				t.Fatal(step)
-			}
-		}
-		wantKind(t, update("call_1", sessions.ToolFailed, "", "late"), fault.Conflict)
-		wantKind(t, update("none", sessions.ToolFailed, "", ""), fault.NotFound)
-		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			n, err := tx.Calls().FailInterrupted(ctx, s.ID, "interrupted, may have run")
-			if n != 2 || err != nil {
-				t.Errorf("%d interrupted, %v; want 2", n, err)
-			}
-			got, err := tx.Calls().ToolCalls(ctx, s.ID)
-			want := []sessions.ToolCall{
-				{CallID: "call_1", MessageSeq: 2, Status: sessions.ToolCompleted, Response: `"ok"`},
-				{CallID: "p", Status: sessions.ToolFailed, Error: "interrupted, may have run"},
-				{CallID: "x", Status: sessions.ToolFailed, Error: "interrupted, may have run"},
-			}
-			for i := range want {
-				want[i].SessionID, want[i].Name, want[i].Request = s.ID, call.Name, call.Request
-			}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sessions.ToolCall{}, "ID", "CreatedAt", "CompletedAt", "Duration")); diff != "" {
-				t.Errorf("tool calls (-want +got):\n%s", diff)
-			}
-			if got[0].CompletedAt.IsZero() || got[0].Duration < 0 || got[0].Duration > time.Minute {
-				t.Errorf("completed at %v after %v", got[0].CompletedAt, got[0].Duration)
-			}
-			return err
-		})
 	})
 }

@@ -4,6 +4,8 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 	"slices"
 	"sync"
 	"testing"
@@ -296,7 +298,7 @@ func TestLessons(t *testing.T) {
 			e := b.accept(t, map[string]string{c.ID: "c", d.ID: "d"}[conversation], text)
 			for range 2 { // the second time changes nothing
 				b.do(t, func(ctx context.Context, tx *store.Tx) error {
-					return tx.Lessons().AddLesson(ctx, e.ID, account, conversation, due)
+					return storetest.Apply(ctx, tx, conversation, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: account, Due: due}}})
 				})
 			}
 			return e.ID
@@ -374,7 +376,7 @@ func TestForgettingAPerson(t *testing.T) {
 		c := b.conversation(t, "c")
 		e := b.accept(t, "c", "something")
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.Lessons().AddLesson(ctx, e.ID, annsSlack, c.ID, time.Now()); err != nil {
+			if err := storetest.Apply(ctx, tx, c.ID, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: annsSlack, Due: time.Now()}}}); err != nil {
 				return err
 			}
 			if err := tx.Persons().NoteLinkTry(ctx, annsSlack, "m1", time.Now().Add(-time.Hour), time.Now()); err != nil {
@@ -434,7 +436,7 @@ func TestALessonThatWasPutBackWaits(t *testing.T) {
 		add := func(event string) string {
 			e := b.accept(t, "c", event)
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
-				return tx.Lessons().AddLesson(ctx, e.ID, annsID, c.ID, now)
+				return storetest.Apply(ctx, tx, c.ID, commit.Changes{Lessons: []commit.Lesson{{Entry: e.ID, Account: annsID, Due: now}}})
 			})
 			return e.ID
 		}

@@ -45,10 +45,6 @@ func (t *Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
 	return t.tx.Files().Hold(ctx, hash)
 }
 
-func (t *Messages) AddLesson(ctx context.Context, entryID, account, conversationID string, due time.Time) error {
-	return t.tx.Lessons().AddLesson(ctx, entryID, account, conversationID, due)
-}
-
 func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error {
 	return t.tx.Audit(ctx, e)
 }

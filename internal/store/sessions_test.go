@@ -4,6 +4,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,9 +174,9 @@ func TestLeaseFences(t *testing.T) {
 			if _, err := tx.Inbox().StopEntries(ctx, c.ID, 7); err != nil {
 				return err
 			}
-			stop, err := tx.Leases().RenewLease(ctx, first, -time.Second) // runs out at once
-			if stop != 7 {
-				t.Errorf("renewal says stop at %d, want 7", stop)
+			news, err := tx.Leases().Apply(ctx, first, commit.Changes{Renew: -time.Second}) // runs out at once
+			if news.StopSeq != 7 {
+				t.Errorf("renewal says stop at %d, want 7", news.StopSeq)
 			}
 			return err
 		})
@@ -188,10 +190,13 @@ func TestLeaseFences(t *testing.T) {
 		lost := map[string]error{
 			"hold": hold(first),
 			"renew": b.try(t, func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Leases().RenewLease(ctx, first, time.Hour)
+				_, err := tx.Leases().Apply(ctx, first, commit.Changes{Renew: time.Hour})
 				return err
 			}),
-			"release": b.try(t, func(ctx context.Context, tx *store.Tx) error { return tx.Leases().ReleaseLease(ctx, first) }),
+			"release": b.try(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Leases().Apply(ctx, first, commit.Changes{Release: &commit.Release{Anyway: true}})
+				return err
+			}),
 		}
 		for name, err := range lost {
 			if !errors.Is(err, sessions.ErrLeaseLost) || !fault.Is(err, fault.Conflict) {
@@ -205,7 +210,10 @@ func TestLeaseFences(t *testing.T) {
 			}
 			return err
 		})
-		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Leases().ReleaseLease(ctx, second) })
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Leases().Apply(ctx, second, commit.Changes{Release: &commit.Release{Anyway: true}})
+			return err
+		})
 		if err := hold(second); !errors.Is(err, sessions.ErrLeaseLost) {
 			t.Errorf("holding a released lease: %v", err)
 		}
@@ -279,7 +287,7 @@ func TestClearLeases(t *testing.T) {
 					return err
 				}
 			}
-			if err := tx.Lessons().AddLesson(ctx, said.ID, "test/42", c.ID, time.Now()); err != nil {
+			if err := storetest.Apply(ctx, tx, c.ID, commit.Changes{Lessons: []commit.Lesson{{Entry: said.ID, Account: "test/42", Due: time.Now()}}}); err != nil {
 				return err
 			}
 			_, err = tx.Lessons().ClaimLessons(ctx, "dead", time.Now(), later, 9)

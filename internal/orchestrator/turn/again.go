@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/plan"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -124,7 +125,6 @@ func (cl closing) failed() ending {
 	if cl.w.caps().Buttons {
 		e.word.Buttons = []messages.Button{{ID: command.TurnButton(cl.w.conv.ID, cl.d.entry.Seq, command.Retry), Label: "Retry", Style: messages.ButtonPrimary}}
 	}
-	settle := e.within
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
 		if err := cl.out.host.rests(ctx, tx, e); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (cl closing) failed() ending {
 				return err
 			}
 		}
-		return settle(ctx, tx, e)
+		return finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Approved)
 	}
 	return e
 }

@@ -54,7 +54,9 @@ func (l idleLeases) ClaimLease(_ context.Context, id, owner string, _ time.Durat
 	return sessions.Lease{ConversationID: id, Owner: owner}, sessions.Conversation{ID: id}, true, nil
 }
 
-func (idleLeases) ReleaseLease(context.Context, sessions.Lease) error { return nil }
+func (idleLeases) Apply(context.Context, sessions.Lease, commit.Changes) (news commit.News, err error) {
+	return news, nil
+}
 
 type idleConversations struct{ sessions.ConversationStore }
 

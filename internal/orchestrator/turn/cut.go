@@ -53,7 +53,7 @@ func (b beginning) waitHalted(ctx context.Context, state sessions.ServiceState) 
 	if told != nil {
 		return decision{what: settled}, nil // the next step brings it
 	}
-	return decision{what: leave}, b.tx.Leases().ReleaseLease(ctx, b.lease)
+	return decision{what: leave}, b.release(ctx, b.tx)
 }
 
 // isCut reports whether a turn was ended by a halt or because its person was

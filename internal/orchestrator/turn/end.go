@@ -33,7 +33,9 @@ func retries(tries int) fault.Policy {
 type ending struct {
 	outcome string // for the log and the metrics
 	change  sessions.EntryUpdate
-	keep    []messages.Message   // added to the session
+	keep    []messages.Message // added to the session
+	over    bool               // calls of its tools that are open fail
+	lessons []commit.Lesson
 	record  *sessions.TurnRecord // nil if the turn goes on later
 	run     sessions.RunStatus   // running if the turn is put aside
 	reason  string               // why the run did not come to an answer, for the operator
@@ -165,11 +167,9 @@ const unknownSeq = -1
 // changes makes the value of an ending and its last word.
 func (cl closing) changes(placed *messages.Delivery, unrecorded bool, e *ending, s lastWord) (c commit.Changes) {
 	c.Entry = &commit.Entry{ID: cl.d.entry.ID, EntryUpdate: e.change}
-	c.Usage = cl.out.host.unrecorded(cl.out.finished)
-	if id := cl.d.begun.session.ID; id != "" && (e.record != nil || len(e.keep) > 0) {
-		c.Session = &commit.Session{ID: id, Run: cl.d.entry.ID, Messages: e.keep, Turn: e.record}
-	}
+	c.Usage, c.Lessons = cl.out.host.unrecorded(cl.out.finished), e.lessons
 	if id := cl.d.begun.session.ID; id != "" {
+		c.Session = &commit.Session{ID: id, Run: cl.d.entry.ID, Messages: e.keep, Turn: e.record, Twice: true, Over: e.over}
 		c.Run = &commit.Run{SessionID: id, Number: cl.d.begun.run, RunEnd: sessions.RunEnd{
 			Status: e.run, Model: cl.out.finished.Model, Error: e.reason, Took: cl.out.took,
 		}}
@@ -252,14 +252,12 @@ func (cl closing) answered() ending {
 		record: cl.d.begun.ended(cl.out, wording.Head(text, 500), ""),
 		word:   &outbox.Word{Text: text, Card: cl.out.card},
 	}
-	if cl.d.begun.prompt == nil && !cl.teaches() {
+	e.lessons = cl.lesson(cl.d.entry)
+	if cl.d.begun.prompt == nil {
 		return e
 	}
 	var proposed *plan.Plan
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {
-		if err := cl.note(ctx, tx, cl.d.entry); err != nil || cl.d.begun.prompt == nil {
-			return err
-		}
 		if err := finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Done); err != nil {
 			return err
 		}
@@ -326,12 +324,11 @@ func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText,
 	if e.keep = cl.out.rest; answer(e.keep) == "" && cl.out.text != "" {
 		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, cl.out.text))
 	}
-	e.record = cl.d.begun.ended(cl.out, "", errText)
-	e.within = func(ctx context.Context, tx port.Tx, _ *ending) error {
-		if err := endCalls(ctx, tx, cl.d.begun.session.ID); err != nil {
-			return err
+	e.record, e.over = cl.d.begun.ended(cl.out, "", errText), true
+	if cl.d.begun.executes {
+		e.within = func(ctx context.Context, tx port.Tx, _ *ending) error {
+			return finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Approved)
 		}
-		return finishPlan(ctx, tx, cl.d.entry, cl.d.begun, plan.Approved)
 	}
 	return e
 }
@@ -394,9 +391,6 @@ func (w *worker) settleWith(ctx context.Context, tx port.Tx, entry sessions.Entr
 		return err
 	}
 	if entry.State == sessions.EntryRunning && entry.SessionID != "" {
-		if err := endCalls(ctx, tx, entry.SessionID); err != nil {
-			return err
-		}
 		if err := releasePlan(ctx, tx, w.conv.ID); err != nil {
 			return err
 		}
@@ -413,16 +407,6 @@ func runEnded(state sessions.EntryState) sessions.RunStatus {
 		return sessions.RunFailed
 	}
 	return sessions.RunStopped
-}
-
-// endCalls ends the calls of a session whose turn is over: what was running may
-// have had its effect, what had not begun has none.
-func endCalls(ctx context.Context, tx port.Tx, session string) error {
-	if _, err := tx.Calls().FailExecuting(ctx, session, "interrupted, may have run"); err != nil {
-		return err
-	}
-	_, err := tx.Calls().FailInterrupted(ctx, session, "not run: the turn ended before")
-	return err
 }
 
 // releasePlan takes the plan back that a turn was carrying out when it ended
@@ -445,6 +429,9 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 		}
 	}
 	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
+	if entry.State == sessions.EntryRunning && entry.SessionID != "" {
+		c.Session = &commit.Session{ID: entry.SessionID, Over: true}
+	}
 	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
 	w.untry(c.Added)
 	if _, err := tx.Leases().Apply(ctx, w.lease, c); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -293,9 +294,17 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 		said    []messages.Message
 		asked   ruling
 	)
-	err := h.settle(ctx, assistant.Finished{Usage: used}, func(tx port.Tx) (err error) {
+	news, err := h.settle(ctx, assistant.Finished{Usage: used}, nil)
+	rounds, last := h.rounds+int64(requests), h.r.d.entry.Seq
+	if n := len(h.r.taken); n > 0 {
+		last = h.r.taken[n-1].Seq
+	}
+	if err != nil || !h.limited(rounds) && news.InboxSeq <= last { // nothing can wait behind the turn
+		return nil, err
+	}
+	err = h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		steered, said = nil, nil
-		if asked, err = h.mayGoOn(ctx, tx, h.rounds+int64(requests)); err != nil || asked.waits || asked.denied != nil {
+		if asked, err = h.mayGoOn(ctx, tx, rounds); err != nil || asked.waits || asked.denied != nil {
 			return err
 		}
 		steered, said, err = h.r.steer(ctx, tx)
@@ -362,30 +371,33 @@ func (h *host) recall(ctx context.Context) error {
 
 // again records what a run used that is followed by another one.
 func (h *host) again(ctx context.Context, f assistant.Finished) error {
-	err := h.settle(ctx, f, func(port.Tx) error { return nil })
+	_, err := h.settle(ctx, f, nil)
 	h.mu.Lock()
 	h.recorded = assistant.Usage{}
 	h.mu.Unlock()
 	return err
 }
 
-// settle records what the run has used so far, and what depends on that.
-func (h *host) settle(ctx context.Context, f assistant.Finished, what func(tx port.Tx) error) error {
-	h.mu.Lock()
-	recorded := h.recorded
-	h.mu.Unlock()
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
-		if err := h.record(ctx, tx, f.Usage, recorded, f.Model); err != nil {
-			return err
-		}
-		return what(tx)
-	})
+// settle records what the run has used so far, and in the same transaction what depends
+// on that, if anything does.
+func (h *host) settle(ctx context.Context, f assistant.Finished, what func(tx port.Tx) error) (news commit.News, err error) {
+	c, storage := commit.Changes{Usage: h.unrecorded(f)}, h.r.w.o.config.Storage
+	if what == nil {
+		news, err = storage.Commit(ctx, h.r.w.lease, c)
+	} else {
+		err = storage.InTx(ctx, func(tx port.Tx) (err error) {
+			if news, err = tx.Leases().Apply(ctx, h.r.w.lease, c); err != nil {
+				return err
+			}
+			return what(tx)
+		})
+	}
 	if err == nil {
 		h.mu.Lock()
 		h.recorded = f.Usage
 		h.mu.Unlock()
 	}
-	return err
+	return news, err
 }
 
 // plainText is text as the database keeps it, so that the sum over what is
@@ -449,26 +461,26 @@ func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
 // reports those that never began: they run when the turn goes on. Assistants
 // that run no tools of ours get results for all of them.
 func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Entry, session string) error {
-	const text = "interrupted, may have run"
 	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
 	if _, uses := a.(assistant.ToolUser); !uses {
 		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil { // it will ask again, under other names
 			return err
 		}
-		return endCalls(ctx, tx, session)
+		_, err := tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Over: true}})
+		return err
 	}
-	failed, err := tx.Calls().FailExecuting(ctx, session, text)
-	if err != nil || len(failed) == 0 {
+	begun, err := tx.Calls().ExecutingCalls(ctx, session)
+	if err != nil || len(begun) == 0 {
 		return err
 	}
 	results := messages.Message{Role: messages.RoleTool}
-	for _, c := range failed {
+	for _, c := range begun {
 		results.Blocks = append(results.Blocks, messages.ToolResult{
 			CallID: c.CallID, Name: c.Name, IsError: true,
-			Content: "interrupted: the service stopped while this ran, and it may have taken effect. Check before you repeat it.",
+			Content: "interrupted, may have run: the service stopped meanwhile. Check what took effect before you repeat it.",
 		})
 	}
-	_, err = tx.Messages().AppendMessages(ctx, session, entry.ID, results)
+	_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Run: entry.ID, Messages: []messages.Message{results}}})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/queue"
@@ -26,16 +27,12 @@ func (w *worker) heartbeat(cancel context.CancelCauseFunc) {
 		}
 		asked := time.Now()
 		ctx, done := context.WithDeadline(w.ctx, valid)
-		var stopSeq int64
-		err := w.o.config.Storage.InTx(ctx, func(tx port.Tx) (err error) {
-			stopSeq, err = tx.Leases().RenewLease(ctx, w.lease, w.o.config.LeaseTTL)
-			return err
-		})
+		news, err := w.o.config.Storage.Commit(ctx, w.lease, commit.Changes{Renew: w.o.config.LeaseTTL})
 		done()
 		switch {
 		case err == nil:
 			valid = asked.Add(w.o.config.LeaseTTL)
-			w.o.running.stop(w.lease.ConversationID, stopSeq) // asked for on another replica
+			w.o.running.stop(w.lease.ConversationID, news.StopSeq) // asked for on another replica
 		case errors.Is(err, sessions.ErrLeaseLost), time.Now().Add(w.o.config.RenewEvery).After(valid):
 			cancel(fmt.Errorf("%w: %w", sessions.ErrLeaseLost, err))
 			return
@@ -60,17 +57,20 @@ func (w *worker) giveUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return w.o.config.Storage.InTx(ctx, func(tx port.Tx) error {
-		if _, err := tx.Leases().HoldLease(ctx, w.lease); err != nil {
+		if err := w.release(ctx, tx); err != nil {
 			return err
 		}
 		if err := w.recordSent(ctx, tx); err != nil {
 			return err
 		}
-		if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.lease.ConversationID}); err != nil {
-			return err
-		}
-		return tx.Leases().ReleaseLease(ctx, w.lease)
+		return w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.lease.ConversationID})
 	})
+}
+
+// release gives the lease up, whatever there is left to do.
+func (w *worker) release(ctx context.Context, tx port.Tx) error {
+	_, err := tx.Leases().Apply(ctx, w.lease, commit.Changes{Release: &commit.Release{Anyway: true}})
+	return err
 }
 
 // unclaim gives a lease back whose claim failed, if it may be on record nevertheless:

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
@@ -19,15 +20,6 @@ import (
 
 // maxSteered is how many messages a turn takes in at a time.
 const maxSteered = 20
-
-// record writes down what was used since the last time.
-func (h *host) record(ctx context.Context, tx port.Tx, used, recorded assistant.Usage, model string) error {
-	r := h.usage(used, recorded, model)
-	if r == nil {
-		return nil
-	}
-	return tx.Spending().AddUsage(ctx, *r)
-}
 
 // usage is the record of what was used since the last time; nil if that is
 // nothing.
@@ -117,6 +109,12 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 	return p.summary(out.took, sum.String())
 }
 
+// limited reports whether mayGoOn has anything to check before a request.
+func (h *host) limited(rounds int64) bool {
+	b := h.r.w.o.config.Live().Budget
+	return !b.IsZero() || rounds >= h.r.maxRounds()
+}
+
 // mayGoOn checks budgets and the cap on rounds before a request to the model. A
 // turn that reached its own limit asks; a budget of the day just ends it.
 func (h *host) mayGoOn(ctx context.Context, tx port.Tx, rounds int64) (ruling, error) {
@@ -186,8 +184,7 @@ func (h *host) ask(ctx context.Context, tx port.Tx, what string, times int64, ti
 
 // mayBegin checks the limits before the first request of a run.
 func (h *host) mayBegin(ctx context.Context) error {
-	b := h.r.w.o.config.Live().Budget
-	if b.IsZero() && h.rounds < h.r.maxRounds() {
+	if !h.limited(h.rounds) {
 		return nil
 	}
 	var asked ruling
@@ -229,6 +226,7 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 	var (
 		taken []sessions.Entry
 		said  []messages.Message
+		c     commit.Changes
 	)
 	for _, e := range waiting {
 		if behind && e.Seq > first.Seq {
@@ -251,9 +249,7 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 		if v.Role == sessions.Stranger || v.Role == sessions.Reader && r.d.begun.role != sessions.Reader {
 			break // refused when its turn comes, or that turn may do less than this one
 		}
-		if err := r.note(ctx, tx, e); err != nil {
-			return nil, nil, err
-		}
+		c.Lessons = append(c.Lessons, r.lesson(e)...)
 		message, _ := requestMessage(e.In, nil, command.Call{}, "")
 		taken, said = append(taken, e), append(said, message)
 		done := sessions.EntryDone
@@ -263,11 +259,10 @@ func (r *run) steer(ctx context.Context, tx port.Tx) ([]sessions.Entry, []messag
 		}
 	}
 	if len(said) > 0 {
-		if _, err := tx.Messages().AppendMessages(ctx, r.d.begun.session.ID, r.d.entry.ID, said...); err != nil {
-			return nil, nil, err
-		}
+		c.Session = &commit.Session{ID: r.d.begun.session.ID, Run: r.d.entry.ID, Messages: said}
+		_, err = tx.Leases().Apply(ctx, r.w.lease, c)
 	}
-	return taken, said, nil
+	return taken, said, err
 }
 
 // modelOf returns the model that a turn asks: that of its prompt, else the one

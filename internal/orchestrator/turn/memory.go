@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 )
@@ -37,19 +37,15 @@ func (r *run) recall(ctx context.Context) []messages.Quote {
 	return quotes
 }
 
-// note notes that something may be learned of the sender of an entry, in the
-// transaction that settles it. Words that come from somebody else, as in a turn
-// that one person repeats in the name of another, are no lesson; and under a
-// profile without memory there are none.
-func (r *run) note(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+// lesson is what may be learned of the sender of an entry that a turn answers: nothing, or
+// one. Words that come from somebody else, as in a turn that one person repeats in the
+// name of another, are no lesson; and under a profile without memory there are none.
+func (r *run) lesson(entry sessions.Entry) []commit.Lesson {
 	if !r.w.o.isLesson(r.d.begun.profile, entry) {
 		return nil
 	}
-	return tx.Messages().AddLesson(ctx, entry.ID, entry.In.Actor(), r.w.conv.ID, time.Now())
+	return []commit.Lesson{{Entry: entry.ID, Account: entry.In.Actor(), Due: time.Now()}}
 }
-
-// teaches reports whether something may be learned from the message of a turn.
-func (r *run) teaches() bool { return r.w.o.isLesson(r.d.begun.profile, r.d.entry) }
 
 func (o *Turns) isLesson(p *profile.Profile, entry sessions.Entry) bool {
 	l := o.config.Learner

@@ -1,10 +1,10 @@
 package turn
 
 import (
-	"context"
 	"errors"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -16,50 +16,24 @@ import (
 // once if it has to do with tools: a call is on record before it runs.
 func (r *run) messageDone(out *outcome, m messages.Message) error {
 	out.rest = append(out.rest, m)
-	calls, results := toolBlocks(m)
-	if len(calls) == 0 && len(results) == 0 {
+	calls, results := usesTools(m)
+	if !calls && !results {
 		return nil
 	}
-	session := r.d.begun.session.ID
-	err := r.w.hold(r.w.ctx, func(tx port.Tx) error {
-		seqs, err := tx.Messages().AppendMessages(r.w.ctx, session, r.d.entry.ID, out.rest...)
-		if err != nil {
-			return err
-		}
-		for _, c := range calls {
-			err := tx.Calls().InsertToolCall(r.w.ctx, sessions.ToolCall{
-				SessionID: session, MessageSeq: seqs[len(seqs)-1], CallID: c.ID, Name: c.Name,
-				Request: c.Arguments, Status: sessions.ToolPending,
-			})
-			if err != nil && (!isSettled(err) || !r.w.runsAgent()) {
-				return err
-			}
-		}
-		return recordResults(r.w.ctx, tx, session, results)
-	})
-	if err == nil {
+	agent := r.w.runsAgent()
+	_, err := r.w.o.config.Storage.Commit(r.w.ctx, r.w.lease, commit.Changes{Session: &commit.Session{
+		ID: r.d.begun.session.ID, Run: r.d.entry.ID, Messages: out.rest, Twice: agent,
+	}})
+	switch {
+	case err == nil:
 		out.rest = nil
-		if len(calls) > 0 {
+		if calls {
 			failpoint.Hit(failpoint.CallRecorded)
 		}
+	case isSettled(err) && !agent:
+		err = &fault.Error{Kind: fault.Conflict, Public: "The model gave a tool call the ID of another one.", Err: err}
 	}
 	return err
-}
-
-// recordResults ends the calls that results answer. A result for a call that has
-// ended, or that nobody made, is an agent's mistake and changes nothing.
-func recordResults(ctx context.Context, tx port.Tx, session string, results []messages.ToolResult) error {
-	for _, r := range results {
-		status, errText := sessions.ToolCompleted, ""
-		if r.IsError {
-			status, errText = sessions.ToolFailed, r.Content
-		}
-		err := tx.Calls().UpdateToolCall(ctx, session, r.CallID, status, jsonText(r.Content), errText)
-		if err != nil && !fault.Is(err, fault.NotFound) && !isSettled(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // isSettled reports whether a write came too late, and not for a lost lease.
@@ -87,13 +61,14 @@ func (w *worker) runsAgent() bool {
 	return is
 }
 
-func toolBlocks(m messages.Message) (calls []messages.ToolCall, results []messages.ToolResult) {
+// usesTools reports whether a message asks for calls of tools, and whether it has results.
+func usesTools(m messages.Message) (calls, results bool) {
 	for _, b := range m.Blocks {
-		switch b := b.(type) {
+		switch b.(type) {
 		case messages.ToolCall:
-			calls = append(calls, b)
+			calls = true
 		case messages.ToolResult:
-			results = append(results, b)
+			results = true
 		case messages.Text, messages.Thinking, messages.Attachment:
 		}
 	}

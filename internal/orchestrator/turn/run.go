@@ -65,7 +65,7 @@ func (r *run) runTurn(ctx context.Context) error {
 	}
 	switch result {
 	case "answered":
-		if out.reply == nil && r.teaches() {
+		if out.reply == nil && r.lesson(r.d.entry) != nil {
 			o.config.Learner.Noted()
 		}
 		r.markEnd(true)
@@ -261,7 +261,8 @@ func (r *run) resumable(h *host, used assistant.Finished, e assistant.Resumable)
 	}
 	update := func(tx port.Tx) error { return tx.Sessions().UpdateSession(r.w.ctx, r.d.begun.session.ID, u) }
 	if e.CostUSD > 0 {
-		return h.settle(r.w.ctx, used, update)
+		_, err := h.settle(r.w.ctx, used, update)
+		return err
 	}
 	return r.w.hold(r.w.ctx, update)
 }

@@ -3,7 +3,6 @@ package turn
 import (
 	"container/list"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -226,17 +225,4 @@ func (c *windowCache) forget(session string) {
 	if w := c.use(session); w != nil {
 		c.set(w, nil, 0)
 	}
-}
-
-// jsonText returns text as a JSON document: itself if it is one, else as a
-// string.
-func jsonText(text string) string {
-	if json.Valid([]byte(text)) {
-		return text
-	}
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return `""`
-	}
-	return string(quoted)
 }

@@ -330,7 +330,7 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 		return decision{}, err
 	}
 	if !ok {
-		return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
+		return decision{what: leave}, w.release(ctx, tx)
 	}
 	stopped := entry.Seq <= w.conv.StopSeq
 	switch {
@@ -360,7 +360,7 @@ func (w *worker) leaveUntil(ctx context.Context, tx port.Tx, at time.Time) (deci
 	if err := w.o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: w.conv.ID, At: at}); err != nil {
 		return decision{}, err
 	}
-	return decision{what: leave}, tx.Leases().ReleaseLease(ctx, w.lease)
+	return decision{what: leave}, w.release(ctx, tx)
 }
 
 // openDeliveries returns the deliveries to send now, in order. If the first of
