@@ -11,54 +11,81 @@ import (
 	"remote-agent/internal/emulator/openai"
 )
 
-// What a plain turn may ask of the database: a message is accepted, a model
-// answers at once, the answer is sent. Begin, commit and rollback are not among
-// the statements, and transactions that only read are not among the commits.
-const (
-	maxTurnStatements = 19
-	maxTurnCommits    = 3
-)
+// What turns may ask of the database: a message is accepted, a model answers, the answer
+// is sent. Begin, commit and rollback are not among the statements, and transactions that
+// only read are not among the commits.
+var turnCosts = map[string]struct {
+	statements, commits int
+	learns, tool        bool
+}{
+	"plain":              {statements: 19, commits: 3},
+	"learns":             {statements: 20, commits: 3, learns: true},
+	"one call of a tool": {statements: 49, commits: 9, tool: true},
+}
 
 // TestWhatATurnAsksOfTheDatabase counts what really runs, the queue's statements
 // and those of every background included. These only add, so the least of several
 // turns is what a turn itself takes. No other journey runs meanwhile: beside them, a turn
 // can last so long that something of the background falls into each.
 func TestWhatATurnAsksOfTheDatabase(t *testing.T) { //nolint:paralleltest,tparallel // see above
-	eachDatabase(t, func(t *testing.T, w *world) {
-		var asked traced
-		w.trace = asked.tell
-		w.ai.Script(func(r openai.Request) openai.Response {
-			text := r.LastUserText()
-			return openai.Text("answered" + text[strings.LastIndexByte(text, ' '):])
+	for name, most := range turnCosts {
+		t.Run(name, func(t *testing.T) {
+			eachDatabase(t, func(t *testing.T, w *world) {
+				var asked traced
+				w.trace = asked.tell
+				if most.learns {
+					w.with(map[string]string{"MEMORY_LEARNING": "on"})
+				}
+				var url string
+				if most.tool {
+					_, url = w.withRepository(sumRepo)
+				}
+				w.ai.Script(func(r openai.Request) openai.Response {
+					if roles := r.Roles(); most.tool && roles[len(roles)-1] == "user" {
+						return openai.Calls(call("read_file", `{"path":"sum.sh"}`))
+					}
+					text := r.LastUserText()
+					return openai.Text("answered" + text[strings.LastIndexByte(text, ' '):])
+				})
+				w.start()
+				if most.tool {
+					w.says(ann, "/clone "+url)
+					w.seesText(ann, "Cloned")
+				}
+				least := w.leastTurn(&asked)
+				statements, commits := 0, 0
+				for _, s := range least {
+					switch s {
+					case "begin", "rollback":
+					case "commit":
+						commits++
+					default:
+						statements++
+					}
+				}
+				t.Logf("the turn takes %d statements and %d commits", statements, commits)
+				if statements > most.statements || commits > most.commits {
+					t.Errorf("the turn takes %d statements and %d commits, at most %d and %d are allowed:\n%s", statements, commits,
+						most.statements, most.commits, strings.Join(least, "\n"))
+				}
+			})
 		})
-		w.start()
-		var least []string
-		for i := range 12 {
-			asked.take()
-			w.says(ann, fmt.Sprintf("this is number %d", i))
-			w.seesText(ann, fmt.Sprintf("answered %d", i))
-			w.settles()
-			turn := asked.take()
-			if i > 1 && (least == nil || len(turn) < len(least)) { // the first ones create what later ones find
-				least = turn
-			}
+	}
+}
+
+// leastTurn returns what the cheapest of several turns asks.
+func (w *world) leastTurn(asked *traced) (least []string) {
+	for i := range 12 {
+		asked.take()
+		w.says(ann, fmt.Sprintf("I like number %d", i))
+		w.seesText(ann, fmt.Sprintf("answered %d", i))
+		w.settles()
+		turn := asked.take()
+		if i > 1 && (least == nil || len(turn) < len(least)) { // the first ones create what later ones find
+			least = turn
 		}
-		statements, commits := 0, 0
-		for _, s := range least {
-			switch s {
-			case "begin", "rollback":
-			case "commit":
-				commits++
-			default:
-				statements++
-			}
-		}
-		t.Logf("a plain turn takes %d statements and %d commits", statements, commits)
-		if statements > maxTurnStatements || commits > maxTurnCommits {
-			t.Errorf("a plain turn takes %d statements and %d commits, at most %d and %d are allowed:\n%s", statements, commits,
-				maxTurnStatements, maxTurnCommits, strings.Join(least, "\n"))
-		}
-	})
+	}
+	return least
 }
 
 // maxTurnWAL is how many bytes a plain turn may add to SQLite's write-ahead log.
@@ -85,7 +112,7 @@ func TestWhatATurnWritesOnSQLite(t *testing.T) {
 		if i == 2 { // the first ones create what later ones find
 			before = size()
 		}
-		w.says(ann, fmt.Sprintf("this is number %d", i))
+		w.says(ann, fmt.Sprintf("I like number %d", i))
 		w.seesText(ann, fmt.Sprintf("answered %d", i))
 		w.settles()
 	}

@@ -3,6 +3,8 @@ package turn
 import (
 	"context"
 
+	"remote-agent/internal/command"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/access"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
@@ -23,8 +25,9 @@ func (e *BeginError) Error() string { return e.Err.Error() }
 func (e *BeginError) Unwrap() error { return e.Err }
 
 // Admit stores an entry, for which a slot was reserved, and claims its
-// conversation, whose row is locked and which nobody holds. With atOnce it begins
-// the turn if nothing else is to be done there; a failure of that, or a panic, is a BeginError.
+// conversation, whose row is locked and which nobody holds. With atOnce it begins the turn,
+// or has it prepared, if nothing else is to be done there; a failure of that, or a panic, is
+// a BeginError.
 // The slot is the work's from now on; without work, which is nil then, it is free again.
 func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv sessions.Conversation, open sessions.OpenWork, v access.Verdict, atOnce bool) (fresh bool, work *Work, err error) {
 	w := o.newWorker(conv)
@@ -33,7 +36,9 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 	})
 	first := *e
 	first.Seq = conv.InboxSeq + 1
-	atOnce = atOnce && !open.Waiting && !open.Control && !open.Deliveries && w.beginsAtOnce(first)
+	_, isCommand := command.Parse(first.In.Text) // which may have reasons not to begin
+	next := atOnce && !open.Waiting && !open.Control && !open.Deliveries && !isCommand && first.In.Kind == messages.KindMessage
+	atOnce = next && !w.needsPreparing(first)
 	admission := sessions.Admission{Owner: o.owner, TTL: o.config.LeaseTTL}
 	if atOnce && o.outbox.ShowsProgress(conv.Key.Platform) {
 		admission.Deliveries = 1
@@ -51,7 +56,7 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 		return fresh, nil, err
 	}
 	w.conv.InboxSeq, w.conv.Owner, w.conv.Epoch, w.conv.Leased = e.Seq, w.lease.Owner, w.lease.Epoch, true
-	if !atOnce {
+	if !next {
 		return true, &Work{w}, nil
 	}
 	w.open, w.numbered = &open, int(admission.Deliveries)
@@ -59,7 +64,9 @@ func (o *Turns) Admit(ctx context.Context, tx port.Tx, e *sessions.Entry, conv s
 		w.stored = &sessions.Checkpoint{EntryID: e.ID, ConversationID: conv.ID, SessionID: stored.SessionID, Seq: admitted.MessageSeq}
 	}
 	w.begun = o.expect(conv.ID) // before the commit, so that no stop falls between the two
-	if w.begun.decision, err = (beginning{w, tx, *e}).begin(ctx, v); err != nil {
+	if b := (beginning{w, tx, *e}); !atOnce {
+		w.begun.decision = b.prepares(v)
+	} else if w.begun.decision, err = b.begin(ctx, v); err != nil {
 		return true, &Work{w}, &BeginError{Err: err}
 	}
 	w.open, w.stored = nil, nil

@@ -95,7 +95,7 @@ func (b beginning) beginEntry(ctx context.Context) (decision, error) {
 	case v.State.Halted():
 		return b.waitHalted(ctx, v.State)
 	case b.needsPreparing(b.entry):
-		return decision{what: prepare, entry: b.entry, access: v.State.AccessSeq}, nil
+		return b.prepares(v), nil
 	case r.refused:
 		return b.unadmitted(ctx, r.gateErr)
 	case needsClone(r.err) != nil:
@@ -110,12 +110,12 @@ func (b beginning) beginEntry(ctx context.Context) (decision, error) {
 	return b.begin(ctx, v)
 }
 
-// beginsAtOnce reports whether the turn of an entry can begin in the transaction
-// that accepts it: nothing has to be read before, and it is no command, which may
-// have reasons not to begin.
-func (w *worker) beginsAtOnce(entry sessions.Entry) bool {
-	_, isCommand := command.Parse(entry.In.Text)
-	return !isCommand && entry.In.Kind == messages.KindMessage && !w.needsPreparing(entry)
+// prepares is that something has to be read before the turn of an entry can begin.
+func (b beginning) prepares(v access.Verdict) decision {
+	if b.open != nil && !b.open.Deliveries && !b.open.Control {
+		b.calm = new(b.numbers())
+	}
+	return decision{what: prepare, entry: b.entry, access: v.State.AccessSeq}
 }
 
 // begin begins the turn of an entry, for a sender who was judged.

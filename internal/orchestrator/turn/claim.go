@@ -121,7 +121,7 @@ func (o *Turns) claimAll(ctx context.Context, workers []*worker, take bool) (hel
 		held = make([]bool, len(workers))
 		for _, w := range workers {
 			o.forget(w.begun) // of an earlier run of this function
-			w.begun, w.open = nil, nil
+			w.begun, w.open, w.calm = nil, nil, nil
 		}
 		return tx.Abreast(ctx, len(workers), func(i int) (err error) {
 			held[i], err = workers[i].claim(ctx, tx, take)
@@ -144,7 +144,7 @@ func (w *worker) claim(ctx context.Context, tx port.Tx, take bool) (ok bool, err
 	open, err := tx.Conversations().OpenWork(ctx, id)
 	if err == nil {
 		w.open = &open
-		w.begun.decision, err = w.decide(ctx, tx)
+		w.begun.decision, err = w.decide(ctx, tx, false)
 		w.open = nil
 	}
 	if err != nil {

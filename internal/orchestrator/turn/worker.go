@@ -39,6 +39,7 @@ type worker struct {
 
 	begun    *firstTurn           // what was begun with the lease; nil afterwards
 	open     *sessions.OpenWork   // what was read with the claim, in its transaction; else nil
+	calm     *lastNumbers         // nothing was open then but the entry that is being prepared; else nil
 	numbered int                  // numbers of deliveries that Accept has kept
 	stored   *sessions.Checkpoint // with which Accept has stored the entry as running, if it has
 	outbox   *outgoing            // what the turn that just ended has to send, if nothing else is open
@@ -49,6 +50,12 @@ type outgoing struct {
 	open []messages.Delivery // in order
 	seq  int64               // of the entry that was answered
 }
+
+// lastNumbers are the last ones that were given out in a conversation. While they stay the
+// same, nothing came in, and nothing is to go out that was not before.
+type lastNumbers struct{ inbox, deliveries int64 }
+
+func (w *worker) numbers() lastNumbers { return lastNumbers{w.conv.InboxSeq, w.conv.DeliverySeq} }
 
 // newWorker returns a worker for a conversation whose lease is about to be
 // claimed, or was.
@@ -207,14 +214,16 @@ func (w *worker) markFound() {
 // take decides what to do next, in one transaction that also records what was
 // sent.
 func (w *worker) take() (next decision, err error) {
+	before := w.calm
 	err = w.o.config.Storage.InTx(w.ctx, func(tx port.Tx) (err error) {
+		w.calm = nil
 		if w.conv, err = tx.Leases().HoldLease(w.ctx, w.lease); err != nil {
 			return err
 		}
 		if err := w.recordSent(w.ctx, tx); err != nil {
 			return err
 		}
-		next, err = w.decide(w.ctx, tx)
+		next, err = w.decide(w.ctx, tx, before != nil && *before == w.numbers())
 		return err
 	})
 	if err != nil {
@@ -306,15 +315,15 @@ type decision struct {
 }
 
 // decide looks at the conversation, whose row is locked, and begins what is to
-// be done.
-func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
+// be done. Calm says that nothing else is open there than an entry.
+func (w *worker) decide(ctx context.Context, tx port.Tx, calm bool) (decision, error) {
 	now := time.Now()
 	var (
 		open []messages.Delivery
 		wait time.Time
 		err  error
 	)
-	if w.open == nil || w.open.Deliveries {
+	if !calm && (w.open == nil || w.open.Deliveries) {
 		if open, wait, err = w.openDeliveries(ctx, tx, now); err != nil {
 			return decision{}, err
 		}
@@ -346,7 +355,7 @@ func (w *worker) decide(ctx context.Context, tx port.Tx) (decision, error) {
 	if stopped {
 		return decision{what: settled}, w.settleStopped(ctx, tx, entry)
 	}
-	if entry.State == sessions.EntryWaiting && (w.open == nil || w.open.Control) {
+	if entry.State == sessions.EntryWaiting && !calm && (w.open == nil || w.open.Control) {
 		if first, ok, err := w.o.nextAhead(ctx, tx, w.conv.ID, entry.Seq); err != nil || ok {
 			return decision{what: ahead, entry: first}, err
 		}
