@@ -295,6 +295,46 @@ func (s *slowWorktrees) Prepare(ctx context.Context, conv sessions.Conversation,
 	return orchestrator.Prepared{}, context.Cause(ctx)
 }
 
+// TestWhatComesWhileATurnIsPrepared is not left out, although nothing else was open when its
+// preparation began: a message that was edited is answered as it is now, and a notice goes out
+// before the answer.
+func TestWhatComesWhileATurnIsPrepared(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		s := &pausedWorktrees{pause: 10 * time.Second}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = s }
+		w.Start()
+		said := w.Chat.Say("good morning", about)
+		w.Pass(5 * time.Second)
+		w.Chat.Edit(said, "good evening")
+		inTx(w, func(ctx context.Context, tx *store.Tx) error {
+			conv, err := tx.Conversations().FindConversation(ctx, room(ot.Room))
+			if err != nil {
+				return err
+			}
+			return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{ConversationID: conv.ID, Text: "The disk is nearly full.", Final: true})
+		})
+		w.Pass(time.Minute)
+		if shown := w.Chat.Texts(ot.Room); len(shown) < 2 || shown[0] != "The disk is nearly full." || shown[len(shown)-1] != "re: good evening" {
+			t.Errorf("shown in this order: %q", shown)
+		}
+		if s.prepared != 1 {
+			t.Errorf("prepared %d times", s.prepared)
+		}
+	})
+}
+
+// pausedWorktrees takes a while to prepare anything.
+type pausedWorktrees struct {
+	worktrees
+	pause time.Duration
+}
+
+func (s *pausedWorktrees) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	time.Sleep(s.pause)
+	return s.worktrees.Prepare(ctx, conv, entry, call)
+}
+
 // adopt gives the conversation a codebase.
 func adopt(w *ot.World) {
 	w.T.Helper()
