@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/commit"
-	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -71,6 +70,6 @@ func exec(ctx context.Context, tx *store.Tx, query string, args ...any) error {
 		_, err := h.Exec(ctx, query, args...)
 		return err
 	default:
-		return fault.Newf(fault.Internal, "no database of ours: %T", h)
+		return fmt.Errorf("no database of ours: %T", h)
 	}
 }
