@@ -252,6 +252,35 @@ func TestWhatIsClosedEndsItsSession(t *testing.T) {
 	})
 }
 
+// TestALateClosingEndsNothingThatIsNewer: a platform tells of a closing again after its delivery
+// failed, when what was closed has been opened again and talked about.
+func TestALateClosingEndsNothingThatIsNewer(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		w.Pass(time.Minute)
+		closed := func(at time.Time) ot.Option {
+			return ot.With(func(in *messages.Inbound) { in.Kind, in.SentAt = messages.KindClosed, at })
+		}
+		begun := time.Now()
+		w.Chat.Say("hello")
+		w.Pass(time.Minute)
+		w.Chat.Do(closed(begun.Add(-time.Second)))
+		w.Pass(time.Second)
+		w.Chat.Say("go on")
+		w.Pass(time.Second)
+		ended := `SELECT active, json_extract(metadata, '$.endReason') FROM remote_agent_sessions`
+		if got := w.Rows(ended); !slices.Equal(got, []string{"1|-"}) {
+			t.Errorf("after a closing that came late the sessions are %q", got)
+		}
+		w.Chat.Do(closed(time.Now()))
+		w.Settle()
+		if got := w.Rows(ended); !slices.Equal(got, []string{"0|closed"}) {
+			t.Errorf("after a closing the sessions are %q", got)
+		}
+	})
+}
+
 // TestDeletionIsNoRepetition: of a deletion that concerns nothing that waits nothing is kept, and
 // the figures do not take it for an event that came twice.
 func TestDeletionIsNoRepetition(t *testing.T) {

@@ -58,6 +58,10 @@ type InboxStore interface {
 	// Entry returns an entry by id.
 	Entry(ctx context.Context, id string) (Entry, error)
 
+	// EntryNumbered returns the entry of a conversation that has a number of its inbox;
+	// fault.NotFound if there is none.
+	EntryNumbered(ctx context.Context, conversationID string, seq int64) (Entry, error)
+
 	// NextEntry returns the oldest waiting or running entry of lane turn, by
 	// sequence number, whatever its NextAt. ok is false if there is none.
 	NextEntry(ctx context.Context, conversationID string) (e Entry, ok bool, err error)

@@ -129,7 +129,8 @@ func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (ac
 	return a, (&outbox.Move{From: a.entry.In.Conversation, To: a.entry.In.MigratedTo}).Apply(ctx, tx)
 }
 
-// acceptClosed ends the session of what was closed. Nobody is answered.
+// acceptClosed ends the session of what was closed, unless more was said there since: it may be
+// open again, and was closed long before this is heard of. Nobody is answered.
 func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	if first, err := i.firstOfGesture(ctx, tx, a.entry.In); err != nil || !first {
 		return a, err
@@ -143,6 +144,10 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 		return a, nil
 	}
 	if err != nil {
+		return a, err
+	}
+	last, err := tx.Inbox().EntryNumbered(ctx, conv.ID, conv.InboxSeq)
+	if err == nil && last.In.SentAt.After(a.entry.In.SentAt) || err != nil && !fault.Is(err, fault.NotFound) {
 		return a, err
 	}
 	a.closed = &conv

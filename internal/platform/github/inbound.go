@@ -350,7 +350,7 @@ func (t *translator) closed(s said, when github.Timestamp, in messages.Inbound) 
 	in.Conversation = s.place().key()
 	in.SentAt = when.Time
 	if when.IsZero() {
-		in.SentAt = time.Now()
+		in.SentAt = t.client.clock.At(time.Now())
 	} else {
 		in.Aliases = []messages.EventID{messages.EventID(fmt.Sprintf("closed:%s:%d", in.Conversation.ID, when.Unix()))}
 	}
