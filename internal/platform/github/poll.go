@@ -47,7 +47,8 @@ type poller struct {
 	translator *translator
 	cursor     platform.Cursor
 	feeds      *platform.Recent[string, feedState]
-	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again
+	retried    *platform.Recent[string, int]  // delivery -> how often it was asked for again
+	told       *platform.Recent[string, bool] // what an operator was told of once, by repository
 	webhooks   bool
 	every      time.Duration
 	grace      time.Duration // how old something must be for a sweep to look at it
@@ -130,14 +131,16 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 	}
 	var found []*github.Repository
 	if p.client.appID == "" {
-		var err error
-		found, _, err = call(ctx, p.client, asToken, op{name: "listing repositories"}, func(g api) ([]*github.Repository, *github.Response, error) {
+		all, resp, err := call(ctx, p.client, asToken, op{name: "listing repositories"}, func(g api) ([]*github.Repository, *github.Response, error) {
 			return g.Repositories.ListByAuthenticatedUser(g.ctx, &github.RepositoryListByAuthenticatedUserOptions{
 				Sort: "pushed", ListOptions: github.ListOptions{PerPage: pageSize},
 			})
 		})
 		if err != nil {
 			return nil, err
+		}
+		if found = all; resp.NextPage > 0 {
+			p.tell("", "github shows more repositories than are looked at: only the last that were pushed to; name those that matter in GITHUB_REPOSITORIES", "count", len(all))
 		}
 	} else {
 		all, err := p.client.installations(ctx)
@@ -166,6 +169,13 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// tell tells an operator once of something about a repository, or all of them.
+func (p *poller) tell(repo, what string, args ...any) {
+	if before, _ := p.told.Take(repo, true); !before {
+		p.log.Warn(what, args...)
+	}
 }
 
 // sweepRepo reads what is new in one repository: issues and pull requests first,
@@ -326,10 +336,18 @@ func (s *sweeper) fullName(i *github.Issue) string {
 	if err != nil {
 		return s.repo
 	}
-	if parts := strings.SplitN(strings.TrimPrefix(u.Path, "/"), "/", 3); len(parts) == 3 && strings.EqualFold(parts[0]+"/"+parts[1], s.repo) {
-		return parts[0] + "/" + parts[1]
+	parts := strings.SplitN(strings.TrimPrefix(u.Path, "/"), "/", 3)
+	if len(parts) != 3 {
+		return s.repo
 	}
-	return s.repo
+	now := parts[0] + "/" + parts[1]
+	if !strings.EqualFold(now, s.repo) {
+		if s.p.site.only[s.repo] { // GitHub leads to it from the old name, but webhooks bear the new one
+			s.p.tell(s.repo, "a repository in GITHUB_REPOSITORIES has another name now: its webhooks are left out until the list has the new one", "repository", s.repo, "now", now)
+		}
+		return s.repo
+	}
+	return now
 }
 
 // pass stores what somebody said, if it is for the bot.

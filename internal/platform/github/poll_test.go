@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -472,6 +473,56 @@ func TestReviewsOfManyPullRequestsAreFound(t *testing.T) {
 		}
 		return len(found) == many
 	})
+}
+
+// A repository that was renamed is read under its old name, to which GitHub leads, but its
+// webhooks bear the new one. An operator is told, once.
+func TestARenamedRepositoryIsTold(t *testing.T) {
+	t.Parallel()
+	log := &logBuffer{}
+	w := newWorld(t, setting{bot: func(c *github.Config) {
+		c.Repositories, c.SweepEvery, c.Log = []string{"acme/old"}, 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
+		api, err := url.Parse(c.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(api)
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if rest, old := strings.CutPrefix(r.URL.Path, "/repos/acme/old"); old {
+				r.URL.Path = "/repos/" + repo + rest
+				http.Redirect(rw, r, r.URL.String(), http.StatusMovedPermanently)
+				return
+			}
+			proxy.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(front.Close)
+		c.APIURL = front.URL
+	}})
+	w.run(t)
+	n := w.person("ann").OpenIssue("x", "@remote-agent first").Number
+	w.person("ann").Comment(n, "@remote-agent second")
+	w.await(t, "what sweeps find", func(all []messages.Inbound) bool { return len(all) == 2 })
+	if told := strings.Count(log.String(), "has another name"); told != 1 || !strings.Contains(log.String(), "now=Acme/Web") {
+		t.Errorf("it was told %d times: %s", told, log.String())
+	}
+}
+
+// With a token GitHub shows all repositories of a person. Lost webhooks are looked for in those
+// that were pushed to last, and an operator is told, once.
+func TestManyRepositoriesOfATokenAreTold(t *testing.T) {
+	t.Parallel()
+	log := &logBuffer{}
+	w := newWorld(t, setting{pat: true, bot: func(c *github.Config) {
+		c.SweepEvery, c.Log = 20*time.Millisecond, slog.New(slog.NewTextHandler(log, nil))
+	}})
+	for i := range 100 {
+		w.server.AddRepo(emulator.Repo{Name: fmt.Sprint("acme/other", i), Collaborators: map[string]emulator.Permission{"helper": emulator.Write}})
+	}
+	w.run(t)
+	await(t, func() bool { return w.server.Count("repos/list-for-authenticated-user") > 1 })
+	if told := strings.Count(log.String(), "GITHUB_REPOSITORIES"); told != 1 {
+		t.Errorf("it was told %d times: %s", told, log.String())
+	}
 }
 
 // A tenth of the deliveries is lost, a tenth doubled: all are heard, each with
