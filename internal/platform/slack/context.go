@@ -19,7 +19,7 @@ const (
 	// the messages that stand nearest before the mention.
 	maxContext      = 50
 	maxContextBytes = 32 << 10
-	contextPages    = 10
+	contextPages    = 16 // a turn waits 20 s for them
 	maxQuote        = 4000
 )
 
@@ -197,7 +197,7 @@ func (h *history) quoted(ctx context.Context, all []slack.Message) []messages.Qu
 // window is a part of a conversation.
 type window struct {
 	since    time.Time // zero: from its beginning
-	before   string    // ts that it ends before, or empty
+	before   string    // ts that it ends before, or empty; what is nearest is read, however many pages there are
 	metadata bool
 	pages    int
 }
@@ -207,9 +207,9 @@ type window struct {
 func (a *api) read(ctx context.Context, in place, w window, each func(slack.Message) bool) error {
 	params := slack.GetConversationHistoryParameters{ChannelID: in.channel, Limit: pageSize, Latest: w.before, IncludeAllMetadata: w.metadata}
 	if !w.since.IsZero() {
-		params.Oldest = strconv.FormatInt(w.since.Unix(), 10) + ".000000"
+		params.Oldest = second(w.since)
 	}
-	for range w.pages {
+	for n := range w.pages {
 		page, next, err := a.page(ctx, in, params)
 		if err != nil {
 			return err
@@ -223,9 +223,16 @@ func (a *api) read(ctx context.Context, in place, w window, each func(slack.Mess
 			return nil
 		}
 		params.Cursor = next
+		if read := len(page); w.before != "" && n >= w.pages/2 && read > 0 { // too long: skip half of what is left
+			at := page[read-1].Timestamp
+			params.Cursor, params.Oldest = "", max(at, second(timeOf(at).Add(timeOf(w.before).Sub(timeOf(at))/2)))
+		}
 	}
 	return nil
 }
+
+// second returns the ts that a second begins with.
+func second(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) + ".000000" }
 
 // page reads one page of a thread or a channel.
 func (a *api) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {
