@@ -231,13 +231,35 @@ func (s *sweeper) issue(ctx context.Context, i *github.Issue, since time.Time) e
 		if s.reviewed++; s.reviewed > maxReviewed {
 			return errEnough
 		}
-		if err := s.reviews(ctx, i, since); err != nil {
+		if err := s.passOver(ctx, s.reviews(ctx, i, since)); err != nil {
 			return err
 		}
 	}
-	if i.GetState() == "closed" && !i.GetClosedAt().Before(since) {
-		x := ofIssue(s.payload("closed", i, i.User))
-		return s.store(ctx, s.p.translator.closed(x, i.GetClosedAt(), messages.Inbound{Account: s.p.site.name()}))
+	if i.GetState() != "closed" || i.GetClosedAt().Before(since) {
+		return nil
+	}
+	if err := s.passOver(ctx, s.lastWords(ctx, i, since)); err != nil {
+		return err
+	}
+	x := ofIssue(s.payload("closed", i, i.User))
+	return s.store(ctx, s.p.translator.closed(x, i.GetClosedAt(), messages.Inbound{Account: s.p.site.name()}))
+}
+
+// lastWords passes on what was said in an issue before it was closed: the list with all that
+// was said is read later.
+func (s *sweeper) lastWords(ctx context.Context, i *github.Issue, since time.Time) error {
+	if i.GetComments() == 0 {
+		return nil
+	}
+	for c, err := range pages(ctx, s.p.client, s.repo, op{name: "reading comments"}, 1, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
+		return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, i.GetNumber(), &github.IssueListCommentsOptions{Since: &since, ListOptions: p}))
+	}) {
+		if err == nil && !c.GetCreatedAt().After(i.GetClosedAt().Time) {
+			err = s.comment(ctx, c, since)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

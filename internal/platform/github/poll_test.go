@@ -138,6 +138,28 @@ func TestWhatWasSaidWhileAwayIsFound(t *testing.T) {
 	}
 }
 
+// Who closes an issue with a comment says it before it is closed, whichever list shows what.
+func TestWhatIsSaidWithAClosingComesBeforeIt(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	store := &cursor{values: map[string]string{}}
+	w := newWorld(t, inTheirTime(c), setting{bot: func(cfg *github.Config) { polling(cfg); cfg.Cursor = store }})
+	ann := w.person("ann")
+	n := ann.OpenIssue("x", "y").Number
+	stop := w.run(t)
+	await(t, func() bool { return w.server.Count(emulator.ListCommentsForRepo) > 2 })
+	stop()
+	c.later(time.Minute)
+	ann.Comment(n, "@remote-agent what was it?")
+	ann.CloseIssue(n)
+	c.later(time.Minute)
+	w.run(t)
+	w.await(t, "both", func(all []messages.Inbound) bool { return len(all) >= 2 })
+	if all := w.sink.Events(); all[0].Text != "what was it?" || all[1].Kind != messages.KindClosed {
+		t.Errorf("events %+v", aliasesOf(all))
+	}
+}
+
 func TestOldWordsDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	c := newClock() // an hour ago
@@ -522,6 +544,29 @@ func TestManyRepositoriesOfATokenAreTold(t *testing.T) {
 	await(t, func() bool { return w.server.Count("repos/list-for-authenticated-user") > 1 })
 	if told := strings.Count(log.String(), "GITHUB_REPOSITORIES"); told != 1 {
 		t.Errorf("it was told %d times: %s", told, log.String())
+	}
+}
+
+// A pull request whose reviews GitHub does not show, for a permission that is missing or because
+// it is gone, does not hold up what came after it.
+func TestReviewsThatCannotBeReadHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]emulator.Fault{"forbidden": emulator.NotAccessible(), "gone": emulator.Refuse(http.StatusNotFound, "Not Found")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setting{bot: polling})
+			w.server.Inject("pulls/list-reviews", slices.Repeat([]emulator.Fault{f}, 1000)...)
+			w.run(t)
+			const issues = "issues/list-for-repo"
+			await(t, func() bool { return w.server.Count(issues) > 1 })
+			w.openPull(t)
+			w.person("ann").OpenIssue("x", "@remote-agent fix it")
+			lists := w.server.Count(issues)
+			await(t, func() bool { return w.server.Count(issues) > lists+2 })
+			if all := w.sink.Events(); len(all) != 1 || all[0].Text != "fix it" {
+				t.Errorf("events %+v", aliasesOf(all))
+			}
+		})
 	}
 }
 
