@@ -326,9 +326,9 @@ func (c *client) askReview(ctx context.Context, at place, id int64) (*github.Pul
 	return v, err
 }
 
-// reviewsOf yields the reviews of a pull request.
+// reviewsOf yields the reviews of a pull request, oldest first: the newest count.
 func (c *client) reviewsOf(ctx context.Context, at place) iter.Seq2[*github.PullRequestReview, error] {
-	return pages(ctx, c, at.repo, op{name: "reading reviews"}, 5, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+	return pages(ctx, c, at.repo, op{name: "reading reviews"}, 30, func(g api, p github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
 		return g.PullRequests.ListReviews(g.ctx, g.owner, g.repo, at.number, &p)
 	})
 }

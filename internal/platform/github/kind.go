@@ -110,7 +110,7 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "GITHUB_REPOSITORIES", Empty: "all repositories that the app is installed on", Group: group,
-			Help:    "Repositories to poll with a token, as owner/name, comma-separated.",
+			Help:    "The only repositories that the bot works in, as owner/name, comma-separated. Polling with a token needs it.",
 			Example: "acme/web,acme/api",
 			Parse:   k.parseRepositories,
 		},

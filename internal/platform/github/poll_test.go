@@ -547,6 +547,23 @@ func TestManyRepositoriesOfATokenAreTold(t *testing.T) {
 	}
 }
 
+// GitHub lists the reviews of a pull request from the first one on, and each comment on a line
+// that is not part of one makes another.
+func TestTheNewestOfManyReviewsIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	w.server.SetHook(emulator.Hook{})
+	n, _ := w.openPull(t)
+	ann := w.person("ann")
+	for range 520 {
+		ann.Review(n, "COMMENT", "fine")
+	}
+	w.run(t)
+	await(t, func() bool { return w.server.Count("issues/list-for-repo") > 1 })
+	ann.Review(n, "COMMENT", "@remote-agent look again")
+	w.await(t, "the review", func(all []messages.Inbound) bool { return len(all) == 1 })
+}
+
 // A pull request whose reviews GitHub does not show, for a permission that is missing or because
 // it is gone, does not hold up what came after it.
 func TestReviewsThatCannotBeReadHoldNothingUp(t *testing.T) {
