@@ -191,10 +191,12 @@ func (t *translator) issueEvent(p payload, in messages.Inbound) ([]messages.Inbo
 			return nil, nil // it was transferred: its text was said, and maybe answered, elsewhere
 		}
 		return t.heard(ofOpened(p), in)
-	case "closed":
-		return t.closed(ofIssue(p), p.Issue.GetClosedAt(), in), nil
-	case "deleted", "transferred": // what is said at its new place is about another repository
-		return t.closed(ofIssue(p), github.Timestamp{}, in), nil // it may have been closed before, and gone on
+	case "closed", "deleted", "transferred": // what is said at its new place is about another repository
+		when := p.Issue.GetClosedAt()
+		if p.Action != "closed" {
+			when = github.Timestamp{} // it may have been closed before, and gone on
+		}
+		return t.closed(ofIssue(p), when, in), nil
 	}
 	return nil, nil
 }
@@ -224,13 +226,18 @@ func (t *translator) commentEvent(p payload, in messages.Inbound) ([]messages.In
 	if p.Issue == nil || p.Issue.GetNumber() < 1 || p.Comment == nil || p.Comment.GetID() < 1 {
 		return nil, errIncomplete
 	}
+	return t.commented(ofComment(ofIssue(p), p.Comment), p, in)
+}
+
+// commented reads what happened to a comment, on an issue or on lines.
+func (t *translator) commented(s said, p payload, in messages.Inbound) ([]messages.Inbound, error) {
 	switch p.Action {
 	case "created":
-		return t.heard(ofComment(ofIssue(p), p.Comment), in)
+		return t.heard(s, in)
 	case "edited":
-		return t.ticked(ofComment(ofIssue(p), p.Comment), p, in), nil
+		return t.ticked(s, p, in), nil
 	case "deleted":
-		return t.deleted(ofComment(ofIssue(p), p.Comment), in), nil
+		return t.deleted(s, in), nil
 	}
 	return nil, nil
 }
@@ -249,15 +256,7 @@ func (t *translator) lineEvent(p payload, in messages.Inbound) ([]messages.Inbou
 	if p.Pull.GetNumber() < 1 || p.Comment == nil || p.Comment.GetID() < 1 {
 		return nil, errIncomplete
 	}
-	switch p.Action {
-	case "created":
-		return t.heard(ofLine(ofPull(p), p.Comment), in)
-	case "edited":
-		return t.ticked(ofLine(ofPull(p), p.Comment), p, in), nil
-	case "deleted":
-		return t.deleted(ofLine(ofPull(p), p.Comment), in), nil
-	}
-	return nil, nil
+	return t.commented(ofLine(ofPull(p), p.Comment), p, in)
 }
 
 func ofComment(s said, c *comment) said {

@@ -47,8 +47,7 @@ type poller struct {
 	translator *translator
 	cursor     platform.Cursor
 	feeds      *platform.Recent[string, feedState]
-	retried    *platform.Recent[string, int]  // delivery -> how often it was asked for again
-	told       *platform.Recent[string, bool] // what an operator was told of once, by repository
+	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again; and what tell has told
 	webhooks   bool
 	every      time.Duration
 	grace      time.Duration // how old something must be for a sweep to look at it
@@ -173,7 +172,7 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 
 // tell tells an operator once of something about a repository, or all of them.
 func (p *poller) tell(repo, what string, args ...any) {
-	if before, _ := p.told.Take(repo, true); !before {
+	if _, before := p.retried.Take("told "+repo, 0); !before {
 		p.log.Warn(what, args...)
 	}
 }
@@ -191,9 +190,7 @@ func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string)
 			return fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetUpdatedAt().Time
 		}, s.issue),
 		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
-			return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, 0, &github.IssueListCommentsOptions{
-				Sort: new("updated"), Direction: new("asc"), Since: &since, ListOptions: p,
-			}))
+			return listComments(0, since, p)(g)
 		}, commentID, s.comment),
 		feed(ctx, s, "lines", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return asLines(g.PullRequests.ListComments(g.ctx, g.owner, g.repo, 0, &github.PullRequestListCommentsOptions{
@@ -251,17 +248,23 @@ func (s *sweeper) lastWords(ctx context.Context, i *github.Issue, since time.Tim
 	if i.GetComments() == 0 {
 		return nil
 	}
-	for c, err := range pages(ctx, s.p.client, s.repo, op{name: "reading comments"}, 1, func(g api, p github.ListOptions) ([]*comment, *github.Response, error) {
-		return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, i.GetNumber(), &github.IssueListCommentsOptions{Since: &since, ListOptions: p}))
-	}) {
+	all, _, err := inRepo(ctx, s.p.client, s.repo, op{name: "reading comments"}, listComments(i.GetNumber(), since, github.ListOptions{PerPage: pageSize}))
+	for _, c := range all {
 		if err == nil && !c.GetCreatedAt().After(i.GetClosedAt().Time) {
 			err = s.comment(ctx, c, since)
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
+}
+
+// listComments lists what was said in an issue, or where number is 0 in all of the repository,
+// oldest first.
+func listComments(number int, since time.Time, page github.ListOptions) func(g api) ([]*comment, *github.Response, error) {
+	return func(g api) ([]*comment, *github.Response, error) {
+		return asComments(g.Issues.ListComments(g.ctx, g.owner, g.repo, number, &github.IssueListCommentsOptions{
+			Sort: new("updated"), Direction: new("asc"), Since: &since, ListOptions: page,
+		}))
+	}
 }
 
 // reviews passes on what reviews of a pull request say as a whole: there is no

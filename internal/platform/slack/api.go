@@ -17,32 +17,32 @@ import (
 	"remote-agent/internal/platform/exchange"
 )
 
-// methods are the calls that this package makes, with the scopes of which they
-// need one. A test holds the table against the code, and the manifest is made
+// methods are the calls that this package makes, with the scopes, between spaces, of
+// which they need one. A test holds the table against the code, and the manifest is made
 // of it. For messages of a channel the scope depends on the kind of channel, so
 // all are needed.
-var methods = map[string][]string{
-	"agents.sessions.setStatus":    {"chat:write"},
-	"apps.connections.open":        nil, // the app-level token's connections:write
-	"assistant.threads.setStatus":  {"assistant:write"},
-	"auth.test":                    nil,
-	"chat.appendStream":            {"chat:write"},
-	"chat.delete":                  {"chat:write"},
-	"chat.getPermalink":            nil,
-	"chat.postEphemeral":           {"chat:write"},
-	"chat.postMessage":             {"chat:write"},
-	"chat.startStream":             {"chat:write"},
-	"chat.stopStream":              {"chat:write"},
-	"chat.update":                  {"chat:write"},
-	"conversations.history":        {"channels:history", "groups:history", "im:history", "mpim:history"},
-	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},
-	"files.completeUploadExternal": {"files:write"},
-	"files.getUploadURLExternal":   {"files:write"},
-	"files.info":                   {"files:read"},
-	"reactions.add":                {"reactions:write"},
-	"reactions.remove":             {"reactions:write"},
-	"users.info":                   {"users:read"},
-	"views.open":                   nil,
+var methods = [][2]string{
+	{"agents.sessions.setStatus", "chat:write"},
+	{"apps.connections.open", ""}, // the app-level token's connections:write
+	{"assistant.threads.setStatus", "assistant:write"},
+	{"auth.test", ""},
+	{"chat.appendStream", "chat:write"},
+	{"chat.delete", "chat:write"},
+	{"chat.getPermalink", ""},
+	{"chat.postEphemeral", "chat:write"},
+	{"chat.postMessage", "chat:write"},
+	{"chat.startStream", "chat:write"},
+	{"chat.stopStream", "chat:write"},
+	{"chat.update", "chat:write"},
+	{"conversations.history", "channels:history groups:history im:history mpim:history"},
+	{"conversations.replies", "channels:history groups:history im:history mpim:history"},
+	{"files.completeUploadExternal", "files:write"},
+	{"files.getUploadURLExternal", "files:write"},
+	{"files.info", "files:read"},
+	{"reactions.add", "reactions:write"},
+	{"reactions.remove", "reactions:write"},
+	{"users.info", "users:read"},
+	{"views.open", ""},
 }
 
 // maxAnswer bounds what is read of an answer.

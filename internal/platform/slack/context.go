@@ -207,7 +207,7 @@ type window struct {
 func (a *api) read(ctx context.Context, in place, w window, each func(slack.Message) bool) error {
 	params := slack.GetConversationHistoryParameters{ChannelID: in.channel, Limit: pageSize, Latest: w.before, IncludeAllMetadata: w.metadata}
 	if !w.since.IsZero() {
-		params.Oldest = second(w.since)
+		params.Oldest = second(w.since.Unix())
 	}
 	for n := range w.pages {
 		page, next, err := a.page(ctx, in, params)
@@ -225,14 +225,14 @@ func (a *api) read(ctx context.Context, in place, w window, each func(slack.Mess
 		params.Cursor = next
 		if read := len(page); w.before != "" && n >= w.pages/2 && read > 0 { // too long: skip half of what is left
 			at := page[read-1].Timestamp
-			params.Cursor, params.Oldest = "", max(at, second(timeOf(at).Add(timeOf(w.before).Sub(timeOf(at))/2)))
+			params.Cursor, params.Oldest = "", max(at, second((timeOf(at).Unix()+timeOf(w.before).Unix())/2))
 		}
 	}
 	return nil
 }
 
 // second returns the ts that a second begins with.
-func second(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) + ".000000" }
+func second(unix int64) string { return strconv.FormatInt(unix, 10) + ".000000" }
 
 // page reads one page of a thread or a channel.
 func (a *api) page(ctx context.Context, in place, p slack.GetConversationHistoryParameters) (page []slack.Message, next string, err error) {

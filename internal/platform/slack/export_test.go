@@ -12,10 +12,18 @@ import (
 
 // What tests need of the inside.
 var (
-	Defused     = defused
-	MaxText     = maxText
-	MethodTable = methods
+	Defused = defused
+	MaxText = maxText
 )
+
+// MethodTable are the methods with their scopes.
+func MethodTable() map[string][]string {
+	table := make(map[string][]string)
+	for _, m := range methods {
+		table[m[0]] = strings.Fields(m[1])
+	}
+	return table
+}
 
 // Plain is plain without names.
 func Plain(text string) string { return plain(text, nil) }

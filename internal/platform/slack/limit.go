@@ -11,10 +11,21 @@ import (
 
 // pace is how often a method may be called.
 type pace struct {
+	method    string
 	perMinute float64
 	burst     int  // how many of them at once
 	scoped    bool // counted for each channel and not for the workspace
 	shedOnly  bool // nobody waits for it, so nothing has to be left over
+}
+
+// paceOf returns the limit of a method. One that is not in the list has none.
+func paceOf(method string) pace {
+	for _, p := range paces {
+		if p.method == method {
+			return p
+		}
+	}
+	return pace{}
 }
 
 // refill returns how many calls a minute become possible again: with a whole
@@ -32,27 +43,27 @@ func (p pace) refill() float64 {
 // method and workspace. A method that is not here is called rarely. Fewer streams
 // are opened than can be closed, so that no answer waits long for that. The history
 // is read to look up what a process that was killed may have sent: many at once, rarely.
-var paces = map[string]pace{
-	"agents.sessions.setStatus":    {perMinute: 50, burst: 10},
-	"assistant.threads.setStatus":  {perMinute: 300, burst: 20},
-	"chat.appendStream":            {perMinute: 100, burst: 20},
-	"chat.delete":                  {perMinute: 50, burst: 10},
-	"chat.postEphemeral":           {perMinute: 100, burst: 10},
-	"chat.postMessage":             {perMinute: 60, burst: 4, scoped: true},
-	"chat.startStream":             {perMinute: 16, burst: maxStreams, shedOnly: true},
-	"chat.stopStream":              {perMinute: 20, burst: maxStreams},
-	"chat.update":                  {perMinute: 50, burst: 10},
-	"conversations.history":        {perMinute: 50, burst: 25},
-	"conversations.replies":        {perMinute: 50, burst: 5},
-	"files.completeUploadExternal": {perMinute: 100, burst: 5},
-	"files.getUploadURLExternal":   {perMinute: 100, burst: 5},
-	"files.info":                   {perMinute: 100, burst: 5},
-	"reactions.add":                {perMinute: 50, burst: 10},
-	"reactions.remove":             {perMinute: 20, burst: 5},
-	"users.info":                   {perMinute: 100, burst: 20},
-	"views.open":                   {perMinute: 100, burst: 10},
+var paces = []pace{
+	{method: "agents.sessions.setStatus", perMinute: 50, burst: 10},
+	{method: "assistant.threads.setStatus", perMinute: 300, burst: 20},
+	{method: "chat.appendStream", perMinute: 100, burst: 20},
+	{method: "chat.delete", perMinute: 50, burst: 10},
+	{method: "chat.postEphemeral", perMinute: 100, burst: 10},
+	{method: "chat.postMessage", perMinute: 60, burst: 4, scoped: true},
+	{method: "chat.startStream", perMinute: 16, burst: maxStreams, shedOnly: true},
+	{method: "chat.stopStream", perMinute: 20, burst: maxStreams},
+	{method: "chat.update", perMinute: 50, burst: 10},
+	{method: "conversations.history", perMinute: 50, burst: 25},
+	{method: "conversations.replies", perMinute: 50, burst: 5},
+	{method: "files.completeUploadExternal", perMinute: 100, burst: 5},
+	{method: "files.getUploadURLExternal", perMinute: 100, burst: 5},
+	{method: "files.info", perMinute: 100, burst: 5},
+	{method: "reactions.add", perMinute: 50, burst: 10},
+	{method: "reactions.remove", perMinute: 20, burst: 5},
+	{method: "users.info", perMinute: 100, burst: 20},
+	{method: "views.open", perMinute: 100, burst: 10},
 
-	placeholders: {perMinute: 40, burst: 10, shedOnly: true},
+	{method: placeholders, perMinute: 40, burst: 10, shedOnly: true},
 }
 
 // placeholders are messages that are posted to be edited: no method, but each takes one
@@ -100,12 +111,12 @@ func (a *Adapter) Headroom() platform.Headroom { return a.api.limits.Headroom() 
 // shareOf returns what a call of a method takes of its bucket, in a channel if its limit
 // holds for each.
 func shareOf(method, channel string) exchange.Share {
-	p, limited := paces[method]
+	p := paceOf(method)
 	if !p.scoped {
 		channel = ""
 	}
 	s := exchange.Share{Bucket: method + " " + channel, Burst: p.burst, Common: true}
-	if limited {
+	if p.method != "" {
 		s.Every = time.Duration(float64(time.Minute) / p.refill())
 	}
 	if !p.shedOnly {
@@ -149,7 +160,7 @@ func (l *limiter) turnOf(method, who string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	return l.queue(method, who, now).turn(who, paces[method], now)
+	return l.queue(method, who, now).turn(who, paceOf(method), now)
 }
 
 // queue returns the queue of a method, in which who now asks. l.mu is held.

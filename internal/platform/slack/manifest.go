@@ -28,8 +28,8 @@ var eventScopes = map[string]string{
 // calls that are made, of the events that are read, and of the slash command.
 func Scopes() []string {
 	all := map[string]bool{"commands": true}
-	for _, scopes := range methods {
-		for _, s := range scopes {
+	for _, m := range methods {
+		for _, s := range strings.Fields(m[1]) {
 			all[s] = true
 		}
 	}

@@ -72,7 +72,7 @@ func TestManifestHoldsAgainstTheCode(t *testing.T) {
 			used[l] = true
 		}
 	}
-	if d := cmp.Diff(slices.Sorted(maps.Keys(slack.MethodTable)), slices.Sorted(maps.Keys(used))); d != "" {
+	if d := cmp.Diff(slices.Sorted(maps.Keys(slack.MethodTable())), slices.Sorted(maps.Keys(used))); d != "" {
 		t.Errorf("the table of methods and the code differ: %s", d)
 	}
 	for _, e := range slack.Events() {
@@ -82,7 +82,7 @@ func TestManifestHoldsAgainstTheCode(t *testing.T) {
 		}
 	}
 	want := map[string]bool{"commands": true}
-	for _, scopes := range slack.MethodTable {
+	for _, scopes := range slack.MethodTable() {
 		for _, s := range scopes {
 			want[s] = true
 		}
