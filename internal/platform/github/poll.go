@@ -47,7 +47,7 @@ type poller struct {
 	translator *translator
 	cursor     platform.Cursor
 	feeds      *platform.Recent[string, feedState]
-	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again; and what tell has told
+	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again; and what was told
 	webhooks   bool
 	every      time.Duration
 	grace      time.Duration // how old something must be for a sweep to look at it
@@ -138,8 +138,8 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found = all; resp.NextPage > 0 {
-			p.tell("", "github shows more repositories than are looked at: only the last that were pushed to; name those that matter in GITHUB_REPOSITORIES", "count", len(all))
+		if found = all; resp.NextPage > 0 && p.first("") {
+			p.log.WarnContext(ctx, "github shows more repositories than are looked at: only the last that were pushed to; name those that matter in GITHUB_REPOSITORIES", "count", len(all))
 		}
 	} else {
 		all, err := p.client.installations(ctx)
@@ -170,11 +170,10 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// tell tells an operator once of something about a repository, or all of them.
-func (p *poller) tell(repo, what string, args ...any) {
-	if _, before := p.retried.Take("told "+repo, 0); !before {
-		p.log.Warn(what, args...)
-	}
+// first reports whether an operator was not told yet of something about a repository, or of all.
+func (p *poller) first(repo string) bool {
+	_, told := p.retried.Take("told "+repo, 0)
+	return !told
 }
 
 // sweepRepo reads what is new in one repository: issues and pull requests first,
@@ -367,8 +366,8 @@ func (s *sweeper) fullName(i *github.Issue) string {
 	}
 	now := parts[0] + "/" + parts[1]
 	if !strings.EqualFold(now, s.repo) {
-		if s.p.site.only[s.repo] { // GitHub leads to it from the old name, but webhooks bear the new one
-			s.p.tell(s.repo, "a repository in GITHUB_REPOSITORIES has another name now: its webhooks are left out until the list has the new one", "repository", s.repo, "now", now)
+		if s.p.site.only[s.repo] && s.p.first(s.repo) { // GitHub leads to it from the old name, but webhooks bear the new one
+			s.p.log.Warn("a repository in GITHUB_REPOSITORIES has another name now: its webhooks are left out until the list has the new one", "repository", s.repo, "now", now)
 		}
 		return s.repo
 	}

@@ -29,7 +29,7 @@ var eventScopes = map[string]string{
 func Scopes() []string {
 	all := map[string]bool{"commands": true}
 	for _, m := range methods {
-		for _, s := range strings.Fields(m[1]) {
+		for s := range strings.FieldsSeq(m[1]) {
 			all[s] = true
 		}
 	}
