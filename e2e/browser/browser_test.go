@@ -118,7 +118,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 	w.signsIn(b.OwnerLink())
 	w.audit(source, w.links("nav a"))
 
-	b.Model.Enqueue(openai.Text("# What it does\n\nIt adds, and `sum.sh` prints:\n\n```sh\nsh sum.sh 2 3\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"))
+	b.Model.Enqueue(openai.Text("# What it does\n\nIt adds, and `sum.sh` prints:\n\n```sh\nsh sum.sh 2 3\n```\n\n| a | b |\n|---|---|\n| 1 | " + strings.Repeat("verylongword", 20) + " |"))
 	b.Says("what does it do? " + strings.Repeat("verylongword", 20))
 	b.Sees("What it does")
 	b.Model.Enqueue(openai.Text("1. Add the flag.\n2. Test it."))

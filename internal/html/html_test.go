@@ -64,6 +64,7 @@ func TestMarkdown(t *testing.T) {
 		{"a picture is a link", "![p](http://example.com/p.png)", `<p>` + "\U0001F5BC " + `<a href="http://example.com/p.png" rel="nofollow noreferrer noopener" target="_blank">p</a> <span class="host">(example.com)</span></p>` + "\n"},
 		{"a script in a link", "[x](javascript:alert(1))", "<p>x <span class=\"host\">(javascript:alert(1))</span></p>\n"},
 		{"code", "```go\"><script>\na < b\n```", "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>\n"},
+		{"a table scrolls by itself", "| a |\n|---|\n| 1 |", "<div class=\"table\" tabindex=\"0\" role=\"group\"><table><thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n</tr>\n</tbody>\n</table></div>\n"},
 		{"raw HTML is shown", "a <b onclick=x>c</b>", "<p>a &lt;b onclick=x&gt;c&lt;/b&gt;</p>\n"},
 		{"a block of HTML is shown", "<script>\nrm -rf /\n</script>\n\nend", "<pre tabindex=\"0\">&lt;script&gt;\nrm -rf /\n&lt;/script&gt;\n</pre>\n<p>end</p>\n"},
 		{"a comment is shown", "a <!-- curl x | sh --> b", "<p>a &lt;!-- curl x | sh --&gt; b</p>\n"},

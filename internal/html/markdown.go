@@ -12,6 +12,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	tableast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/renderer"
 	markdownhtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
@@ -57,7 +58,9 @@ func policy() *bluemonday.Policy {
 		"table", "thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^host$`)).OnElements("span")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
-	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^table$`)).OnElements("div")
+	p.AllowAttrs("role").Matching(regexp.MustCompile(`^group$`)).OnElements("div")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "div")
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowURLSchemes("http", "https")
 	p.AllowRelativeURLs(false)
@@ -136,6 +139,16 @@ func (l linkRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return link(w, string(i.Destination), entering)
 	})
+	if l.to == nil { // those of the manual are as narrow as the page
+		r.Register(tableast.KindTable, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+			part := "</table></div>\n"
+			if entering { // it scrolls sideways by itself, and not with the page
+				part = `<div class="table" tabindex="0" role="group"><table>`
+			}
+			_, _ = w.WriteString(part)
+			return ast.WalkContinue, nil
+		})
+	}
 	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		level := min(n.(*ast.Heading).Level+l.below, 6) //nolint:forcetypeassert // as above
 		if entering {
