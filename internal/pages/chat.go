@@ -95,19 +95,24 @@ func (p *chatPages) chats(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Chat")), sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
 	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
-		title := p.show.head200(c.Title)
-		if title == "" {
-			title = "Conversation " + c.ID[:min(8, len(c.ID))]
-		}
-		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(title))), meta(p.show.when(c.ChangedAt)))
+		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(p.title(c)))), meta(p.show.when(c.ChangedAt)))
 	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."), more)
 	return view{title: "Chat", body: body}, nil
+}
+
+// title is what a conversation is about: what was said first.
+func (p *chatPages) title(c messages.Chat) string {
+	if text := p.show.head200(c.Title); text != "" {
+		return text
+	}
+	return "Conversation " + c.ID[:min(8, len(c.ID))]
 }
 
 // chat shows a conversation.
 func (p *chatPages) chat(r *request) (view, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	var (
+		about   messages.Chat
 		list    []messages.Posted
 		session sessions.Session
 		has     bool
@@ -117,6 +122,9 @@ func (p *chatPages) chat(r *request) (view, error) {
 			return err
 		}
 		var err error
+		if about, err = tx.Board().Chat(ctx, id); err != nil {
+			return err
+		}
 		if list, err = tx.Board().Posted(ctx, id, maxSpoken); err != nil {
 			return err
 		}
@@ -133,10 +141,7 @@ func (p *chatPages) chat(r *request) (view, error) {
 		return view{}, err
 	}
 	running := has && session.Status == sessions.Running
-	title := "Conversation"
-	if i := slices.IndexFunc(list, func(m messages.Posted) bool { return m.Delivery == "" }); i >= 0 {
-		title = wording.Head(p.show.head200(list[i].Text), 60)
-	}
+	title := wording.Head(p.title(about), 60)
 	v := view{title: title, live: liveChat + id, body: html.Group{
 		html.El("h1", html.Text(title)),
 		html.El("p", html.Class("meta"), html.El("a", html.Href("/chat"), html.Text("All conversations")),

@@ -422,9 +422,23 @@ func TestTheEndOfALongConversationIsShown(t *testing.T) {
 			}
 		}
 		page := w.as(bob).get("/chat/long")
-		wants(t, page, "Earlier messages are in the session.", "text 1.", "text 200.")
-		if strings.Contains(page, "text 0.") {
+		wants(t, page, "Earlier messages are in the session.", "text 1.", "text 200.", "<h1>text 0.</h1>", "<title>text 0. ·")
+		if strings.Contains(page, "text 0.</pre>") {
 			t.Error("more is shown than there is room for")
+		}
+	})
+}
+
+// A conversation that begins with a picture alone has a name, the same as in the list.
+func TestAConversationWithoutWordsHasAName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.talks()
+		b := w.as(bob)
+		r := b.upload("/chat", "", "a.txt", "abc")
+		id, _, _ := strings.Cut(strings.TrimPrefix(r.Header().Get("Location"), "/chat/"), "#")
+		for _, at := range []string{"/chat", "/chat/" + id} {
+			wants(t, b.get(at), ">Conversation "+id[:8]+"<")
 		}
 	})
 }

@@ -215,14 +215,24 @@ func (s *Store) Took(ctx context.Context, ids ...messages.MessageID) error {
 	})
 }
 
+const chatsSQL = `SELECT c.id, c.account, c.changed_ms, COALESCE((
+		SELECT substr(m.body, 1, 200) FROM web_messages m WHERE m.chat_id = c.id AND m.delivery_id IS NULL ORDER BY m.seq LIMIT 1), '')
+	FROM web_chats c WHERE `
+
+func scanChat(c *messages.Chat) []any {
+	return []any{&c.ID, &c.Account, msTime{&c.ChangedAt}, &c.Title}
+}
+
+// Chat returns a conversation.
+func (t *Board) Chat(ctx context.Context, id string) (messages.Chat, error) {
+	return rowOf(ctx, t.tx, "conversation in the browser", scanChat, chatsSQL+`c.id = $1`, id)
+}
+
 // Chats returns up to limit conversations of an account in which anything stands, the
 // last that changed first: those that changed until a moment in milliseconds (0: all).
 func (t *Board) Chats(ctx context.Context, account string, until int64, limit int) (list []messages.Chat, err error) {
-	return rowsOf(ctx, t.tx, "list conversations in the browser", func(c *messages.Chat) []any {
-		return []any{&c.ID, &c.Account, msTime{&c.ChangedAt}, &c.Title}
-	}, `SELECT c.id, c.account, c.changed_ms, COALESCE((
-			SELECT substr(m.body, 1, 200) FROM web_messages m WHERE m.chat_id = c.id AND m.delivery_id IS NULL ORDER BY m.seq LIMIT 1), '')
-		FROM web_chats c WHERE c.account = $1 AND c.changed_ms <= $2 AND EXISTS (SELECT 1 FROM web_messages m WHERE m.chat_id = c.id) ORDER BY c.changed_ms DESC, c.id LIMIT $3`,
+	return rowsOf(ctx, t.tx, "list conversations in the browser", scanChat,
+		chatsSQL+`c.account = $1 AND c.changed_ms <= $2 AND EXISTS (SELECT 1 FROM web_messages m WHERE m.chat_id = c.id) ORDER BY c.changed_ms DESC, c.id LIMIT $3`,
 		account, cmp.Or(until, 1<<62), limit)
 }
 
