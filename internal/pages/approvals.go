@@ -165,7 +165,7 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
-		html.El("h3", state("waiting", "◆", a.Name()), html.Text(" "), p.show.line(a.Question())),
+		html.El("h2", state("waiting", "◆", a.Name()), html.Text(" "), p.show.line(a.Question())),
 		meta("asked for "+a.Requester, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
 		wholeSize(len(a.Arguments)),
 		detail,
@@ -194,7 +194,7 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 		word = "approved, not run yet"
 	}
 	return html.El("section", html.Class("card"), html.ID(pl.Name()),
-		html.El("h3", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.show.head200(pl.Goal))),
+		html.El("h2", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.show.head200(pl.Goal))),
 		meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + pl.Requester}, ", "), p.show.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.show.now())),
 		text,
 		toSession(pl.SessionID),
@@ -246,7 +246,7 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 	if a.State != approval.Waiting {
 		detail, _ := p.show.exact(a.Detail)
 		card = html.El("section", html.Class("card"), html.ID(a.Name()),
-			html.El("h3", html.Text(a.Name()+" "), p.show.line(a.Question())),
+			html.El("h2", html.Text(a.Name()+" "), p.show.line(a.Question())),
 			meta("asked for "+a.Requester, p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
 			detail, toSession(a.SessionID))
 	}
@@ -266,7 +266,7 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	}
 	card := p.planCard(r, pl)
 	if !pl.Open(p.show.now()) {
-		card = html.Group{p.show.planVersion(pl, "h3"), toSession(pl.SessionID)}
+		card = html.Group{p.show.planVersion(pl, "h2"), toSession(pl.SessionID)}
 	}
 	return questionView(pl.Name(), card), nil
 }

@@ -146,7 +146,7 @@ func (p *chatPages) chat(r *request) (view, error) {
 		html.El("h1", html.Text(title)),
 		html.El("p", html.Class("meta"), html.El("a", html.Href("/chat"), html.Text("All conversations")),
 			html.If(has, html.Group{html.Text(" · "), html.El("a", html.Href("/sessions/"+session.ID), html.Text("Session"))})),
-		html.El("section", html.Attr("aria-label", "Conversation"), html.ID("transcript"), html.On("data-follow", true), p.spoken(r, id, list)),
+		html.El("section", html.Attr("aria-label", "Conversation"), transcript(running), html.On("data-follow", true), p.spoken(r, id, list)),
 		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
 		sayForm(r, "/chat/"+id, id),
 		html.If(p.remove != nil, html.El("div", html.Class("actions"), html.El("details", html.El("summary", html.Text("Delete")),
@@ -218,7 +218,7 @@ func (p *chatPages) spokenOne(r *request, chat string, m messages.Posted) html.N
 		}))
 	}
 	return html.El("article", html.Class("turn "+class), html.ID("p-"+string(m.ID)),
-		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At), html.If(marks[m.Mark] != "", html.Text(" · "+marks[m.Mark])))),
+		html.El("h2", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At), html.If(marks[m.Mark] != "", html.Text(" · "+marks[m.Mark])))),
 		html.El("div", said, files, buttons))
 }
 

@@ -52,7 +52,7 @@ func TestAnAccountIsThatOfItsPlatform(t *testing.T) {
 		w.roles[namesake] = sessions.User
 		c, s := w.place("slack", "C1", messages.Sender{ID: bob.ID, Platform: bob.Platform, Name: "Bob"})
 		page := w.as(bob).get("/sessions/" + s.ID)
-		wants(t, page, "<h3>Bob ", "hello")
+		wants(t, page, "<h2>Bob ", "hello")
 		if r := w.as(namesake).send("GET", "/sessions/"+s.ID, nil); r.Code != http.StatusNotFound {
 			t.Errorf("slack/42 sees what telegram/42 wrote: %d", r.Code)
 		}

@@ -209,7 +209,7 @@ func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, 
 	if len(turns) == 0 {
 		body = append(body, empty(html.Text("Nothing was said here yet.")))
 	}
-	body = append(body, html.El("section", html.Attr("aria-label", "Transcript"), html.ID("transcript"), turns))
+	body = append(body, html.El("section", html.Attr("aria-label", "Transcript"), transcript(row.Status == sessions.Running), turns))
 	if before > 0 {
 		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID), html.Text("To the end"))))
 	}
@@ -280,7 +280,7 @@ func (p *sessionPages) turn(m store.TranscriptMessage, person string, results ma
 		who += ", taken back"
 	}
 	return html.El("article", html.Class("turn "+class), html.ID(fmt.Sprintf("m%d", m.Seq)),
-		html.El("h3", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At))), html.El("div", parts))
+		html.El("h2", html.Text(who+" "), html.El("span", html.Class("meta"), p.show.when(m.At))), html.El("div", parts))
 }
 
 // nameOf is what whoever sent an event is called; "Person" if that was forgotten.
@@ -359,6 +359,11 @@ func (p *sessionPages) sessionActions(r *request, row store.SessionRow) html.Nod
 // sure is a box to tick before something that cannot be taken back.
 func sure(text string) html.Node {
 	return html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" "+text))
+}
+
+// transcript is what is said, which screen readers read aloud: an answer once it is complete.
+func transcript(running bool) html.Node {
+	return html.Group{html.ID("transcript"), html.Attr("role", "log"), html.Attr("aria-busy", strconv.FormatBool(running))}
 }
 
 // sayHere is where to say something.
