@@ -4,13 +4,16 @@ package pages_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/signin"
 	"remote-agent/internal/store"
 )
 
@@ -51,6 +54,41 @@ func TestAListThatFitsHasNoMore(t *testing.T) {
 			c.add(c.fits)
 			wants(t, b.get(c.path), c.more)
 		}
+	})
+}
+
+// An owner finds every browser, however many are signed in, to sign it out.
+func TestEveryBrowserIsListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(ann)
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			for i := range 201 {
+				s, _ := signin.NewSession(bob, fmt.Sprintf("Firefox %d.", i), w.now.Add(time.Duration(-i)*time.Second), signin.SessionLife)
+				if err := tx.SignIn().InsertWebSession(ctx, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		older := regexp.MustCompile(`href="(/account\?until=[0-9]+)"`)
+		seen, page := map[string]int{}, ""
+		for next := "/account"; next != ""; {
+			page, next = b.get(next), ""
+			if len(page) > 100<<10 {
+				t.Errorf("a page has %d bytes", len(page))
+			}
+			for _, m := range regexp.MustCompile(`Firefox \d+\.`).FindAllString(page, -1) {
+				seen[m]++
+			}
+			if m := older.FindStringSubmatch(page); m != nil {
+				next = m[1]
+			}
+		}
+		if len(seen) != 201 {
+			t.Errorf("%d of 201 are listed", len(seen))
+		}
+		wants(t, page, "Firefox 200.")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	// back.
 	stateLife   = 10 * time.Minute
 	stateCookie = "bot_oidc"
+
+	maxBrowsers = 100 // on a page
 
 	issuerPath = "/sign-in/oidc"
 	backPath   = issuerPath + "/back"
@@ -220,9 +223,20 @@ func (p *signInPages) account(r *request) (view, error) {
 	if r.owner() {
 		of = signin.Account{}
 	}
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) { return tx.SignIn().WebSessions(ctx, of, p.show.now()) })
+	until, err := r.number("until")
 	if err != nil {
 		return view{}, err
+	}
+	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) {
+		return tx.SignIn().WebSessions(ctx, of, p.show.now(), until, maxBrowsers+1)
+	})
+	if err != nil {
+		return view{}, err
+	}
+	var more html.Node
+	if len(list) > maxBrowsers {
+		more = older(r, "until", strconv.FormatInt(list[maxBrowsers].CreatedAt.UnixMilli(), 10), "", "Older sign-ins")
+		list = list[:maxBrowsers]
 	}
 	return view{title: "Account", body: html.Group{
 		html.El("h1", html.Text("Account")),
@@ -235,6 +249,7 @@ func (p *signInPages) account(r *request) (view, error) {
 			}
 			return row(html.Text(s.String()), html.Text(s.Client), p.show.when(s.CreatedAt), p.show.when(s.LastUsedAt), end)
 		})),
+		more,
 		form(r, "/sign-out", button("Sign out here", "")),
 	}}, nil
 }

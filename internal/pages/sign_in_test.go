@@ -229,7 +229,7 @@ func TestOnlyOwnersEndTheSessionsOfOthers(t *testing.T) {
 		owner, member := w.as(ann), w.as(bob)
 		var ids []string
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.SignIn().WebSessions(ctx, ann, w.now)
+			list, err := tx.SignIn().WebSessions(ctx, ann, w.now, 0, 9)
 			for _, s := range list {
 				ids = append(ids, s.ID)
 			}
@@ -243,7 +243,7 @@ func TestOnlyOwnersEndTheSessionsOfOthers(t *testing.T) {
 		}
 		owner.get("/account")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			list, err := tx.SignIn().WebSessions(ctx, bob, w.now)
+			list, err := tx.SignIn().WebSessions(ctx, bob, w.now, 0, 9)
 			ids = []string{list[0].ID}
 			return err
 		})

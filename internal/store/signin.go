@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -63,12 +64,13 @@ func (t *SignIn) WebSession(ctx context.Context, hash string) (signin.Session, e
 }
 
 // WebSessions returns the sessions of an account (the zero value: of all) that are good
-// at now, the one that was used last first, up to 500.
-func (t *SignIn) WebSessions(ctx context.Context, of signin.Account, now time.Time) (list []signin.Session, err error) {
+// at now, the one that began last first, up to limit: those that began until a moment in
+// milliseconds (0: all).
+func (t *SignIn) WebSessions(ctx context.Context, of signin.Account, now time.Time, until int64, limit int) (list []signin.Session, err error) {
 	return rowsOf(ctx, t.tx, "list sessions of browsers", scanWebSession, `SELECT `+webSessionColumns+` FROM web_sessions
-		WHERE revoked_ms = 0 AND expires_ms > $1 AND last_used_ms > $2 AND (platform_type = $3 AND user_id = $4 OR $3 = '')
-		ORDER BY last_used_ms DESC, id LIMIT 500`,
-		millis(now), millis(now.Add(-signin.Idle)), string(of.Platform), string(of.ID))
+		WHERE revoked_ms = 0 AND expires_ms > $1 AND last_used_ms > $2 AND (platform_type = $3 AND user_id = $4 OR $3 = '') AND created_ms <= $5
+		ORDER BY created_ms DESC, id LIMIT $6`,
+		millis(now), millis(now.Add(-signin.Idle)), string(of.Platform), string(of.ID), cmp.Or(until, 1<<62), limit)
 }
 
 // RevokeWebSession ends a session for good, and returns it; done is false if it had

@@ -78,7 +78,7 @@ func TestSessionsOfBrowsers(t *testing.T) {
 		list := func(of signin.Account, at time.Time) (ids []string) {
 			b.do(t, func(ctx context.Context, tx *store.Tx) error {
 				ids = nil
-				all, err := tx.SignIn().WebSessions(ctx, of, at)
+				all, err := tx.SignIn().WebSessions(ctx, of, at, 0, 9)
 				for _, s := range all {
 					ids = append(ids, s.ID)
 				}
