@@ -184,7 +184,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 				about = append(about, "last: "+e.LastTool)
 			}
 		case parked:
-			about = append(about, "waits until "+e.NextAt.UTC().Format("15:04 UTC"))
+			about = append(about, "tries again "+until(e.NextAt, now)+", at "+wording.Moment(e.NextAt))
 		default:
 			about = append(about, p.show.when(e.AcceptedAt))
 		}

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // deadEnds adds a turn that failed and an answer that was given up.
@@ -59,7 +60,7 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 		page = owner.get("/queue")
 		wants(t, page, "parked", "tries again in 3 hours", "Retry now", "Halted by telegram/1")
 		wants(t, w.as(ann).get("/"), "Halted by telegram/1")
-		wants(t, w.as(bob).get("/"), "Halted by telegram/1")
+		wants(t, w.as(bob).get("/"), "Halted by telegram/1", "tries again in 3 hours, at "+wording.Moment(next))
 		clean(t, "/queue", page)
 		if r := w.as(bob).send("GET", "/queue", nil); r.Code != http.StatusForbidden || strings.Contains(r.Body.String(), "href=\"/queue\"") {
 			t.Errorf("a member sees the queue: %d\n%s", r.Code, r.Body)
