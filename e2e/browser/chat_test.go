@@ -98,6 +98,26 @@ func TestWritingOnWhileItIsSent(t *testing.T) {
 	}
 }
 
+// What begins a conversation is kept where the bot is not there, as what goes on with one is.
+func TestAFirstMessageWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	w.writes("textarea[name=text]", "a long question")
+	b.Stop()
+	w.number(`(() => { document.querySelector("#say button").click(); return 1 })()`)
+	w.sees("Not sent: there is no connection.")
+	b.Start()
+	b.Model.Enqueue(openai.Text("A short answer."))
+	w.presses("Send")
+	w.sees("All conversations", "a long question", "A short answer.")
+	w.visit("/chat")
+	if left := w.number(`document.querySelector("textarea[name=text]").value.length`); left != 0 {
+		t.Errorf("%d letters of what was sent stand there again", left)
+	}
+}
+
 // talk says something, reads the answer while it is written, stops it, sends a file, and
 // goes on behind a restart. sees waits until the page that is open shows something.
 func talk(b *bot.Bot, w *window, sees func(parts ...string)) {

@@ -229,7 +229,7 @@ func isPicture(mediaType string) bool {
 
 // sayForm is where to say something. Sent twice it is said once.
 func sayForm(r *request, to, draft string) html.Node {
-	return form(r, to, html.ID("say"), html.Attr("enctype", "multipart/form-data"), html.On("data-send", draft != "new"),
+	return form(r, to, html.ID("say"), html.Attr("enctype", "multipart/form-data"),
 		html.El("label", html.Text("Message"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.Attr("data-draft", "chat-"+draft),
 			html.Attr("placeholder", "Ask something, or /help"))),
 		html.El("label", html.Text("Pictures and files: choose, drop or paste them"), html.El("br"),

@@ -207,7 +207,7 @@ const live = (() => {
 })();
 
 // Files are dropped or pasted into a form that takes some, and what is said is sent without
-// leaving the page.
+// leaving the page before it is there.
 document.querySelectorAll('form[enctype]').forEach((form) => {
   const field = form.querySelector('input[type=file]'), text = form.querySelector('textarea');
   // What is too much is said before it is on its way.
@@ -231,7 +231,7 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
   form.addEventListener('drop', (e) => add(e, e.dataTransfer));
   form.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
   text.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit(); });
-  if (!('send' in form.dataset)) return;
+  const begins = form.getAttribute('action') === '/chat'; // a conversation, which has a page of its own
   const note = document.createElement('p');
   note.setAttribute('role', 'status');
   const keep = (draft) => sessionStorage.setItem('draft:' + text.dataset.draft, draft);
@@ -244,6 +244,7 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
     try {
       const answer = await fetch(form.action, { method: 'POST', body: new FormData(form) });
       if (!answer.ok) throw answer;
+      if (begins) { keep(''); location.assign(answer.url + '#say'); return; }
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const more = text.value.startsWith(said) ? text.value.slice(said.length).trimStart() : text.value; // typed meanwhile
       form.reset();
