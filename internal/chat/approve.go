@@ -58,7 +58,7 @@ func namesApproval(r command.Request) bool {
 func planVerdict(r command.Request, d plan.Decision) verdict {
 	v := verdict{decision: d, text: r.Call.Rest}
 	if len(r.Call.Args) > 0 {
-		if _, ok := plan.ParseName(r.Call.Args[0]); ok || plan.Names("p-", r.Call.Args[0]) {
+		if _, ok := plan.ParseName(r.Call.Args[0]); ok || plan.Names("p-", r.Call.Args[0]) || namesApproval(r) {
 			v.args = r.Call.Args[:1]
 			v.text = strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
 		}

@@ -164,39 +164,50 @@ func (tu *turns) takePlanBack(ctx context.Context, tx *store.Tx, r command.Reque
 	if before, err := tx.Messages().MessagesBefore(ctx, in.ID, last.Seq, 1); err != nil || len(before) > 0 {
 		return "", err // another turn of its session
 	}
+	return reopen(ctx, tx, p)
+}
+
+// reopen has a plan wait again, as approved as it was. Where it was shown it stays settled.
+func reopen(ctx context.Context, tx *store.Tx, p plan.Plan) (string, error) {
 	next := p
 	if err := tx.Proposals().InsertPlan(ctx, &next); err != nil {
 		return "", err
 	}
-	next.State, next.DecidedBy, next.DecidedAt, next.Note = plan.Approved, p.DecidedBy, p.DecidedAt, p.Note
-	return fmt.Sprintf(" Plan %[1]s is approved again: `/execute %[1]s`.", p.Name()), tx.Proposals().SettlePlan(ctx, next)
+	said := "waits"
+	if p.DecidedBy != "" {
+		said, next.State = "is approved", plan.Approved
+		next.DecidedBy, next.DecidedAt, next.Note = p.DecidedBy, p.DecidedAt, p.Note
+	}
+	return fmt.Sprintf(" Plan %[1]s %[2]s again: `/execute %[1]s`.", p.Name(), said), tx.Proposals().SettlePlan(ctx, next)
 }
 
-// rejectUndone rejects a plan whose turn is taken back, if it is open. Its session has no
-// plan for a command that carries one out.
+// rejectUndone rejects a plan whose turn is taken back, if it is open. The plan whose place
+// it took waits again; without one its session has no plan for a command that carries one out.
 func (tu *turns) rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, session string) (string, error) {
-	if session != "" {
-		err := tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
+	said := ""
+	if now := time.Now(); p.Open(now) {
+		p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Rejected, r.Actor(), now, "Its turn was undone."
+		if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
+			return "", err
+		}
+		shown, err := tu.settledMessage(ctx, tx, r, p)
 		if err != nil {
 			return "", err
 		}
-	}
-	now := time.Now()
-	if !p.Open(now) {
-		return "", nil
-	}
-	p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Rejected, r.Actor(), now, "Its turn was undone."
-	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
-		return "", err
-	}
-	shown, err := tu.settledMessage(ctx, tx, r, p)
-	if err != nil {
-		return "", err
-	}
-	for _, d := range shown {
-		if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
-			return "", err
+		for _, d := range shown {
+			if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
+				return "", err
+			}
 		}
+		said = fmt.Sprintf(" Plan %s is rejected.", p.Name())
 	}
-	return fmt.Sprintf(" Plan %s is rejected.", p.Name()), nil
+	before, ok, err := tx.Proposals().ReplacedPlan(ctx, p)
+	if ok {
+		again, err := reopen(ctx, tx, before)
+		return said + again, err
+	}
+	if err == nil && session != "" {
+		err = tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
+	}
+	return said, err
 }

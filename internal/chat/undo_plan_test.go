@@ -59,6 +59,48 @@ func TestPlanAndUndo(t *testing.T) {
 			{say: "/undo", want: "Plan p-1 is approved again"},
 			{say: "/undo", want: "Plan p-1 is rejected."},
 		}, runs: 1},
+		"what took the place of another": {lines: []line{
+			planned,
+			{say: "/plan a walk", want: "**Plan p-2, version 1.**"},
+			{say: "/undo", want: "Plan p-2 is rejected. Plan p-1 waits again: `/execute p-1`."},
+			{say: "/execute", want: "I did it."},
+			{say: "/execute p-1", want: "Plan p-1 (version 2) is already done."},
+			{say: "/undo", want: "Plan p-1 is approved again: `/execute p-1`."},
+		}, runs: 1},
+		"what took the place of what was approved": {lines: []line{
+			planned,
+			{say: "/approve", want: "Approved"},
+			{say: "/plan a walk", want: "**Plan p-2, version 1.**"},
+			{say: "/undo", want: "Plan p-2 is rejected. Plan p-1 is approved again: `/execute p-1`."},
+			{say: "/approve p-1", want: "Plan p-1 (version 2) is already approved."},
+		}},
+		"what took the place of what was undone": {lines: []line{
+			planned,
+			{say: "/plan a walk", want: "**Plan p-2, version 1.**"},
+			{say: "/plan a swim", want: "**Plan p-3, version 1.**"},
+			{say: "/reject", want: "Rejected plan p-3"},
+			{say: "/undo", want: "messages; the files are as they were before it. Plan p-2 waits again"},
+			{say: "/undo", want: "Plan p-2 is rejected. Plan p-1 waits again"},
+			{say: "/plan a climb", want: "**Plan p-4, version 1.**"},
+			{say: "/undo", want: "Plan p-4 is rejected. Plan p-1 waits again"},
+			{say: "/undo", want: "Plan p-1 is rejected."},
+			{say: "/execute", want: "There is no plan to run here."},
+		}},
+		"what followed what was carried out": {lines: []line{
+			planned,
+			{say: "/plan a walk", want: "**Plan p-2, version 1.**"},
+			{say: "/execute", want: "I did it."},
+			{say: "/plan a swim", want: "**Plan p-3, version 1.**"},
+			{say: "/undo", want: "the files are as they were before it. Plan p-3 is rejected."},
+			{say: "/execute p-1", want: "Plan p-1 (version 1) is already superseded."},
+			{say: "/execute p-2", want: "Plan p-2 (version 1) is already done."},
+		}, runs: 1},
+		"what another name means": {lines: []line{
+			planned,
+			{say: "/execute a-7", want: `"a-7" is not a plan like p-3.`},
+			{say: "/edit a-7 1. Stay.", want: `"a-7" is not a plan like p-3.`},
+			{say: "/execute a-team", want: "I did it."},
+		}, runs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,8 +23,9 @@ import (
 //	proposed -> approved -> executing -> done
 //	         -> rejected | expired | superseded (by an edited version or a newer plan)
 //
-// With the turn that proposed it, it is undone: then it is rejected. If the turn that
-// carried it out is undone, the same text is its next version, as approved as before.
+// With the turn that proposed it, it is undone: then it is rejected. The plan whose place it
+// took, or one of which the turn that carried it out is undone, waits again: the same text is
+// its next version, as approved as before.
 type State string
 
 // The states.
@@ -138,14 +139,15 @@ type Reader interface {
 	// there is none.
 	Plan(ctx context.Context, number int64) (Plan, error)
 
-	// LatestPlan returns the newest plan of a conversation in its newest version; ok
-	// is false if there is none.
+	// LatestPlan returns the plan of a conversation of which a version was stored last,
+	// in that version; ok is false if there is none.
 	LatestPlan(ctx context.Context, conversationID string) (p Plan, ok bool, err error)
 }
 
 // Find returns the plan of a conversation that the first argument names ("p-9" or
 // "9"), else the newest one. named reports which it was. It is a fault.NotFound if
-// there is none, and for the name of a plan of another conversation or of none.
+// there is none, and for the name of a plan of another conversation or of none, or of
+// something else on which people decide ("a-7").
 func Find(ctx context.Context, tx Reader, conversationID string, args []string) (p Plan, named bool, err error) {
 	if len(args) > 0 {
 		number, ok := ParseName(args[0])
@@ -156,7 +158,7 @@ func Find(ctx context.Context, tx Reader, conversationID string, args []string) 
 				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
 			}
 			return p, true, err
-		case Names("p-", args[0]):
+		case Names("p-", args[0]), Names("a-", args[0]):
 			return p, true, fault.Newf(fault.NotFound, "%.40q is not a plan like p-3.", args[0])
 		}
 	}

@@ -144,6 +144,9 @@ func TestFind(t *testing.T) {
 		{"here", []string{"quickly", "p-1"}, 2, false, ""},
 		{"here", []string{"p-3"}, 0, true, "There is no plan p-3 here."},
 		{"here", []string{"p-4"}, 0, true, "There is no plan p-4 here."},
+		{"here", []string{"p-2x"}, 0, true, `"p-2x" is not a plan like p-3.`},
+		{"here", []string{"A-7", "p-1"}, 0, true, `"A-7" is not a plan like p-3.`},
+		{"here", []string{"a-team"}, 2, false, ""},
 		{"nowhere", nil, 0, false, "There is no plan here yet."},
 	} {
 		p, named, err := plan.Find(t.Context(), all, tt.where, tt.args)

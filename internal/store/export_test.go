@@ -168,6 +168,7 @@ func HotQueries() map[string]struct {
 		"Plan":                  {planSQL, []any{7}},
 		"PlanLock":              {lockPlanSQL, []any{7}},
 		"LatestPlan":            {latestPlanSQL, []any{someID}},
+		"ReplacedPlan":          {replacedPlanSQL, []any{someID, 7}},
 		"Button":                {buttonSQL, []any{"b"}},
 		"LastCheckpoint":        {lastCheckpointSQL, []any{someID}},
 		"FindCodebase":          {findCodebaseSQL, []any{"u"}},

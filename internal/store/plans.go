@@ -105,7 +105,13 @@ const (
 		SELECT 1 FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM plan_numbers WHERE number = $1) {lock}`
 
-	latestPlanSQL = `SELECT number FROM plans WHERE conversation_id = $1 ORDER BY number DESC LIMIT 1`
+	latestPlanSQL = `SELECT number FROM plans WHERE conversation_id = $1 ORDER BY id DESC LIMIT 1`
+
+	replacedPlanSQL = `
+		SELECT ` + planColumns + ` FROM plans WHERE state = 'superseded' AND expires_ms > {now} AND id = (
+			SELECT id FROM plans
+			WHERE conversation_id = $1 AND id < (SELECT id FROM plans WHERE number = $2 AND version = 1)
+			ORDER BY id DESC LIMIT 1)`
 )
 
 // Plan returns the newest version of a plan by its number; fault.NotFound if
@@ -120,8 +126,8 @@ func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 	return rowOf(ctx, t.tx, "plan", scanPlan, planSQL, number)
 }
 
-// LatestPlan returns the newest plan of a conversation in its newest version,
-// locked like Plan; ok is false if there is none.
+// LatestPlan returns the plan of a conversation of which a version was stored last, in that
+// version, locked like Plan: no other can be open. ok is false if there is none.
 func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
 	if err := t.tx.Conversations().lockConversationID(ctx, conversationID); err != nil {
 		if fault.Is(err, fault.NotFound) {
@@ -136,6 +142,13 @@ func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p pl
 	}
 	p, err = t.Plan(ctx, number)
 	return p, err == nil, err
+}
+
+// ReplacedPlan returns the plan whose place p took when it was proposed, if that could be
+// decided on until now; ok is false if there is none.
+func (t *Proposals) ReplacedPlan(ctx context.Context, p plan.Plan) (before plan.Plan, ok bool, err error) {
+	ok, err = t.tx.one(ctx, scanPlan(&before), replacedPlanSQL, p.ConversationID, p.Number)
+	return before, ok, wrap(err, "find the plan before")
 }
 
 // SettlePlan moves a version of a plan, by its ID, to p.State, with who decided,
