@@ -497,6 +497,33 @@ func TestProfileThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestProfileThatCannotBeReadTakesNoPlan: the plan waits, and the session goes on.
+func TestProfileThatCannotBeReadTakesNoPlan(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var failing error
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = brokenProfiles{c.Storage, &failing} }
+		w.Model.On("Write a plan", ot.Say("1. Pack."))
+		w.Model.On("Carry out this plan", ot.Say("I packed."))
+		w.Start()
+		w.Chat.Say("/plan a trip")
+		w.Pass(5 * time.Second)
+		under(w, create(w, profile.Profile{Name: "scribe", Mode: profile.Interactive, MaxIterations: 20}))
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		failing = fault.New(fault.Internal, "The profile cannot be read.")
+		w.Chat.Say("/execute")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("✖ The profile cannot be read.")
+		if got := planState(w) + ", " + w.Value(`SELECT count(*) FROM remote_agent_sessions WHERE active`); got != "proposed , 1" {
+			t.Errorf("the plan is %s sessions are active", got)
+		}
+		w.Chat.Say("/execute")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("I packed.")
+	})
+}
+
 // TestSessionHasOnRecordWhatItsTurnsRan: what somebody changes between them shows there.
 func TestSessionHasOnRecordWhatItsTurnsRan(t *testing.T) {
 	t.Parallel()

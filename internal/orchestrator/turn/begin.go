@@ -258,6 +258,9 @@ func (r *run) beginSession(ctx context.Context, tx port.Tx) error {
 		return err
 	}
 	if b.executes && entry.State != sessions.EntryRunning {
+		if _, err = profileByID(ctx, tx, r.w.conv.AgentID); err != nil {
+			return err // a refusal changes nothing, so it comes first
+		}
 		if b.plan, err = r.takePlan(ctx, tx); err != nil {
 			return err
 		}
@@ -356,18 +359,20 @@ func (r *run) resolveSession(ctx context.Context, tx port.Tx) (sessions.Session,
 		if b.plan == nil && sessions.Next(s.Metadata, meta) == sessions.Continue {
 			return s, nil
 		}
-		if err = tx.Sessions().DeactivateSession(ctx, s.ID, string(sessions.Restart)); err != nil {
+		parent = s.ID
+	}
+	if b.profile, err = profileByID(ctx, tx, r.w.conv.AgentID); err != nil {
+		return s, err
+	}
+	if active {
+		if err = tx.Sessions().DeactivateSession(ctx, parent, string(sessions.Restart)); err != nil {
 			return s, err
 		}
-		parent = s.ID
 	}
 	name := assistant.Name(r.w.conv.Assistant)
 	model := ""
 	if a := r.w.o.config.Assistants[name]; a != nil {
 		model = a.Model()
-	}
-	if b.profile, err = profileByID(ctx, tx, r.w.conv.AgentID); err != nil {
-		return s, err
 	}
 	title := profile.Default
 	if b.profile != nil {
