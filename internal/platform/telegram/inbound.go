@@ -38,10 +38,20 @@ func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbo
 	switch {
 	case u.Message != nil:
 		in.Kind = messages.KindMessage
-		return me.message(in, u.Message)
+		in, ok, err = me.message(in, u.Message)
+		if !ok && !in.Private {
+			r.overheard.Put(in.Conversation.ID+" "+string(in.Message), "")
+		}
+		return in, ok, err
 	case u.Edited != nil:
 		in.Kind = messages.KindEdit
-		return me.message(in, u.Edited)
+		in, ok, err = me.message(in, u.Edited)
+		name := in.Conversation.ID + " " + string(in.Message)
+		if by, heard := r.overheard.Get(name); ok && heard && (by == "" || by == string(in.Event)) {
+			r.overheard.Put(name, string(in.Event))
+			in.Kind = messages.KindMessage
+		}
+		return in, ok, err
 	case u.Callback != nil:
 		in, ok = press(in, u.Callback)
 		return in, ok, nil

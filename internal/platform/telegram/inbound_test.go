@@ -420,3 +420,28 @@ func FuzzTranslate(f *testing.F) {
 		}
 	})
 }
+
+// TestEditThatCalls: who forgot the mention adds it. Only the edit that does so is a message;
+// it may come again.
+func TestEditThatCalls(t *testing.T) {
+	t.Parallel()
+	a := newTestAdapter(t)
+	for _, tt := range []struct{ update, of, text, want string }{
+		{"1", "message", "run the tests", ""},
+		{"2", "edited_message", "run all tests", ""},
+		{"3", "edited_message", "@acme_bot run all tests", "message"},
+		{"4", "edited_message", "@acme_bot run two tests", "edit"},
+		{"3", "edited_message", "@acme_bot run all tests", "message"},
+		{"5", "edited_message", "run none", ""},
+		{"6", "edited_message", "@acme_bot run them", "edit"},
+	} {
+		in, ok, err := a.translate(me, json.RawMessage(`{"update_id":`+tt.update+`,"`+tt.of+`":{"message_id":5,"date":1,`+annJSON+`,`+groupJSON+`,"text":"`+tt.text+`"}}`))
+		if err != nil || ok != (tt.want != "") || ok && string(in.Kind) != tt.want {
+			t.Errorf("%s: %q, %v, %v; want %q", tt.text, in.Kind, ok, err, tt.want)
+		}
+	}
+	in, _, err := a.translate(me, json.RawMessage(`{"update_id":8,"edited_message":{"message_id":6,"date":1,`+annJSON+`,`+groupJSON+`,"text":"@acme_bot hi"}}`))
+	if err != nil || in.Kind != messages.KindEdit {
+		t.Errorf("of a message that was not heard: %q, %v", in.Kind, err)
+	}
+}

@@ -53,6 +53,10 @@ type receiver struct {
 	hearing platform.Hearing // of the poll
 	log     *slog.Logger
 	observe func(string)
+
+	// overheard has the messages of groups that were not for the bot, each with the edit by
+	// which it became one: who forgot to mention the bot adds that. The edit may come again.
+	overheard *platform.Recent[string, string]
 }
 
 // poll asks for updates until ctx is done. It returns an error only for refused

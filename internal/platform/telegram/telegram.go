@@ -122,7 +122,10 @@ func New(cfg Config) (*Adapter, error) {
 	render, presses := newRenderer(), newPresses()
 	a := &Adapter{client: c, render: render, streaming: cfg.Streaming}
 	a.account = account{client: c, id: id, botID: api.ID(), hook: hook, log: cfg.Log, self: platform.NewSelf[identity]()}
-	a.receiver = receiver{client: c, me: &a.account, hook: hook, secret: cfg.WebhookSecret, presses: presses, log: cfg.Log, observe: cfg.Observe}
+	a.receiver = receiver{
+		client: c, me: &a.account, hook: hook, secret: cfg.WebhookSecret, presses: presses, log: cfg.Log, observe: cfg.Observe,
+		overheard: platform.NewRecent[string, string](4096),
+	}
 	a.poster = poster{client: c, render: render, log: cfg.Log, observe: cfg.Observe}
 	a.answers = answers{client: c, render: render, presses: presses, log: cfg.Log, observe: cfg.Observe}
 	a.menus.client, a.files.client = c, c
