@@ -145,7 +145,8 @@ const (
 )
 
 // Judge applies the mode of a conversation to a call. ruled is set if an allow
-// rule of the codebase names it. ModeAuto counts for an owner's turns only.
+// rule of the codebase names it. ModeAuto counts for an owner's turns only, and no mode
+// answers what an agent wants to know of a person.
 func Judge(mode Mode, kind assistant.PermissionKind, owner, ruled bool) (Ruling, string) {
 	if mode == ModeAuto && !owner {
 		mode = ModeEdit
@@ -155,6 +156,8 @@ func Judge(mode Mode, kind assistant.PermissionKind, owner, ruled bool) (Ruling,
 		return Allow, ""
 	case mode == ModeAsk:
 		return Refuse, "not run: this conversation is read-only now. Describe what you would do; a person can allow changes with /mode edit."
+	case kind == assistant.KindQuestion:
+		return Ask, ""
 	case mode == ModeAuto, ruled, kind == assistant.KindWrite:
 		return Allow, ""
 	}

@@ -74,4 +74,7 @@ const (
 	KindExecute PermissionKind = "execute" // runs a program
 	KindNetwork PermissionKind = "network" // reaches out
 	KindOther   PermissionKind = "other"
+
+	// KindQuestion is the choice between several answers: no mode and no rule takes one.
+	KindQuestion PermissionKind = "question"
 )

@@ -184,7 +184,7 @@ func (g *agent) initialize(ctx context.Context) error {
 			LoadSession         bool                   `json:"loadSession"`
 			Prompt              sdk.PromptCapabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
-				Resume *struct{} `json:"resume"`
+				Resume json.RawMessage `json:"resume"` // an object; some say true
 			} `json:"sessionCapabilities"`
 		} `json:"agentCapabilities"`
 	}
@@ -206,7 +206,11 @@ func (g *agent) initialize(ctx context.Context) error {
 	g.version, g.tellsLogin = versionOf(hello.AgentInfo), tellsLogin(hello.AgentCapabilities.Meta)
 	g.canLoad = hello.AgentCapabilities.LoadSession
 	g.prompts = hello.AgentCapabilities.Prompt
-	g.canResume = hello.AgentCapabilities.SessionCapabilities.Resume != nil
+	switch string(hello.AgentCapabilities.SessionCapabilities.Resume) {
+	case "", "null", "false":
+	default:
+		g.canResume = true
+	}
 	return nil
 }
 

@@ -91,6 +91,27 @@ func TestMisbehavior(t *testing.T) {
 	}
 }
 
+// TestTwoRequestsUnderOneID: an answer would be one to either, so nobody is left to decide on
+// what the agent may not hear of.
+func TestTwoRequestsUnderOneID(t *testing.T) {
+	t.Parallel()
+	asks := func(call string) acpagent.Step {
+		return acpagent.Step{Line: `{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"%SESSION%","toolCall":{"toolCallId":"` + call +
+			`","title":"x","rawInput":{"command":"make ` + call + `"}},"options":[{"optionId":"y","kind":"allow_once"},{"optionId":"n","kind":"reject_once"}]}}`}
+	}
+	w := start(t, acpagent.Script{Turns: []acpagent.Turn{{Match: "go", Steps: []acpagent.Step{asks("1"), asks("2"), {Hang: true}}}}})
+	turn := question("go")
+	turn.Host = &host{decide: func(ctx context.Context, _ assistant.Permission) (assistant.Verdict, error) {
+		<-ctx.Done()
+		return assistant.Verdict{}, ctx.Err()
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Scaled(5*time.Second))
+	defer cancel()
+	if got := ask(ctx, w, turn); !strings.Contains(fault.Public(got.err), "not the Agent Client Protocol") {
+		t.Errorf("the turn ended with %v", got.err)
+	}
+}
+
 // TestMisbehaviorAtStart is what can go wrong before a session is there.
 func TestMisbehaviorAtStart(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,9 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 		r.reply(ctx, x.id, canceledPermission())
 		return nil
 	}
+	if r.asks[string(x.id)] != nil { // an answer would be one to either
+		return r.agent.broken(ctx, atPrompt, errGarbage)
+	}
 	c, err := r.t.find(w.ToolCall.ToolCallID, true)
 	if err != nil {
 		return err
@@ -115,12 +118,16 @@ func (q *ask) request() assistant.Permission {
 	if q.option("allow_once") == "" && detail != "" {
 		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
 	}
-	if answers := q.answers(); len(answers) > 1 && detail != "" {
+	answers, always := q.answers(), q.forAlways()
+	if len(answers) > 1 && (kind == assistant.KindOther || kind == assistant.KindRead) {
+		kind, always = assistant.KindQuestion, false
+	}
+	if len(answers) > 1 && detail != "" {
 		detail += fmt.Sprintf("\n\nThe agent offers several answers: %s. If you allow this, the answer is %s.", strings.Join(answers, ", "), answers[0])
 	}
 	return assistant.Permission{
 		Call: c.block(), Kind: kind, Title: title, Detail: detail,
-		Always: q.forAlways(),
+		Always: always,
 	}
 }
 

@@ -248,11 +248,19 @@ func TestAQuestionWithSeveralAnswers(t *testing.T) {
 		{ID: "d", Kind: "allow_always", Name: "Done"}, {ID: "n", Kind: "reject_once", Name: "No"},
 	}}
 	const want = "\n\nThe agent offers several answers: `Postgre'SQL`, `s`. If you allow this, the answer is `Postgre'SQL`."
-	if p := q.request(); !strings.HasSuffix(p.Detail, want) || q.option("allow_once") != "p" {
-		t.Errorf("asked %q", p.Detail)
+	for kind, wanted := range map[string]assistant.PermissionKind{"": assistant.KindQuestion, "think": assistant.KindQuestion, "execute": assistant.KindExecute} {
+		q.call.kind = kind
+		p := q.request()
+		if !strings.HasSuffix(p.Detail, want) || q.option("allow_once") != "p" {
+			t.Errorf("asked %q", p.Detail)
+		}
+		if p.Kind != wanted || p.Always != (kind == "execute") {
+			t.Errorf("%q is %q, for always: %v", kind, p.Kind, p.Always)
+		}
 	}
 	q.options = q.options[1:]
-	if p := q.request(); strings.Contains(p.Detail, "answer") {
+	q.call.kind = ""
+	if p := q.request(); strings.Contains(p.Detail, "answer") || p.Kind != assistant.KindOther {
 		t.Errorf("one answer is %q", p.Detail)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -331,6 +332,27 @@ func TestModeThatIsRefused(t *testing.T) {
 	}
 	if _, prompts, _ := w.got(t); len(prompts) > 0 {
 		t.Errorf("the agent was prompted: %q", prompts)
+	}
+}
+
+// TestCapabilitiesInAnotherForm: what an agent can do is said by an object, or as loosely as by
+// true or false.
+func TestCapabilitiesInAnotherForm(t *testing.T) {
+	t.Parallel()
+	for offer, resumes := range map[string]bool{`{}`: true, `{"x":1}`: true, `true`: true, `false`: false, `null`: false} {
+		hello := `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"resume":` + offer + `}}}}`
+		w := start(t, acpagent.Script{Resume: true, Init: []acpagent.Step{{Line: hello}, {NoReply: true}}})
+		turn := question("one")
+		first := ask(t.Context(), w, turn)
+		if first.err != nil {
+			t.Errorf("%s: %v", offer, first.err)
+			continue
+		}
+		w.Release(turn.Conversation)
+		ask(t.Context(), w, next(turn, first, first.session(t), "two"))
+		if methods, _, _ := w.got(t); slices.Contains(methods, "session/resume") != resumes {
+			t.Errorf("%s: %q", offer, methods)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ type Step struct {
 	Session string          `json:"session,omitempty"` // with Update: for this session instead of the prompt's
 	Request json.RawMessage `json:"request,omitempty"` // {"method","params"}: asks, and waits for the answer; %SESSION% stands for the id
 
-	Line   string `json:"line,omitempty"`   // a line on stdout as it is
+	Line   string `json:"line,omitempty"`   // a line on stdout as it is, but for %SESSION%
 	Raw    string `json:"raw,omitempty"`    // bytes on stdout, without a line end
 	Fill   int    `json:"fill,omitempty"`   // so many bytes without a line end on stdout
 	Stderr string `json:"stderr,omitempty"` // text on stderr

@@ -64,7 +64,7 @@ func (a *agent) step(r request, s Step) error {
 func (a *agent) misbehave(r request, s Step) error {
 	switch {
 	case s.Line != "":
-		a.write([]byte(s.Line + "\n"))
+		a.write([]byte(strings.ReplaceAll(s.Line, "%SESSION%", r.id0()) + "\n"))
 	case s.Raw != "":
 		a.write([]byte(s.Raw))
 	case s.Fill > 0:

@@ -163,7 +163,7 @@ func (r row) line(now time.Time) string {
 		text = "▶ `" + strings.ReplaceAll(text, "`", "'") + "`"
 	case assistant.KindNetwork:
 		text = "⇡ " + text
-	case assistant.KindRead, assistant.KindOther:
+	case assistant.KindRead, assistant.KindOther, assistant.KindQuestion:
 	}
 	if r.note != "" {
 		text += " " + wording.OneLine(r.note)
