@@ -209,3 +209,51 @@ func TestFinding9MissingProgramIsSaid(t *testing.T) {
 		}
 	})
 }
+
+// TestProgressKeepsACallAlive: a server that reports progress has more time, though not for ever.
+func TestProgressKeepsACallAlive(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reports int // one every 40 s
+		want    string
+		takes   time.Duration
+	}{
+		"Answers": {5, "worked", 200 * time.Second},
+		"Stalls":  {0, `The MCP server "slow" did not answer within 1m0s; the call may have had an effect.`, time.Minute},
+		"Endless": {1000, `The MCP server "slow" did not answer within 10m0s; the call may have had an effect.`, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := sdk.NewServer(&sdk.Implementation{Name: "slow", Version: "1"}, nil)
+				sdk.AddTool(s, &sdk.Tool{Name: "work"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+					for n := range tt.reports {
+						select {
+						case <-ctx.Done():
+							return nil, nil, ctx.Err()
+						case <-time.After(40 * time.Second):
+						}
+						if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(n)}); err != nil {
+							return nil, nil, err
+						}
+					}
+					if tt.reports == 0 {
+						<-ctx.Done()
+					}
+					return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "worked"}}}, nil, nil
+				})
+				tools, problems := connect(t, inMemory(func(ctx context.Context, _ Server, in io.Reader, out io.Writer) {
+					_ = s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
+				}), Server{Name: "slow", Command: []string{"x"}})
+				if len(problems) > 0 {
+					t.Fatal(problems)
+				}
+				began := time.Now()
+				got, err := call(t, tools["mcp__slow__work"], `{}`)
+				if !strings.Contains(got.Content+fault.Public(err), tt.want) || time.Since(began) != tt.takes {
+					t.Errorf("after %s: %q, %v", time.Since(began), got.Content, err)
+				}
+			})
+		})
+	}
+}

@@ -33,6 +33,7 @@ import (
 const (
 	defaultConnect = 8 * time.Second
 	defaultCall    = 60 * time.Second
+	longestCall    = 10          // times its timeout, if the server reports progress
 	patience       = time.Second // for what should end at once
 
 	maxTools = 128 // of one server
@@ -76,7 +77,7 @@ type Options struct {
 	RootCAs       *x509.CertPool // nil means those of the system
 
 	ConnectTimeout time.Duration // for start, handshake and list of one server; zero means 8 s
-	CallTimeout    time.Duration // for one call of a tool; zero means 60 s
+	CallTimeout    time.Duration // for one call of a tool, and again after each report of progress; zero means 60 s
 
 	Log *slog.Logger // nil means no log
 }
@@ -95,7 +96,8 @@ type connection struct {
 	server  Server
 	session *sdk.ClientSession
 	line    line
-	timeout time.Duration // of a call
+	timeout time.Duration // of a call, from when the server said last that it works on it
+	calls   sync.Map      // of those that run, by progress token: the *time.Timer that ends it
 
 	gone    chan struct{} // closed when nothing can be asked any more
 	once    sync.Once     // closes gone
@@ -107,6 +109,18 @@ func (c *connection) change() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
+	}
+}
+
+// progress gives a call more time of which the server says that it works on it.
+func (c *connection) progress(p *sdk.ProgressNotificationParams) {
+	if p == nil {
+		return
+	}
+	token, _ := p.ProgressToken.(string)
+	of, _ := c.calls.Load(token)
+	if quiet, ok := of.(*time.Timer); ok {
+		quiet.Reset(c.timeout)
 	}
 }
 
@@ -219,9 +233,10 @@ func (s Server) problem(what string, err error) error {
 // greet makes the session and asks for the tools.
 func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "remote-agent", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
-		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.change() },
+		Capabilities:                &sdk.ClientCapabilities{},
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.change() },
 	})
 	session, err := client.Connect(ctx, c.line.transport(), nil)
 	if err != nil {

@@ -557,11 +557,16 @@ func TestHostileCalls(t *testing.T) {
 		"Silence":  {func(io.Writer, json.RawMessage, string) {}, "", "did not answer within 500ms; the call may have had an effect"},
 		"NoResult": {answer(`"result":null`), "", ""},
 		"Garbage":  {func(out io.Writer, _ json.RawMessage, _ string) { fmt.Fprintln(out, "oops") }, "", "did not answer within 500ms; the call may have had an effect"},
-		"Dies":     {func(out io.Writer, _ json.RawMessage, _ string) { out.(io.Closer).Close() }, "", "is gone, or answers what cannot be read; the call may have had an effect"},
-		"Huge":     {answer(`"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`), "", "is gone"},
-		"Input":    {answer(`"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"password?"}}}}`), "", ""},
-		"Panic":    {answer(`"result":{"resultType":"input_required","inputRequests":{"a":null}}`), "", "is gone, or answers what cannot be read"}, // of the SDK
-		"Unknown":  {answer(`"result":{"content":[{"type":"hologram"}]}`), "", ""},
+		"Progress": {func(out io.Writer, _ json.RawMessage, _ string) {
+			for _, params := range []string{`null`, `{}`, `{"progressToken":{"a":[]}}`, `{"progressToken":"x","progress":1}`} {
+				fmt.Fprintln(out, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+params+`}`)
+			}
+		}, "", "did not answer within 500ms"},
+		"Dies":    {func(out io.Writer, _ json.RawMessage, _ string) { out.(io.Closer).Close() }, "", "is gone, or answers what cannot be read; the call may have had an effect"},
+		"Huge":    {answer(`"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`), "", "is gone"},
+		"Input":   {answer(`"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"password?"}}}}`), "", ""},
+		"Panic":   {answer(`"result":{"resultType":"input_required","inputRequests":{"a":null}}`), "", "is gone, or answers what cannot be read"}, // of the SDK
+		"Unknown": {answer(`"result":{"content":[{"type":"hologram"}]}`), "", ""},
 		"OtherID": {func(out io.Writer, _ json.RawMessage, _ string) {
 			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":999,"result":{}}`)
 		}, "", "did not answer"},

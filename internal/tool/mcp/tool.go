@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -89,14 +90,20 @@ func (t *remote) Effect(_ context.Context, args json.RawMessage) (tool.Effect, e
 
 // Run implements tool.Tool.
 func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, error) {
-	call, cancel := context.WithTimeout(ctx, t.conn.timeout)
+	limit := t.conn.timeout
+	call, cancel := context.WithTimeout(ctx, longestCall*limit)
 	defer cancel()
-	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args})
+	quiet := time.AfterFunc(limit, cancel)
+	defer quiet.Stop()
+	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args}, quiet)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case err != nil && call.Err() != nil:
-		return tool.Result{}, t.failed(fault.Unavailable, fmt.Sprintf("did not answer within %s; the call may have had an effect", t.conn.timeout), true, err)
+		if errors.Is(call.Err(), context.DeadlineExceeded) {
+			limit *= longestCall
+		}
+		return tool.Result{}, t.failed(fault.Unavailable, fmt.Sprintf("did not answer within %s; the call may have had an effect", limit), true, err)
 	case err != nil:
 		if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok { // the text is the server's
 			return tool.Result{Content: "The call failed. " + t.label(tool.Clip(tool.Visible(refusal.Message), maxDescription)), IsError: true, Note: "failed"}, nil
@@ -126,7 +133,12 @@ func (t *remote) failed(kind fault.Kind, what string, uncertain bool, err error)
 	}
 }
 
-func (c *connection) call(ctx context.Context, params *sdk.CallToolParams) (result *sdk.CallToolResult, err error) {
+// call calls a tool. Whenever the server says that it works on that, quiet begins anew.
+func (c *connection) call(ctx context.Context, params *sdk.CallToolParams, quiet *time.Timer) (result *sdk.CallToolResult, err error) {
+	token := rand.Text()
+	params.SetProgressToken(token)
+	c.calls.Store(token, quiet)
+	defer c.calls.Delete(token)
 	answered := result
 	err = c.exchange(ctx, func(ctx context.Context) (err error) {
 		answered, err = c.session.CallTool(ctx, params)
