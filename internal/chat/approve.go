@@ -29,7 +29,7 @@ func (de *decisions) runApprove(ctx context.Context, r command.Request) (command
 // decideAny decides on what the first argument names. Without a name it is the one
 // question that waits here, else the plan; where there are several, it asks which.
 func (de *decisions) decideAny(ctx context.Context, r command.Request, on approval.Decision, onPlan plan.Decision) (command.Reply, error) {
-	if namesApproval(r) {
+	if plan.Names("a", r.Call.Args) {
 		return de.decideApproval(ctx, r, on)
 	}
 	v := planVerdict(r, onPlan)
@@ -48,17 +48,11 @@ func (de *decisions) decideAny(ctx context.Context, r command.Request, on approv
 	return de.decideOn(ctx, r, asked[0].Number, on, r.Call.Rest)
 }
 
-// namesApproval reports whether the first argument is meant as the name of a question
-// about a tool, such as a-7, and not of a plan.
-func namesApproval(r command.Request) bool {
-	return len(r.Call.Args) > 0 && plan.Names("a-", r.Call.Args[0])
-}
-
 // planVerdict reads "[plan] [text]".
 func planVerdict(r command.Request, d plan.Decision) verdict {
 	v := verdict{decision: d, text: r.Call.Rest}
 	if len(r.Call.Args) > 0 {
-		if _, ok := plan.ParseName(r.Call.Args[0]); ok || plan.Names("p-", r.Call.Args[0]) || namesApproval(r) {
+		if _, ok := plan.ParseName(r.Call.Args[0]); ok || plan.Names("pa", r.Call.Args) {
 			v.args = r.Call.Args[:1]
 			v.text = strings.TrimSpace(strings.TrimPrefix(r.Call.Rest, r.Call.Args[0]))
 		}

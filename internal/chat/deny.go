@@ -24,7 +24,7 @@ func (de *decisions) runDeny(ctx context.Context, r command.Request) (command.Re
 	if len(r.Call.Args) > 0 && strings.HasPrefix(strings.ToLower(r.Call.Args[0]), "a-") {
 		return de.decideApproval(ctx, r, approval.Deny) // it also says what is wrong with the name
 	}
-	if len(r.Call.Args) > 0 && plan.Names("p-", r.Call.Args[0]) { // no note on whatever else waits
+	if plan.Names("p", r.Call.Args) { // no note on whatever else waits
 		return de.decide(ctx, r, planVerdict(r, plan.Reject))
 	}
 	asked, _, err := de.openQuestions(ctx, r)

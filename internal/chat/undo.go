@@ -144,15 +144,27 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 }
 
 // takePlanBack settles the plan of a turn that is taken back, in the same transaction, and
-// says what became of it. What the turn proposed goes with it; what it carried out can be
-// carried out again.
+// says what became of it. What the turn proposed goes with it, and what that took the place of
+// waits again; what it carried out can be carried out again.
 func (tu *turns) takePlanBack(ctx context.Context, tx *store.Tx, r command.Request, last sessions.Checkpoint) (string, error) {
 	p, ok, err := tx.Proposals().LatestPlan(ctx, r.Conv.ID)
 	if err != nil || !ok {
 		return "", err
 	}
 	if p.EntryID == last.EntryID {
-		return tu.rejectUndone(ctx, tx, r, p, last.SessionID)
+		said, err := tu.rejectUndone(ctx, tx, r, p, last.SessionID)
+		if err != nil {
+			return "", err
+		}
+		before, err := tx.Proposals().ReplacedPlan(ctx, r.Conv.ID, p.Number)
+		if err != nil || before == 0 {
+			return said, err
+		}
+		if p, err = tx.Proposals().Plan(ctx, before); err != nil {
+			return "", err
+		}
+		again, err := reopen(ctx, tx, p)
+		return said + again, err
 	}
 	if p.State != plan.Done || last.SessionID == "" {
 		return "", nil
@@ -169,45 +181,41 @@ func (tu *turns) takePlanBack(ctx context.Context, tx *store.Tx, r command.Reque
 
 // reopen has a plan wait again, as approved as it was. Where it was shown it stays settled.
 func reopen(ctx context.Context, tx *store.Tx, p plan.Plan) (string, error) {
-	next := p
-	if err := tx.Proposals().InsertPlan(ctx, &next); err != nil {
-		return "", err
+	by, at, note, said := p.DecidedBy, p.DecidedAt, p.Note, "waits"
+	err := tx.Proposals().InsertPlan(ctx, &p)
+	if err == nil && by != "" {
+		said = "is approved"
+		p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Approved, by, at, note
+		err = tx.Proposals().SettlePlan(ctx, p)
 	}
-	said := "waits"
-	if p.DecidedBy != "" {
-		said, next.State = "is approved", plan.Approved
-		next.DecidedBy, next.DecidedAt, next.Note = p.DecidedBy, p.DecidedAt, p.Note
-	}
-	return fmt.Sprintf(" Plan %[1]s %[2]s again: `/execute %[1]s`.", p.Name(), said), tx.Proposals().SettlePlan(ctx, next)
+	return fmt.Sprintf(" Plan p-%[1]d %[2]s again: `/execute p-%[1]d`.", p.Number, said), err
 }
 
-// rejectUndone rejects a plan whose turn is taken back, if it is open. The plan whose place
-// it took waits again; without one its session has no plan for a command that carries one out.
+// rejectUndone rejects a plan whose turn is taken back, if it is open. Its session has no
+// plan for a command that carries one out.
 func (tu *turns) rejectUndone(ctx context.Context, tx *store.Tx, r command.Request, p plan.Plan, session string) (string, error) {
-	said := ""
-	if now := time.Now(); p.Open(now) {
-		p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Rejected, r.Actor(), now, "Its turn was undone."
-		if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
-			return "", err
-		}
-		shown, err := tu.settledMessage(ctx, tx, r, p)
+	if session != "" {
+		err := tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
 		if err != nil {
 			return "", err
 		}
-		for _, d := range shown {
-			if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
-				return "", err
-			}
+	}
+	now := time.Now()
+	if !p.Open(now) {
+		return "", nil
+	}
+	p.State, p.DecidedBy, p.DecidedAt, p.Note = plan.Rejected, r.Actor(), now, "Its turn was undone."
+	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
+		return "", err
+	}
+	shown, err := tu.settledMessage(ctx, tx, r, p)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range shown {
+		if err := tx.Deliveries().RewriteDelivery(ctx, d.ID, d.Text); err != nil {
+			return "", err
 		}
-		said = fmt.Sprintf(" Plan %s is rejected.", p.Name())
 	}
-	before, ok, err := tx.Proposals().ReplacedPlan(ctx, p)
-	if ok {
-		again, err := reopen(ctx, tx, before)
-		return said + again, err
-	}
-	if err == nil && session != "" {
-		err = tx.Sessions().UpdateSession(ctx, session, sessions.SessionUpdate{Metadata: sessions.Remember(sessions.CommandMeta{})})
-	}
-	return said, err
+	return fmt.Sprintf(" Plan %s is rejected.", p.Name()), nil
 }

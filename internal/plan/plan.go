@@ -158,7 +158,7 @@ func Find(ctx context.Context, tx Reader, conversationID string, args []string) 
 				err = fault.Newf(fault.NotFound, "There is no plan p-%d here.", number)
 			}
 			return p, true, err
-		case Names("p-", args[0]), Names("a-", args[0]):
+		case Names("pa", args):
 			return p, true, fault.Newf(fault.NotFound, "%.40q is not a plan like p-3.", args[0])
 		}
 	}
@@ -176,9 +176,12 @@ func ParseName(arg string) (int64, bool) {
 	return number, err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
 }
 
-// Names reports whether a word is meant to name something by its number, behind "p-" or
-// the like. A decision on such a word must not fall on something else.
-func Names(prefix, word string) bool {
-	rest, ok := strings.CutPrefix(strings.ToLower(word), prefix)
-	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'
+// Names reports whether the first argument is meant to name something by its number, behind
+// one of the letters of kinds: "p-9" for "p". A decision on such a word must not fall on
+// something else.
+func Names(kinds string, args []string) bool {
+	if len(args) == 0 || len(args[0]) < 3 || args[0][1] != '-' {
+		return false
+	}
+	return strings.Contains(kinds, strings.ToLower(args[0][:1])) && args[0][2] >= '0' && args[0][2] <= '9'
 }

@@ -108,7 +108,7 @@ const (
 	latestPlanSQL = `SELECT number FROM plans WHERE conversation_id = $1 ORDER BY id DESC LIMIT 1`
 
 	replacedPlanSQL = `
-		SELECT ` + planColumns + ` FROM plans WHERE state = 'superseded' AND expires_ms > {now} AND id = (
+		SELECT number FROM plans WHERE state = 'superseded' AND expires_ms > {now} AND id = (
 			SELECT id FROM plans
 			WHERE conversation_id = $1 AND id < (SELECT id FROM plans WHERE number = $2 AND version = 1)
 			ORDER BY id DESC LIMIT 1)`
@@ -144,11 +144,11 @@ func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p pl
 	return p, err == nil, err
 }
 
-// ReplacedPlan returns the plan whose place p took when it was proposed, if that could be
-// decided on until now; ok is false if there is none.
-func (t *Proposals) ReplacedPlan(ctx context.Context, p plan.Plan) (before plan.Plan, ok bool, err error) {
-	ok, err = t.tx.one(ctx, scanPlan(&before), replacedPlanSQL, p.ConversationID, p.Number)
-	return before, ok, wrap(err, "find the plan before")
+// ReplacedPlan returns the number of the plan whose place another of the conversation took
+// when it was proposed, if that could be decided on until now; 0 if there is none.
+func (t *Proposals) ReplacedPlan(ctx context.Context, conversationID string, by int64) (number int64, err error) {
+	_, err = t.tx.one(ctx, []any{&number}, replacedPlanSQL, conversationID, by)
+	return number, err
 }
 
 // SettlePlan moves a version of a plan, by its ID, to p.State, with who decided,

@@ -36,21 +36,13 @@ func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbo
 	}
 	in = messages.Inbound{Account: r.me.id, Event: eventID(id), Raw: raw}
 	switch {
-	case u.Message != nil:
-		in.Kind = messages.KindMessage
-		in, ok, err = me.message(in, u.Message)
-		if !ok && !in.Private {
-			r.overheard.Put(in.Conversation.ID+" "+string(in.Message), "")
-		}
-		return in, ok, err
-	case u.Edited != nil:
+	case u.Message != nil, u.Edited != nil:
 		in.Kind = messages.KindEdit
-		in, ok, err = me.message(in, u.Edited)
-		name := in.Conversation.ID + " " + string(in.Message)
-		if by, heard := r.overheard.Get(name); ok && heard && (by == "" || by == string(in.Event)) {
-			r.overheard.Put(name, string(in.Event))
+		if u.Message != nil {
 			in.Kind = messages.KindMessage
 		}
+		in, ok, err = me.message(in, cmp.Or(u.Message, u.Edited))
+		r.hear(&in, ok)
 		return in, ok, err
 	case u.Callback != nil:
 		in, ok = press(in, u.Callback)

@@ -55,7 +55,7 @@ type receiver struct {
 	observe func(string)
 
 	// overheard has the messages of groups that were not for the bot, each with the edit by
-	// which it became one: who forgot to mention the bot adds that. The edit may come again.
+	// which it came to be.
 	overheard *platform.Recent[string, string]
 }
 
@@ -182,6 +182,27 @@ func (r *receiver) pollFailed(ctx context.Context, err error, failed, conflict *
 		r.log.WarnContext(ctx, "polling telegram failed, trying again", "err", err)
 		_ = failed.Sleep(ctx, exchange.RetryAfter(err))
 	}
+}
+
+// hear takes the edit by which a message of a group comes to be for the bot for that message:
+// who forgot to mention the bot adds that. The edit may come again.
+func (r *receiver) hear(in *messages.Inbound, ours bool) {
+	name, by := in.Conversation.ID+" "+string(in.Message), ""
+	switch {
+	case in.Private:
+		return
+	case in.Kind == messages.KindMessage:
+		if ours {
+			return
+		}
+	default:
+		known, heard := r.overheard.Get(name)
+		if !ours || !heard || known != "" && known != string(in.Event) {
+			return
+		}
+		by, in.Kind = string(in.Event), messages.KindMessage
+	}
+	r.overheard.Put(name, by)
 }
 
 // take makes a batch durable and returns the offset that confirms it, or 0 if

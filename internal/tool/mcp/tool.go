@@ -94,8 +94,8 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 	call, cancel := context.WithTimeout(ctx, longestCall*limit)
 	defer cancel()
 	quiet := time.AfterFunc(limit, cancel)
-	defer quiet.Stop()
 	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args}, quiet)
+	quiet.Stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
@@ -136,14 +136,14 @@ func (t *remote) failed(kind fault.Kind, what string, uncertain bool, err error)
 // call calls a tool. Whenever the server says that it works on that, quiet begins anew.
 func (c *connection) call(ctx context.Context, params *sdk.CallToolParams, quiet *time.Timer) (result *sdk.CallToolResult, err error) {
 	token := rand.Text()
-	params.SetProgressToken(token)
+	params.Meta = sdk.Meta{"progressToken": token}
 	c.calls.Store(token, quiet)
-	defer c.calls.Delete(token)
 	answered := result
 	err = c.exchange(ctx, func(ctx context.Context) (err error) {
 		answered, err = c.session.CallTool(ctx, params)
 		return err
 	})
+	c.calls.Delete(token)
 	if err == nil {
 		result = answered
 	}
