@@ -105,7 +105,10 @@ const (
 		SELECT 1 FROM remote_agent_conversations
 		WHERE id = (SELECT conversation_id FROM plan_numbers WHERE number = $1) {lock}`
 
-	latestPlanSQL = `SELECT number FROM plans WHERE conversation_id = $1 ORDER BY id DESC LIMIT 1`
+	// The clocks of two processes differ, so what waits or runs comes before what was stored last.
+	latestPlanSQL = `
+		SELECT number FROM plans WHERE conversation_id = $1
+		ORDER BY (state IN ('proposed', 'approved', 'executing')) DESC, id DESC LIMIT 1`
 
 	replacedPlanSQL = `
 		SELECT number FROM plans WHERE state = 'superseded' AND expires_ms > {now} AND id = (
