@@ -189,15 +189,11 @@ func (r *receiver) pollFailed(ctx context.Context, err error, failed, conflict *
 func (r *receiver) hear(in *messages.Inbound, ours bool) {
 	name, by := in.Conversation.ID+" "+string(in.Message), ""
 	switch {
-	case in.Private:
+	case in.Private || ours != (in.Kind == messages.KindEdit):
 		return
-	case in.Kind == messages.KindMessage:
-		if ours {
-			return
-		}
-	default:
+	case ours:
 		known, heard := r.overheard.Get(name)
-		if !ours || !heard || known != "" && known != string(in.Event) {
+		if !heard || known != "" && known != string(in.Event) {
 			return
 		}
 		by, in.Kind = string(in.Event), messages.KindMessage
