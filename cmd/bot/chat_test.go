@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,45 @@ func TestPipedMessagesInAScript(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While the bot is halted a question waits, and says so and how that ends.
+func TestAQuestionWhileHalted(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error"}
+	if r := bot(t, environ, "chat", "hello"); r.code != exitOK {
+		t.Fatal(r)
+	}
+	if r := bot(t, environ, "halt", "--reason", "a move"); r.code != exitOK {
+		t.Fatal(r)
+	}
+	told := make(chan string, 1)
+	resumed := make(chan int)
+	go func() {
+		<-told
+		resumed <- run(t.Context(), []string{"resume"}, process{environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard})
+	}()
+	var stdout bytes.Buffer
+	ctx := waittest.Context(t.Context(), t)
+	code := run(ctx, []string{"chat", "how are you"}, process{environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: tells(told)})
+	if ctx.Err() != nil {
+		t.Fatal("it waits and says nothing")
+	}
+	if again := <-resumed; code != exitOK || again != exitOK || strings.Contains(stdout.String(), "halted") || !strings.Contains(stdout.String(), "how are you") {
+		t.Errorf("code %d, resume %d, stdout %q", code, again, stdout.String())
+	}
+}
+
+// tells passes on the first text that says that the bot is halted.
+type tells chan string
+
+func (to tells) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "halted: a move. Your message is saved") {
+		select {
+		case to <- string(p):
+		default:
+		}
+	}
+	return len(p), nil
 }
 
 func TestPipedTextIsFenced(t *testing.T) {

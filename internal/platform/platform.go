@@ -151,6 +151,9 @@ type Edit struct {
 	// Progress marks an edit that another one will follow. The adapter does not
 	// wait for rate limits with it: it returns fault.RateLimited at once.
 	Progress bool
+
+	// Aside marks what tells how things stand while the answer is still to come.
+	Aside bool
 }
 
 // Editor is implemented by adapters that can replace a message they posted.

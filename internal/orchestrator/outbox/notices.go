@@ -38,6 +38,9 @@ func (o *Outbox) SendUnkept(ctx context.Context, in messages.Inbound, text strin
 	}
 }
 
+// haltedNotice begins the notice of AddHalted.
+const haltedNotice = "⏸ The bot is halted"
+
 // AddHalted stores the notice that a message is kept and answered after the halt:
 // once in a conversation and halt, and never for a standing task. It is returned, nil
 // if there is none. Where it is held, this process sends it at once; else the
@@ -46,7 +49,7 @@ func (o *Outbox) AddHalted(ctx context.Context, tx port.Tx, conv sessions.Conver
 	if entry.In.Schedule != 0 {
 		return nil, nil //nolint:nilnil // nobody wrote
 	}
-	text := fmt.Sprintf("⏸ The bot is halted%s. Your message is saved and will be answered after `%sresume`.",
+	text := fmt.Sprintf(haltedNotice+"%s. Your message is saved and will be answered after `%sresume`.",
 		wording.Because(state.HaltReason), o.Prefix(conv.Key))
 	if told, err := tx.Deliveries().ToldSince(ctx, conv.ID, text, state.HaltedAt); err != nil || told {
 		return nil, err

@@ -114,7 +114,10 @@ func (q Question) collect(ctx context.Context, w Watcher, open *pending) (texts 
 			return texts, nil //nolint:nilerr // nobody waits for more
 		}
 		open.seen(e)
-		if !e.Final {
+		if e.Aside {
+			q.tell("%s", e.Text)
+		}
+		if !e.Final || e.Aside {
 			continue
 		}
 		i, known := at[e.Message]

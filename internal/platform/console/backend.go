@@ -46,8 +46,9 @@ type Event struct {
 	Message string        `json:"message"`
 	Text    string        `json:"text,omitempty"` // in Markdown
 	Final   bool          `json:"final,omitempty"`
-	Mark    platform.Mark `json:"mark,omitempty"` // on a message of the person; then there is no text
-	Number  int64         `json:"number"`         // counts the events of a conversation in this process
+	Aside   bool          `json:"aside,omitempty"` // it is no answer; see platform.Edit
+	Mark    platform.Mark `json:"mark,omitempty"`  // on a message of the person; then there is no text
+	Number  int64         `json:"number"`          // counts the events of a conversation in this process
 }
 
 // Watcher hands out events in their order. Of texts that grow only the latest.

@@ -212,7 +212,7 @@ func (a *Adapter) Send(_ context.Context, out messages.Outbound) (messages.Ref, 
 func (a *Adapter) Edit(_ context.Context, edit platform.Edit) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e := Event{Message: string(edit.Ref.Message), Text: edit.Text, Final: !edit.Progress}
+	e := Event{Message: string(edit.Ref.Message), Text: edit.Text, Final: !edit.Progress, Aside: edit.Aside}
 	if before, ok := a.placed.Get(edit.Ref.Message); ok && before != edit.Text {
 		e.Message += "+"
 	}

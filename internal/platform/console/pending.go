@@ -72,6 +72,13 @@ func (p *pending) said(id messages.MessageID, err error) {
 	}
 }
 
+// refused notes a message that was not said.
+func (p *pending) refused() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = true
+}
+
 // seen takes what is shown: the outcome of a message, or what may be a question.
 func (p *pending) seen(e Event) {
 	p.mu.Lock()

@@ -36,7 +36,7 @@ type Pipe struct {
 
 // Run reads up to the end of the input and waits for the answers. If there was
 // nothing to read, as when a service manager connects nothing, it waits for ctx. It returns
-// an error if a turn failed.
+// an error if a turn failed, or waits for a decision.
 func (p Pipe) Run(ctx context.Context, b Backend) error {
 	w, err := b.Watch(ctx, p.Conversation)
 	if err != nil {
@@ -50,16 +50,18 @@ func (p Pipe) Run(ctx context.Context, b Backend) error {
 	var work sync.WaitGroup
 	work.Go(func() { broken = p.write(watching, w, open) })
 	heard, err := p.read(ctx, b, open)
+	var questions []string
 	switch {
 	case err != nil || ctx.Err() != nil:
 	case !heard:
 		<-ctx.Done()
 	default:
-		var questions []string
-		if questions, err = settled(ctx, b, p.Conversation, open); len(questions) > 0 {
-			_, _ = fmt.Fprintf(p.Errors, "The input has ended, and %[1]s waits for a decision: bot chat, then /approve %[1]s or /deny %[1]s.\n", questions[0]) // nobody may look
-		}
-		if err == nil && open.anyFailed() {
+		questions, err = settled(ctx, b, p.Conversation, open)
+		switch {
+		case err != nil:
+		case len(questions) > 0:
+			err = fault.Newf(fault.Conflict, "The input has ended, and %[1]s waits for a decision: bot chat, then /approve %[1]s or /deny %[1]s.", questions[0])
+		case open.anyFailed():
 			err = errUnanswered
 		}
 	}
@@ -82,7 +84,8 @@ func (p Pipe) read(ctx context.Context, b Backend, open *pending) (heard bool, e
 			}
 			switch text := strings.TrimSpace(l.text); {
 			case l.tooLong:
-				_, _ = fmt.Fprintln(p.Errors, "A line is too long (more than 1 MiB) and was not sent.") // as in Run
+				_, _ = fmt.Fprintln(p.Errors, "A line is too long (more than 1 MiB) and was not sent.") // nobody may look
+				open.refused()
 			case text == "":
 			default:
 				if open.open() >= maxAhead {
