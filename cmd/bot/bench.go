@@ -44,8 +44,8 @@ func (c benchCommand) Run(p *program) error {
 		defer cancel()
 		return bench.Relay(ctx, p.lookup)
 	}
-	if c.Turns < 1 {
-		return fmt.Errorf("--turns must be at least 1; %w", errUsage)
+	if min(c.Turns, c.Chats, c.Samples, c.Replicas) < 1 {
+		return fmt.Errorf("--turns, --chats, --samples and --replicas must be at least 1; %w", errUsage)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,5 +30,27 @@ func TestProfilesAreWrittenWhereTheCommandWasStarted(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"--cpuprofile=" + filepath.Join(dir, "cpu.out")}, flags); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What cannot be measured or tried is said at once, and is a wrong call.
+func TestWhatCannotBeTried(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"bench", "--replicas", "2"}, "add --database-url"},
+		{[]string{"bench", "--replicas", "0"}, "--replicas must be at least 1"},
+		{[]string{"bench", "--chats", "0"}, "must be at least 1"},
+		{[]string{"bench", "--histories", "-5"}, "a history"},
+		{[]string{"bench", "--dir", "/nonexistent"}, "/nonexistent"},
+		{[]string{"bench", "--database-url", "mysql://x"}, "postgres://"},
+		{[]string{"chaos", "--with", "x"}, `NAME=VALUE with an option of bot serve, not "x"`},
+		{[]string{"chaos", "--with", "LOG_LEVLE=debug"}, "LOG_LEVLE"},
+	} {
+		r := bot(t, nil, tc.args...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, tc.want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
+			t.Errorf("%v: code %d, stderr %q", tc.args, r.code, r.stderr)
+		}
 	}
 }

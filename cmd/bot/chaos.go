@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 
 	"remote-agent/internal/chaos"
@@ -42,6 +43,11 @@ func (c chaosCommand) Run(p *program) error {
 	if c.Kills < 0 || c.KillEvery < 0 || c.Replicas < 1 || c.Rate <= 0 || c.Chats < 0 || c.Faults < 0 || c.Seed < 0 {
 		return fmt.Errorf("flags of bot chaos cannot be negative, and --replicas and --rate not zero; %w", errUsage)
 	}
+	for _, w := range c.With {
+		if !strings.HasPrefix(w, "GO") && !anOption(func(name string) bool { return strings.HasPrefix(w, name+"=") || strings.HasPrefix(w, name+"_FILE=") }) {
+			return fmt.Errorf("--with is NAME=VALUE with an option of bot serve, not %q; %w", w, errUsage)
+		}
+	}
 	command, err := c.daemon()
 	if err != nil {
 		return err
@@ -64,14 +70,11 @@ func (c chaosCommand) Run(p *program) error {
 			For: time.Duration(c.Minutes * float64(time.Minute) / float64(len(platforms))), Kills: c.Kills, KillEach: c.KillEvery, JustKill: c.JustKill, OnKill: c.OnKill,
 			Seed: uint64(c.Seed), Rate: c.Rate, Chats: c.Chats, Burst: c.Burst, Faults: c.Faults, Calm: c.Soak, Profiles: c.Profiles, Progress: p.stderr,
 		})
-		if chaos.IsUsage(err) {
-			return fmt.Errorf("%w; %w", err, errUsage)
-		}
 		if err != nil {
 			if report.Kept != "" {
-				err = fmt.Errorf("%w; data and logs are in %s", err, report.Kept)
+				err = fmt.Errorf("seed %d: %w; data and logs are in %s", c.Seed, err, report.Kept)
 			}
-			return fmt.Errorf("seed %d: %w", c.Seed, err)
+			return err
 		}
 		if c.JSON {
 			err = report.WriteJSON(p.stdout)

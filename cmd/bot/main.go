@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"remote-agent/internal/app"
+	"remote-agent/internal/bench"
+	"remote-agent/internal/chaos"
 	"remote-agent/internal/commandline"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
@@ -114,7 +116,7 @@ func run(ctx context.Context, args []string, proc process) int {
 	if err == nil {
 		err = out.err
 	}
-	if _, ok := errors.AsType[commandline.UsageError](err); ok {
+	if _, ok := errors.AsType[commandline.UsageError](err); ok || bench.IsUsage(err) || chaos.IsUsage(err) {
 		err = fmt.Errorf("%w; %w", err, errUsage)
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ctx.Err() != nil && errors.Is(err, context.Canceled) && (!ok || f.Kind != fault.Canceled) {
@@ -171,6 +173,11 @@ func forOperator(err error) bool {
 		return false
 	default:
 		public := fault.Public(err)
-		return slices.ContainsFunc(config.Options(app.Sections()...), func(o config.Option) bool { return strings.Contains(public, o.Name) })
+		return anOption(func(name string) bool { return strings.Contains(public, name) })
 	}
+}
+
+// anOption reports whether there is an option of which match is true.
+func anOption(match func(name string) bool) bool {
+	return slices.ContainsFunc(config.Options(app.Sections()...), func(o config.Option) bool { return match(o.Name) })
 }

@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"remote-agent/internal/emulator"
@@ -70,6 +71,12 @@ type Options struct {
 	Progress io.Writer // gets a line for each step; may be nil
 }
 
+// Errors about options, which name what is wrong.
+var errOptions = errors.New("bench")
+
+// IsUsage reports whether an error of Run says that the options have to be changed.
+func IsUsage(err error) bool { return errors.Is(err, errOptions) }
+
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Command) == 0 {
 		return o, errors.New("bench: no command")
@@ -79,7 +86,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Replicas = orDefault(o.Replicas, 1)
 	if o.Replicas < 1 || o.Replicas > 32 || o.Replicas > 1 && o.DatabaseURL == "" {
-		return o, errors.New("bench: 1 to 32 replicas, and more than one need a PostgreSQL database: add --database-url")
+		return o, fmt.Errorf("%w: 1 to 32 replicas, and more than one need a PostgreSQL database: add --database-url", errOptions)
+	}
+	if o.DatabaseURL != "" && !strings.HasPrefix(o.DatabaseURL, "postgres://") && !strings.HasPrefix(o.DatabaseURL, "postgresql://") {
+		return o, fmt.Errorf("%w: a database is postgres://user:password@host/name", errOptions)
 	}
 	o.Turns = orDefault(o.Turns, 4000)
 	o.Chats = orDefault(o.Chats, 32)
@@ -91,11 +101,11 @@ func (o Options) withDefaults() (Options, error) {
 		o.Progress = io.Discard
 	}
 	if o.Turns < 0 || o.Chats < 0 || o.Samples < 0 || o.Chats > 1000 {
-		return o, errors.New("bench: turns, chats and samples must be positive, and chats at most 1000")
+		return o, fmt.Errorf("%w: turns, chats and samples must be positive, and chats at most 1000", errOptions)
 	}
 	for _, h := range o.Histories {
 		if h < 0 || h > 100_000 {
-			return o, errors.New("bench: a history must be between 0 and 100000 turns")
+			return o, fmt.Errorf("%w: a history must be between 0 and 100000 turns", errOptions)
 		}
 	}
 	return o, nil
@@ -133,7 +143,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 
 	dir, err := os.MkdirTemp(opts.Dir, "bot-bench-")
 	if err != nil {
-		return Report{}, fmt.Errorf("bench: make a directory for the data: %w", err)
+		return Report{}, fmt.Errorf("%w: make a directory for the data: %w", errOptions, err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	r := &run{opts: opts, dir: dir}

@@ -172,10 +172,12 @@ func TestABadOptionIsAnError(t *testing.T) {
 		"negative history": {Command: command, Histories: []int{-1}},
 		"too many chats":   {Command: command, Chats: 100_000},
 		"replicas alone":   {Command: command, Replicas: 3},
+		"no PostgreSQL":    {Command: command, DatabaseURL: "mysql://127.0.0.1/none"},
 		"no replica":       {Command: command, Replicas: -1, DatabaseURL: "postgres://127.0.0.1/none"},
 	} {
-		if _, err := Run(t.Context(), opts); err == nil {
-			t.Errorf("%s: no error", name)
+		_, err := Run(t.Context(), opts)
+		if ours := name == "no command" || name == "no such program"; err == nil || IsUsage(err) == ours {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
