@@ -74,12 +74,10 @@ func (p *auditPages) audit(r *request) (view, error) {
 
 // readAudit reads what of the audit log somebody wants to see.
 func (r *request) readAudit() (f store.AuditSearch, err error) {
-	q := r.URL.Query()
-	for _, name := range []string{"q", "person", "kind", "from", "to", "before"} {
-		if len(q[name]) > 1 || len(q.Get(name)) > 300 {
-			return f, fault.Newf(fault.Invalid, "The filter %q is given more than once, or too long.", name)
-		}
+	if err := r.plain("q, person, kind, from, to, before"); err != nil {
+		return f, err
 	}
+	q := r.URL.Query()
 	f = store.AuditSearch{Text: strings.TrimSpace(q.Get("q")), Actor: strings.TrimSpace(q.Get("person")), Action: strings.Trim(q.Get("kind"), " ."), Limit: auditPage}
 	if f.Before, err = beforeOf(r); err != nil {
 		return f, err

@@ -77,7 +77,7 @@ func (p *backupPages) backupNamed(name string) (backup.Listed, error) {
 
 // backups lists the backups.
 func (p *backupPages) backups(r *request) (view, error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("before"); err != nil {
 		return view{}, err
 	}
 	list, err := p.backupList(r.URL.Query().Get("before"))

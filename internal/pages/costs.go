@@ -45,7 +45,7 @@ type costQuery struct {
 
 // readCosts reads the address: the last 30 days, by day, unless it says otherwise.
 func (p *costPages) readCosts(r *request) (c costQuery, err error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("by, since, until"); err != nil {
 		return c, err
 	}
 	q := r.URL.Query()
@@ -77,11 +77,16 @@ func (c costQuery) address(path string, by spend.By) string {
 	return path + "?" + q.Encode()
 }
 
-// plain refuses an address in which something stands twice, or is too long.
-func (r *request) plain() error {
+// plain refuses an address in which something stands twice, is too long, or is nothing
+// that the page knows, separated by ", ": a list that is not filtered must not be taken
+// for one that is.
+func (r *request) plain(known string) error {
 	for name, values := range r.URL.Query() {
-		if len(values) > 1 || len(values[0]) > 300 {
-			return fault.Newf(fault.Invalid, "%q is in the address more than once, or too long.", wording.Head(name, 40))
+		switch {
+		case !slices.Contains(strings.Split(known, ", "), name):
+			return fault.Newf(fault.Invalid, "%q in the address is not known here: use %s.", wording.Head(name, 40), known)
+		case len(values) > 1 || len(values[0]) > 300:
+			return fault.Newf(fault.Invalid, "%q is in the address more than once, or too long.", name)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ package pages_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -89,6 +90,27 @@ func TestEveryBrowserIsListed(t *testing.T) {
 			t.Errorf("%d of 201 are listed", len(seen))
 		}
 		wants(t, page, "Firefox 200.")
+	})
+}
+
+// A filter that a page does not have is refused, with those that it has: a list that is not
+// filtered would be taken for one that is.
+func TestAFilterThatIsNotThereIsRefused(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.settings = settingsOf
+		b := w.as(ann)
+		for path, want := range map[string]string{
+			"/sessions": "state", "/sessions/" + s.session.ID: "tab", "/costs": "since", "/audit": "kind", "/people": "after", "/memory": "before", "/queue": "turns",
+			"/backups": "before", "/repos": "after", "/agents": "after", "/agents/new": "from", "/settings": "show",
+		} {
+			r := b.send("GET", path+"?status=failed", nil)
+			if r.Code != http.StatusBadRequest {
+				t.Errorf("%s: status %d", path, r.Code)
+			}
+			wants(t, r.Body.String(), "status", want)
+		}
 	})
 }
 

@@ -48,6 +48,9 @@ func (p *memoryPages) memory(r *request) (view, error) {
 	}
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
 	before, err := beforeOf(r)
+	if err == nil {
+		err = r.plain("q, before")
+	}
 	if err == nil && len(words) > 200 {
 		err = fault.New(fault.Invalid, "The words to look for are too long.")
 	}

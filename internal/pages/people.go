@@ -82,7 +82,10 @@ func (p *peoplePages) people(r *request) (view, error) {
 		return view{}, fault.New(fault.Unsupported, "People cannot be listed here.")
 	}
 	q := r.URL.Query()
-	if len(q.Get("q")) > 200 || len(q.Get("after")) > 600 {
+	if err := r.plain("q, after"); err != nil {
+		return view{}, err
+	}
+	if len(q.Get("q")) > 200 {
 		return view{}, fault.New(fault.Invalid, "The words to look for are too long.")
 	}
 	ctx := r.Context()

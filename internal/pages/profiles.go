@@ -46,7 +46,7 @@ func (p *profilePages) routes(to *Pages) {
 
 // profiles lists the agent profiles.
 func (p *profilePages) profiles(r *request) (view, error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("after"); err != nil {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
@@ -168,7 +168,7 @@ func (p *profilePages) readProfile(text string, from profile.Profile) (profile.P
 
 // newProfile shows the form of a new profile, which may begin as a copy.
 func (p *profilePages) newProfile(r *request) (view, error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("from"); err != nil {
 		return view{}, err
 	}
 	a := profile.New("my-profile")

@@ -45,7 +45,11 @@ func (p *queuePages) queue(r *request) (view, error) {
 		service      sessions.ServiceState
 	)
 	ctx, q := r.Context(), r.URL.Query()
-	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+	err := r.plain("turns, answers")
+	if err != nil {
+		return view{}, err
+	}
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if service, err = tx.People().ServiceState(ctx); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (p *repoPages) routes(to *Pages) {
 
 // repos lists the repositories.
 func (p *repoPages) repos(r *request) (view, error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("after"); err != nil {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()

@@ -46,12 +46,10 @@ func (p *sessionPages) routes(to *Pages) {
 
 // readFilter reads what somebody wants to see.
 func (r *request) readFilter() (f store.SessionFilter, err error) {
-	q := r.URL.Query()
-	for name, values := range q {
-		if len(values) > 1 || len(values[0]) > 300 {
-			return f, fault.Newf(fault.Invalid, "The filter %q is given more than once, or too long.", wording.Head(name, 40))
-		}
+	if err := r.plain("q, state, platform, person, assistant, repository, before"); err != nil {
+		return f, err
 	}
+	q := r.URL.Query()
 	f = store.SessionFilter{
 		Viewer: r.viewer(), Status: sessions.Status(q.Get("state")), Platform: messages.Platform(q.Get("platform")),
 		CodebaseID: q.Get("repository"), Assistant: q.Get("assistant"), Before: q.Get("before"), Limit: sessionsPage + 1,

@@ -233,7 +233,7 @@ const (
 // settings shows what is configured, where each value comes from, and what bot doctor
 // finds.
 func (p *systemPages) settings(r *request) (view, error) {
-	if err := r.plain(); err != nil {
+	if err := r.plain("show"); err != nil {
 		return view{}, err
 	}
 	show := r.URL.Query().Get("show")

@@ -35,6 +35,9 @@ func tabs() []tab {
 
 // session shows a session: what it is, what can be done with it, and one view of it.
 func (p *sessionPages) session(r *request) (view, error) {
+	if err := r.plain("tab, before"); err != nil {
+		return view{}, err
+	}
 	name := r.URL.Query().Get("tab")
 	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
 	if err != nil {
