@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
@@ -28,6 +29,7 @@ func (doctorCommand) Help() string {
 
 func (c doctorCommand) Run(p *program) error {
 	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
+		p.levels.screen.Set(max(cfg.Log.Level, slog.LevelWarn)) // the report says the rest
 		report := app.Doctor(ctx, cfg, env, c.Offline)
 		write := report.Write
 		if c.JSON {

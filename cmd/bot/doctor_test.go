@@ -16,8 +16,8 @@ func TestDoctorTellsByItsExitCode(t *testing.T) {
 	free := "LISTEN_ADDR=127.0.0.1:0"
 	well := bot(t, []string{free}, "doctor", "--offline", "--json")
 	var report doctor.Report
-	if err := json.Unmarshal([]byte(well.stdout), &report); err != nil || well.code != exitOK || report.Failed != 0 || report.OK == 0 {
-		t.Errorf("%v, code %d, %+v", err, well.code, report)
+	if err := json.Unmarshal([]byte(well.stdout), &report); err != nil || well.code != exitOK || report.Failed != 0 || report.OK == 0 || well.stderr != "" {
+		t.Errorf("%v, code %d, %+v, stderr %q", err, well.code, report, well.stderr)
 	}
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database. ", 512)), 0o600); err != nil {
