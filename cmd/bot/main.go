@@ -149,7 +149,11 @@ func (p *program) exitCode(err error) int {
 		say(err.Error())
 		return exitUsage
 	case forOperator(err):
-		for line := range strings.Lines(fault.Public(err)) {
+		text := fault.Public(err)
+		if text == fault.Public(&fault.Error{Kind: fault.KindOf(err)}) {
+			text = err.Error() // the kind alone names nothing that could be changed
+		}
+		for line := range strings.Lines(text) {
 			say(line)
 		}
 		return exitUsage

@@ -322,6 +322,24 @@ func TestLogsWithoutATerminalAreJSON(t *testing.T) {
 	}
 }
 
+// Whatever keeps the start from a folder or a host names the option and what it holds.
+func TestAStartThatFailsNamesTheOption(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no programs of assistants there")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for option, value := range map[string]string{"AGENT_HOME": file + "/x", "WORKSPACE_PATH": file + "/x", "GIT_ALLOWED_HOSTS": "no such"} {
+		r := bot(t, []string{option + "=" + value, "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error", "CLAUDE_COMMAND=/bin/true"}, "chat", "hi")
+		named, _, _ := strings.Cut(value, " ")
+		if r.code != exitUsage || !strings.Contains(r.stderr, option) || !strings.Contains(r.stderr, strings.TrimSuffix(named, "/x")) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%s: code %d, stderr %q", option, r.code, r.stderr)
+		}
+	}
+}
+
 func TestDataDirThatCannotBeWrittenNamesTheOption(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -19,6 +19,7 @@ package codebase
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -111,7 +112,7 @@ func New(ctx context.Context, cfg Config) (*Workspace, error) {
 	}
 	root, err := openWorkspace(cfg.Root)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Invalid, Public: "The workspace cannot be used (WORKSPACE_PATH).", Err: err}
+		return nil, &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("WORKSPACE_PATH: cannot use %q; choose a folder that this user can write to.", cfg.Root), Err: err}
 	}
 	// git prints and stores paths without links.
 	if cfg.Root, err = filepath.EvalSymlinks(cfg.Root); err != nil {

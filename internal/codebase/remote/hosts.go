@@ -46,7 +46,7 @@ func ParseHosts(entries []string) (Hosts, error) {
 	for _, entry := range entries {
 		h, ok := parseHost(strings.ToLower(strings.TrimSpace(entry)))
 		if !ok {
-			return Hosts{}, fault.Newf(fault.Invalid, "%q is not a host name like github.com or git.example.com:8443.", clip(entry))
+			return Hosts{}, fault.Newf(fault.Invalid, "GIT_ALLOWED_HOSTS: %q is not a host name like github.com or git.example.com:8443.", clip(entry))
 		}
 		if !slices.Contains(hosts.entries, h) {
 			hosts.entries = append(hosts.entries, h)
