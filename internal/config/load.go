@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -228,6 +229,11 @@ func (l *loader) derive() {
 	c := &l.config
 	if c.Database.Driver == "" {
 		c.Database = Database{Driver: DriverSQLite, Path: filepath.Join(c.DataDir, "bot.db")}
+	}
+	if _, err := os.Readlink(c.Database.Path); err == nil { // a link: SQLite keeps its log beside the file
+		if file, err := filepath.EvalSymlinks(c.Database.Path); err == nil {
+			c.Database.Path = file
+		}
 	}
 	if c.WorkspacePath == "" {
 		c.WorkspacePath = filepath.Join(c.DataDir, "workspace")

@@ -27,7 +27,11 @@ type fileLock struct{ file *os.File }
 // waiting, the next start came too early once in a thousand kills.
 const lockPatience = time.Second
 
+// lockFile locks a database, by whatever name: a link to it has the lock of the file.
 func lockFile(ctx context.Context, database string) (*fileLock, error) {
+	if file, err := filepath.EvalSymlinks(database); err == nil {
+		database = file
+	}
 	for begin := time.Now(); ; {
 		l, err := tryLock(database)
 		if !fault.Is(err, fault.Conflict) || time.Since(begin) > lockPatience {

@@ -48,6 +48,27 @@ func TestLockEndsWithTheStoreWhileAChildStarts(t *testing.T) {
 	}
 }
 
+// TestALinkHasTheLockOfItsFile opens a database by two names.
+func TestALinkHasTheLockOfItsFile(t *testing.T) {
+	t.Parallel()
+	file, link := filepath.Join(t.TempDir(), "bot.db"), filepath.Join(t.TempDir(), "link.db")
+	first, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + file, Log: storetest.Log(t), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close() //nolint:errcheck // the test is over
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + link, Log: storetest.Log(t), Exclusive: true})
+	if err == nil {
+		_ = second.Close()
+	}
+	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), filepath.Dir(file)) {
+		t.Errorf("two stores were opened on one database: %v", err)
+	}
+}
+
 // TestLockOfAKilledProcessIsWaitedFor has a process that was killed between the fork
 // and the exec of a child: the child, here a file that is closed a little later, holds
 // the lock until it runs its program.

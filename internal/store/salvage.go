@@ -50,7 +50,11 @@ const (
 // as by a restore, and notice is put into the conversations concerned: what was lost
 // may have been the answer. fault.Damaged means that nothing could be read.
 func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r Salvaged, err error) {
-	if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() {
+	info, err := os.Stat(from)
+	if os.IsPermission(err) {
+		return r, unreadable(from, err)
+	}
+	if err != nil || !info.Mode().IsRegular() {
 		return r, &fault.Error{Kind: fault.NotFound, Public: "There is no file " + from + ".", Err: err}
 	}
 	if _, err := os.Lstat(to); err == nil {
