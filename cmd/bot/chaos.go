@@ -44,7 +44,7 @@ func (c chaosCommand) Run(p *program) error {
 		return fmt.Errorf("flags of bot chaos cannot be negative, and --replicas and --rate not zero; %w", errUsage)
 	}
 	for _, w := range c.With {
-		if !strings.HasPrefix(w, "GO") && !anOption(func(name string) bool { return strings.HasPrefix(w, name+"=") || strings.HasPrefix(w, name+"_FILE=") }) {
+		if !strings.HasPrefix(w, "GO") && !anOption(func(name string) bool { return strings.HasPrefix(strings.Replace(w, "_FILE=", "=", 1), name+"=") }) {
 			return fmt.Errorf("--with is NAME=VALUE with an option of bot serve, not %q; %w", w, errUsage)
 		}
 	}

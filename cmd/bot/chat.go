@@ -140,9 +140,16 @@ func (p *program) chatAlone(cfg config.Config, interactive bool, chat talk) erro
 	env := p.env(log, true)
 	env.Terminal, env.Screen, env.Quiet = interactive, screen.redirect, true
 	var result error
+	ctx, stop := context.WithCancel(context.WithoutCancel(p.ctx))
+	defer stop()
+	begun := context.AfterFunc(p.ctx, stop)
 	env.Chat = func(ctx context.Context, b console.Backend) error {
+		begun() // the chat ends first: only a bot that runs can stop what was asked
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(p.ctx, end)()
 		result = chat(ctx, b, &env)
 		return nil
 	}
-	return errors.Join(app.Run(p.ctx, cfg, env), result)
+	return errors.Join(app.Run(ctx, cfg, env), result)
 }

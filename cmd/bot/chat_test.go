@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -115,6 +116,29 @@ func TestAQuestionWhileHalted(t *testing.T) {
 	}
 	if again := <-resumed; code != exitOK || again != exitOK || strings.Contains(stdout.String(), "halted") || !strings.Contains(stdout.String(), "how are you") {
 		t.Errorf("code %d, resume %d, stdout %q", code, again, stdout.String())
+	}
+}
+
+// Ctrl-C ends a question whose bot runs for it at once, and nobody goes on with it later.
+func TestAQuestionThatIsStopped(t *testing.T) {
+	environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0", "LOG_LEVEL=error", "SHUTDOWN_GRACE=1h"}
+	asked, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var stdout, stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(asked, []string{"chat", "demo slow 3000"}, process{environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr})
+	}()
+	running := func() bool { return strings.Contains(bot(t, environ, "sessions", "list").stdout, "running") }
+	waittest.Until(t, "the turn runs", running)
+	interrupt()
+	select {
+	case got := <-code:
+		if got != exitFailed || stdout.Len() > 0 || !strings.Contains(stderr.String(), "bot: Stopped.") || running() {
+			t.Errorf("code %d, stdout %q, stderr %q, running %v", got, stdout.String(), stderr.String(), running())
+		}
+	case <-waittest.Context(t.Context(), t).Done():
+		t.Fatal("it goes on")
 	}
 }
 

@@ -88,7 +88,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Replicas < 1 || o.Replicas > 32 || o.Replicas > 1 && o.DatabaseURL == "" {
 		return o, fmt.Errorf("%w: 1 to 32 replicas, and more than one need a PostgreSQL database: add --database-url", errOptions)
 	}
-	if o.DatabaseURL != "" && !strings.HasPrefix(o.DatabaseURL, "postgres://") && !strings.HasPrefix(o.DatabaseURL, "postgresql://") {
+	if o.DatabaseURL != "" && !strings.HasPrefix(o.DatabaseURL, "postgres") {
 		return o, fmt.Errorf("%w: a database is postgres://user:password@host/name", errOptions)
 	}
 	o.Turns = orDefault(o.Turns, 4000)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/terminal"
 )
 
@@ -163,6 +164,12 @@ func (q Question) stop(ctx context.Context, b Backend) error {
 	defer cancel()
 	if _, err := b.Say(ctx, q.Conversation, Message{Text: "/stop"}); err != nil {
 		return errors.Join(fault.New(fault.Canceled, "Stopped waiting. The question may still be answered; bot sessions list shows it."), err)
+	}
+	for ctx.Err() == nil { // a bot that runs for this question ends with it, and so must not end before the turn
+		if state, err := b.State(ctx, q.Conversation); err != nil || !state.Busy {
+			break
+		}
+		_ = platform.Sleep(ctx, askFirst)
 	}
 	return fault.New(fault.Canceled, "Stopped.")
 }
