@@ -45,7 +45,7 @@ func (c benchCommand) Run(p *program) error {
 		return bench.Relay(ctx, p.lookup)
 	}
 	if min(c.Turns, c.Chats, c.Samples, c.Replicas) < 1 {
-		return fmt.Errorf("--turns, --chats, --samples and --replicas must be at least 1; %w", errUsage)
+		return fmt.Errorf("--chats, --samples, --replicas and --turns must be at least 1; %w", errUsage)
 	}
 	self, err := os.Executable()
 	if err != nil {

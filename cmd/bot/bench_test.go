@@ -40,7 +40,7 @@ func TestWhatCannotBeTried(t *testing.T) {
 		want string
 	}{
 		{[]string{"bench", "--replicas", "2"}, "add --database-url"},
-		{[]string{"bench", "--replicas", "0"}, "--replicas must be at least 1"},
+		{[]string{"bench", "--replicas", "0"}, "must be at least 1"},
 		{[]string{"bench", "--chats", "0"}, "must be at least 1"},
 		{[]string{"bench", "--histories", "-5"}, "a history"},
 		{[]string{"bench", "--dir", "/nonexistent"}, "/nonexistent"},
