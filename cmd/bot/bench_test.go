@@ -46,7 +46,7 @@ func TestWhatCannotBeTried(t *testing.T) {
 		{[]string{"bench", "--dir", "/nonexistent"}, "/nonexistent"},
 		{[]string{"bench", "--database-url", "mysql://x"}, "postgres://"},
 		{[]string{"chaos", "--with", "x"}, `NAME=VALUE with an option of bot serve, not "x"`},
-		{[]string{"chaos", "--with", "LOG_LEVLE=debug"}, "LOG_LEVLE"},
+		{[]string{"chaos", "--with", "LOG_LEVELS=debug"}, "LOG_LEVELS"},
 	} {
 		r := bot(t, nil, tc.args...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, tc.want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {

@@ -147,7 +147,7 @@ func (p *program) chatAlone(cfg config.Config, interactive bool, chat talk) erro
 		begun() // the chat ends first: only a bot that runs can stop what was asked
 		ctx, end := context.WithCancel(ctx)
 		defer end()
-		defer context.AfterFunc(p.ctx, end)()
+		defer context.AfterFunc(p.ctx, end)() //nolint:contextcheck // either of them ends it
 		result = chat(ctx, b, &env)
 		return nil
 	}
