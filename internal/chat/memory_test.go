@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"remote-agent/internal/commit"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
 
 	"remote-agent/internal/chat"
 	"remote-agent/internal/command"

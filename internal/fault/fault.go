@@ -150,23 +150,27 @@ func Retry(err error) (after time.Duration, ok bool) {
 	return e.RetryAfter, true
 }
 
-var defaultText = map[Kind]string{
-	Internal:     "Something went wrong in the bot.",
-	Invalid:      "That is not valid.",
-	NotFound:     "Not found.",
-	Conflict:     "Someone else just changed this. Try again.",
-	Forbidden:    "You are not allowed to do that here.",
-	Unauthorized: "The bot is not set up correctly; an owner needs to check the configuration.",
-	RateLimited:  "The service is busy.",
-	Unavailable:  "The service is not responding right now.",
-	Exhausted:    "A limit has been reached.",
-	Unsupported:  "That is not possible here.",
-	Gone:         "That no longer exists.",
-	Canceled:     "Stopped.",
-	Descriptors:  "The bot has too many files and connections open right now.",
-	Memory:       "The bot is out of memory.",
-	Disk:         "The bot is out of disk space.",
-	Damaged:      "The bot's database is damaged; an operator needs to restore it.",
+// defaultText is a list because a map of it would take a kilobyte of code to make.
+var defaultText = [...]struct {
+	kind Kind
+	text string
+}{
+	{Internal, "Something went wrong in the bot."},
+	{Invalid, "That is not valid."},
+	{NotFound, "Not found."},
+	{Conflict, "Someone else just changed this. Try again."},
+	{Forbidden, "You are not allowed to do that here."},
+	{Unauthorized, "The bot is not set up correctly; an owner needs to check the configuration."},
+	{RateLimited, "The service is busy."},
+	{Unavailable, "The service is not responding right now."},
+	{Exhausted, "A limit has been reached."},
+	{Unsupported, "That is not possible here."},
+	{Gone, "That no longer exists."},
+	{Canceled, "Stopped."},
+	{Descriptors, "The bot has too many files and connections open right now."},
+	{Memory, "The bot is out of memory."},
+	{Disk, "The bot is out of disk space."},
+	{Damaged, "The bot's database is damaged; an operator needs to restore it."},
 }
 
 // Public returns the text to show in the chat for err: the outermost Public
@@ -183,8 +187,11 @@ func Public(err error) string {
 		}
 		e = f.Err
 	}
-	if text, ok := defaultText[KindOf(err)]; ok {
-		return text
+	kind := KindOf(err)
+	for _, d := range defaultText {
+		if d.kind == kind {
+			return d.text
+		}
 	}
-	return defaultText[Internal]
+	return defaultText[0].text
 }

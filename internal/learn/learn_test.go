@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"remote-agent/internal/commit"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"

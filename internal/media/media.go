@@ -77,26 +77,35 @@ func Claims(mediaType, name string) Kind {
 	base, _, _ := strings.Cut(strings.ToLower(mediaType), ";")
 	switch base = strings.TrimSpace(base); base {
 	case "", "application/octet-stream", "binary/octet-stream":
-		return byExtension[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])]
+		return byExtension.kind(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
 	}
-	return byMediaType[base]
+	return byMediaType.kind(base)
 }
 
-var byMediaType = map[string]Kind{
-	"image/jpeg": JPEG, "image/jpg": JPEG, "image/pjpeg": JPEG,
-	"image/png": PNG, "image/x-png": PNG, "image/apng": PNG,
-	"image/webp":      WebP,
-	"image/gif":       GIF,
-	"application/pdf": PDF, "application/x-pdf": PDF,
-	"audio/ogg": OggAudio, "audio/opus": OggAudio, "application/ogg": OggAudio,
-	"audio/mp4": MP4Audio, "audio/m4a": MP4Audio, "audio/x-m4a": MP4Audio, "audio/aac": MP4Audio,
-	"audio/mpeg": MP3, "audio/mp3": MP3,
-	"audio/wav": WAV, "audio/x-wav": WAV, "audio/wave": WAV, "audio/vnd.wave": WAV,
+// named are what files of a kind are called: their media types, or the ends of their names.
+type named []struct {
+	kind  Kind
+	names string // between spaces
 }
 
-var byExtension = map[string]Kind{
-	"jpg": JPEG, "jpeg": JPEG, "jpe": JPEG, "png": PNG, "webp": WebP, "gif": GIF, "pdf": PDF,
-	"ogg": OggAudio, "oga": OggAudio, "opus": OggAudio, "m4a": MP4Audio, "mp3": MP3, "wav": WAV,
+func (n named) kind(name string) Kind {
+	for _, k := range n {
+		if name != "" && !strings.Contains(name, " ") && strings.Contains(k.names, " "+name+" ") {
+			return k.kind
+		}
+	}
+	return ""
+}
+
+var byMediaType = named{
+	{JPEG, " image/jpeg image/jpg image/pjpeg "}, {PNG, " image/png image/x-png image/apng "}, {WebP, " image/webp "}, {GIF, " image/gif "},
+	{PDF, " application/pdf application/x-pdf "}, {OggAudio, " audio/ogg audio/opus application/ogg "},
+	{MP4Audio, " audio/mp4 audio/m4a audio/x-m4a audio/aac "}, {MP3, " audio/mpeg audio/mp3 "}, {WAV, " audio/wav audio/x-wav audio/wave audio/vnd.wave "},
+}
+
+var byExtension = named{
+	{JPEG, " jpg jpeg jpe "}, {PNG, " png "}, {WebP, " webp "}, {GIF, " gif "}, {PDF, " pdf "},
+	{OggAudio, " ogg oga opus "}, {MP4Audio, " m4a "}, {MP3, " mp3 "}, {WAV, " wav "},
 }
 
 // Reason returns why a file that is not of a kind that can be read cannot be, in

@@ -66,32 +66,31 @@ const (
 )
 
 //nolint:gosec // as above
-var help = map[string]string{
-	received:        "Events stored for the first time.",
-	deduplicated:    "Events that were stored before and changed nothing.",
-	refused:         "Messages of people who may not talk to the bot.",
-	overflowed:      "Messages that were not taken because too many of the same person wait.",
-	keptRaw:         "Events that could not be understood and were kept as they came.",
-	webhookRejected: "Webhook calls that were refused.",
-	ackSeconds:      "Time from receiving events to having stored them.",
-	connected:       "1 while a platform is connected.",
-	platformEvents:  "Things that adapters noticed, by name.",
-	runs:            "Turns that ended.",
-	runSeconds:      "Duration of turns.",
-	halted:          "1 while nothing may start.",
-	active:          "Turns that run in this process.",
-	waiting:         "Conversations that wait for a free slot in this process.",
-	sweepRings:      "Conversations with work that a sweep found without a live lease.",
-	leaseLost:       "Turns that were stopped because another process took their conversation.",
-	sends:           "Attempts to send or edit a platform message.",
-	rateLimited:     "Times that another side asked to wait.",
-	firstToken:      "Time from a model request to the first text.",
-	tokens:          "Tokens that providers counted.",
-	statements:      "Statements given to the database; begin, commit and rollback are not among them.",
-	commits:         "Transactions that were committed to the database.",
-	egressTotal:     "Connections that programs of assistants asked the proxy for: connected, refused or failed.",
-	buildInfo:       "Always 1.",
-}
+const help = "\n" +
+	received + " Events stored for the first time.\n" +
+	deduplicated + " Events that were stored before and changed nothing.\n" +
+	refused + " Messages of people who may not talk to the bot.\n" +
+	overflowed + " Messages that were not taken because too many of the same person wait.\n" +
+	keptRaw + " Events that could not be understood and were kept as they came.\n" +
+	webhookRejected + " Webhook calls that were refused.\n" +
+	ackSeconds + " Time from receiving events to having stored them.\n" +
+	connected + " 1 while a platform is connected.\n" +
+	platformEvents + " Things that adapters noticed, by name.\n" +
+	runs + " Turns that ended.\n" +
+	runSeconds + " Duration of turns.\n" +
+	halted + " 1 while nothing may start.\n" +
+	active + " Turns that run in this process.\n" +
+	waiting + " Conversations that wait for a free slot in this process.\n" +
+	sweepRings + " Conversations with work that a sweep found without a live lease.\n" +
+	leaseLost + " Turns that were stopped because another process took their conversation.\n" +
+	sends + " Attempts to send or edit a platform message.\n" +
+	rateLimited + " Times that another side asked to wait.\n" +
+	firstToken + " Time from a model request to the first text.\n" +
+	tokens + " Tokens that providers counted.\n" +
+	statements + " Statements given to the database; begin, commit and rollback are not among them.\n" +
+	commits + " Transactions that were committed to the database.\n" +
+	egressTotal + " Connections that programs of assistants asked the proxy for: connected, refused or failed.\n" +
+	buildInfo + " Always 1.\n"
 
 // New returns metrics that start at zero. version labels bot_build_info.
 func New(version string) *Metrics {
@@ -123,8 +122,11 @@ func (m *Metrics) Handler() http.Handler {
 		victoria.WriteFDMetrics(&text)
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		for line := range bytes.Lines(text.Bytes()) {
-			if name, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("# HELP ")); ok && help[string(name)] != "" {
-				line = fmt.Appendf(nil, "# HELP %s %s\n", name, help[string(name)])
+			if name, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("# HELP ")); ok {
+				if _, text, ok := strings.Cut(help, "\n"+string(name)+" "); ok {
+					text, _, _ = strings.Cut(text, "\n")
+					line = fmt.Appendf(nil, "# HELP %s %s\n", name, text)
+				}
 			}
 			if _, err := w.Write(line); err != nil {
 				return // whoever asked is gone

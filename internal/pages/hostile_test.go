@@ -6,12 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"remote-agent/internal/store/storetest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"remote-agent/internal/store/storetest"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"

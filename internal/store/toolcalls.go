@@ -39,6 +39,7 @@ const (
 // callSteps are the statements about the calls in the messages of a session, which are
 // stored already.
 func callSteps(redact redaction, c *commit.Session) (steps []step) {
+	add := func(query string, args ...any) { steps = append(steps, step{query: query, args: args}) }
 	insert := insertCallSQL
 	if c.Twice {
 		insert += ` ON CONFLICT (session_id, tool_call_id) DO NOTHING`
@@ -47,23 +48,20 @@ func callSteps(redact redaction, c *commit.Session) (steps []step) {
 		for part, b := range m.Blocks {
 			switch b := b.(type) {
 			case messages.ToolCall:
-				steps = append(steps, step{query: renameCallSQL, args: []any{c.ID, b.ID}}, step{query: insert, args: []any{
-					c.ID, b.ID, b.Name, b.Arguments, part, int64(len(c.Messages) - 1 - i),
-				}})
+				add(renameCallSQL, c.ID, b.ID)
+				add(insert, c.ID, b.ID, b.Name, b.Arguments, part, int64(len(c.Messages)-1-i))
 			case messages.ToolResult:
 				status, failed := sessions.ToolCompleted, ""
 				if b.IsError {
 					status, failed = sessions.ToolFailed, b.Content
 				}
-				steps = append(steps, step{query: endCallSQL, args: []any{
-					c.ID, b.CallID, string(status), jsonOf(b.Content), orNull(redact.said(failed)),
-				}})
+				add(endCallSQL, c.ID, b.CallID, string(status), jsonOf(b.Content), orNull(redact.said(failed)))
 			case messages.Text, messages.Thinking, messages.Attachment:
 			}
 		}
 	}
 	if c.Over {
-		steps = append(steps, step{query: endCallsSQL, args: []any{c.ID}})
+		add(endCallsSQL, c.ID)
 	}
 	return steps
 }

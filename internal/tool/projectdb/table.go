@@ -41,16 +41,20 @@ const (
 )
 
 // takes says which arguments an action has, besides the table.
-var takes = map[action][]string{
-	actCreate:    {"columns", "indexes"},
-	actAddColumn: {"columns", "indexes"},
-	actInsert:    {"rows"},
-	actUpsert:    {"rows"},
-	actUpdate:    {"values", "where", "all"},
-	actDelete:    {"where", "all"},
-	actList:      {},
-	actDescribe:  {},
-	actDrop:      {},
+func (a action) takes() (arguments []string, known bool) {
+	switch a {
+	case actCreate, actAddColumn:
+		return []string{"columns", "indexes"}, true
+	case actInsert, actUpsert:
+		return []string{"rows"}, true
+	case actUpdate:
+		return []string{"values", "where", "all"}, true
+	case actDelete:
+		return []string{"where", "all"}, true
+	case actList, actDescribe, actDrop:
+		return nil, true
+	}
+	return nil, false
 }
 
 const tableSchema = `{"type":"object","properties":{
@@ -132,7 +136,7 @@ func decodeTable(raw json.RawMessage) (a tableArgs, err error) {
 	if err := tool.Decode(raw, &a); err != nil {
 		return a, err
 	}
-	allowed, known := takes[a.Action]
+	allowed, known := a.Action.takes()
 	if !known {
 		return a, fault.Newf(fault.Invalid, `"action" is %q; it is one of create, add_column, insert, upsert, update, delete, list, describe, drop.`, tool.Line(string(a.Action), 50))
 	}
