@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"remote-agent/internal/commit"
-	"remote-agent/internal/store/storetest"
 	"strings"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"remote-agent/internal/commit"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
 
 	"remote-agent/internal/audit"
 	"remote-agent/internal/fault"

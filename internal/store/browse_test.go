@@ -4,12 +4,13 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"remote-agent/internal/store/storetest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"remote-agent/internal/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"remote-agent/internal/commit"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
 
 	"github.com/google/go-cmp/cmp"
 

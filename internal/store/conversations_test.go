@@ -3,10 +3,11 @@ package store_test
 
 import (
 	"context"
-	"remote-agent/internal/store/storetest"
 	"strings"
 	"sync"
 	"testing"
+
+	"remote-agent/internal/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

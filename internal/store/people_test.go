@@ -4,12 +4,13 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"remote-agent/internal/commit"
-	"remote-agent/internal/store/storetest"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 

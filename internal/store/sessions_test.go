@@ -4,11 +4,12 @@ package store_test
 import (
 	"context"
 	"errors"
-	"remote-agent/internal/commit"
-	"remote-agent/internal/store/storetest"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"remote-agent/internal/commit"
+	"remote-agent/internal/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 
