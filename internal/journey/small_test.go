@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/waittest"
 )
 
@@ -44,8 +45,8 @@ func TestCommandsThatAreHalfRightAreExplained(t *testing.T) {
 	})
 }
 
-// A bot at the end of a pipe ends although a question is open: nobody can answer it
-// there any more. The question is kept.
+// A bot at the end of a pipe ends although a question is open, and says so to whoever
+// called it: nobody can answer it there any more. The question is kept.
 func TestPipedInputEndsWithAnOpenQuestion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "").migrated()
@@ -61,14 +62,13 @@ func TestPipedInputEndsWithAnOpenQuestion(t *testing.T) {
 	}
 	select {
 	case err := <-w.done:
-		if err != nil {
-			t.Errorf("it ended with %v", err)
+		if want := "The input has ended, and a-1 waits for a decision: bot chat, then /approve a-1 or /deny a-1."; fault.Public(err) != want {
+			t.Errorf("it ended with %v, want %q", err, want)
 		}
 	case <-waittest.Late(t):
 		t.Fatal("it did not end with its input")
 	}
 	w.stop = nil
-	w.prints("The input has ended, and a-1 waits for a decision: bot chat, then /approve a-1 or /deny a-1.")
 
 	w.withConsole().start()
 	w.types("/approve a-1")

@@ -25,8 +25,8 @@ const idleInTransaction = "10s"
 const planning = `SET jit = off; SET enable_seqscan = off`
 
 // poolerLooks is how often it is looked whether two connections share a session: a
-// busy pooler may hide it once.
-const poolerLooks = 3
+// busy pooler may hide it a few times.
+const poolerLooks = 10
 
 // backendPID returns the session of the server that a connection talks to. It
 // prepares nothing.
