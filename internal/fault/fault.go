@@ -150,27 +150,42 @@ func Retry(err error) (after time.Duration, ok bool) {
 	return e.RetryAfter, true
 }
 
-// defaultText is a list because a map of it would take a kilobyte of code to make.
-var defaultText = [...]struct {
-	kind Kind
-	text string
-}{
-	{Internal, "Something went wrong in the bot."},
-	{Invalid, "That is not valid."},
-	{NotFound, "Not found."},
-	{Conflict, "Someone else just changed this. Try again."},
-	{Forbidden, "You are not allowed to do that here."},
-	{Unauthorized, "The bot is not set up correctly; an owner needs to check the configuration."},
-	{RateLimited, "The service is busy."},
-	{Unavailable, "The service is not responding right now."},
-	{Exhausted, "A limit has been reached."},
-	{Unsupported, "That is not possible here."},
-	{Gone, "That no longer exists."},
-	{Canceled, "Stopped."},
-	{Descriptors, "The bot has too many files and connections open right now."},
-	{Memory, "The bot is out of memory."},
-	{Disk, "The bot is out of disk space."},
-	{Damaged, "The bot's database is damaged; an operator needs to restore it."},
+// defaultText is what a person reads of a kind of errors.
+func (k Kind) defaultText() string {
+	switch k {
+	case Invalid:
+		return "That is not valid."
+	case NotFound:
+		return "Not found."
+	case Conflict:
+		return "Someone else just changed this. Try again."
+	case Forbidden:
+		return "You are not allowed to do that here."
+	case Unauthorized:
+		return "The bot is not set up correctly; an owner needs to check the configuration."
+	case RateLimited:
+		return "The service is busy."
+	case Unavailable:
+		return "The service is not responding right now."
+	case Exhausted:
+		return "A limit has been reached."
+	case Unsupported:
+		return "That is not possible here."
+	case Gone:
+		return "That no longer exists."
+	case Canceled:
+		return "Stopped."
+	case Descriptors:
+		return "The bot has too many files and connections open right now."
+	case Memory:
+		return "The bot is out of memory."
+	case Disk:
+		return "The bot is out of disk space."
+	case Damaged:
+		return "The bot's database is damaged; an operator needs to restore it."
+	default:
+		return "Something went wrong in the bot."
+	}
 }
 
 // Public returns the text to show in the chat for err: the outermost Public
@@ -187,11 +202,5 @@ func Public(err error) string {
 		}
 		e = f.Err
 	}
-	kind := KindOf(err)
-	for _, d := range defaultText {
-		if d.kind == kind {
-			return d.text
-		}
-	}
-	return defaultText[0].text
+	return KindOf(err).defaultText()
 }

@@ -77,35 +77,59 @@ func Claims(mediaType, name string) Kind {
 	base, _, _ := strings.Cut(strings.ToLower(mediaType), ";")
 	switch base = strings.TrimSpace(base); base {
 	case "", "application/octet-stream", "binary/octet-stream":
-		return byExtension.kind(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
+		return byExtension(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
 	}
-	return byMediaType.kind(base)
+	return byMediaType(base)
 }
 
-// named are what files of a kind are called: their media types, or the ends of their names.
-type named []struct {
-	kind  Kind
-	names string // between spaces
-}
-
-func (n named) kind(name string) Kind {
-	for _, k := range n {
-		if name != "" && !strings.Contains(name, " ") && strings.Contains(k.names, " "+name+" ") {
-			return k.kind
-		}
+// byMediaType returns the kind of a media type.
+func byMediaType(name string) Kind {
+	switch name {
+	case "image/jpeg", "image/jpg", "image/pjpeg":
+		return JPEG
+	case "image/png", "image/x-png", "image/apng":
+		return PNG
+	case "image/webp":
+		return WebP
+	case "image/gif":
+		return GIF
+	case "application/pdf", "application/x-pdf":
+		return PDF
+	case "audio/ogg", "audio/opus", "application/ogg":
+		return OggAudio
+	case "audio/mp4", "audio/m4a", "audio/x-m4a", "audio/aac":
+		return MP4Audio
+	case "audio/mpeg", "audio/mp3":
+		return MP3
+	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
+		return WAV
 	}
-	return ""
+	return Unknown
 }
 
-var byMediaType = named{
-	{JPEG, " image/jpeg image/jpg image/pjpeg "}, {PNG, " image/png image/x-png image/apng "}, {WebP, " image/webp "}, {GIF, " image/gif "},
-	{PDF, " application/pdf application/x-pdf "}, {OggAudio, " audio/ogg audio/opus application/ogg "},
-	{MP4Audio, " audio/mp4 audio/m4a audio/x-m4a audio/aac "}, {MP3, " audio/mpeg audio/mp3 "}, {WAV, " audio/wav audio/x-wav audio/wave audio/vnd.wave "},
-}
-
-var byExtension = named{
-	{JPEG, " jpg jpeg jpe "}, {PNG, " png "}, {WebP, " webp "}, {GIF, " gif "}, {PDF, " pdf "},
-	{OggAudio, " ogg oga opus "}, {MP4Audio, " m4a "}, {MP3, " mp3 "}, {WAV, " wav "},
+// byExtension returns the kind of a file whose name ends so.
+func byExtension(end string) Kind {
+	switch end {
+	case "jpg", "jpeg", "jpe":
+		return JPEG
+	case "png":
+		return PNG
+	case "webp":
+		return WebP
+	case "gif":
+		return GIF
+	case "pdf":
+		return PDF
+	case "ogg", "oga", "opus":
+		return OggAudio
+	case "m4a":
+		return MP4Audio
+	case "mp3":
+		return MP3
+	case "wav":
+		return WAV
+	}
+	return Unknown
 }
 
 // Reason returns why a file that is not of a kind that can be read cannot be, in

@@ -47,7 +47,8 @@ type poller struct {
 	translator *translator
 	cursor     platform.Cursor
 	feeds      *platform.Recent[string, feedState]
-	retried    *platform.Recent[string, int] // delivery -> how often it was asked for again; and what was told
+	retried    *platform.Recent[string, int]  // delivery -> how often it was asked for again
+	told       *platform.Recent[string, bool] // repository -> an operator was told of something about it
 	webhooks   bool
 	every      time.Duration
 	grace      time.Duration // how old something must be for a sweep to look at it
@@ -172,7 +173,7 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 
 // first reports whether an operator was not told yet of something about a repository, or of all.
 func (p *poller) first(repo string) bool {
-	_, told := p.retried.Take("told "+repo, 0)
+	told, _ := p.told.Take(repo, true)
 	return !told
 }
 
