@@ -45,7 +45,7 @@ func (o *Outbox) sendFile(ctx context.Context, filer platform.Filer, key message
 // lose. What is stored stays the text: whoever goes on after a crash does the same again.
 func (o *Outbox) show(ctx context.Context, editor platform.Editor, key messages.ConversationKey, d messages.Delivery) error {
 	ref := messages.Ref{Conversation: key, Message: d.Message}
-	err := editor.Edit(ctx, platform.Edit{Ref: ref, Text: d.Text, Buttons: d.Buttons, Aside: strings.HasPrefix(d.Text, haltedNotice)})
+	err := editor.Edit(ctx, platform.Edit{Ref: ref, Text: d.Text, Buttons: d.Buttons, Aside: d.Control && strings.HasPrefix(d.Text, haltedNotice)})
 	filer, ok := editor.(platform.FileEditor)
 	if !ok || !fault.Is(err, fault.Invalid) || !d.Final || len(d.Buttons) > 0 || d.Text == refusedText {
 		return err
