@@ -252,6 +252,23 @@ func TestWhatIsClosedEndsItsSession(t *testing.T) {
 	})
 }
 
+// TestAClosingBehindWhatCannotBeRead ends the session nevertheless: a platform that tells things
+// in their order would tell nothing behind it.
+func TestAClosingBehindWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Storage = illegible{c.Storage} }
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindClosed }))
+		w.Pass(5 * time.Second)
+		if n, active := w.Chat.Unacknowledged(), w.Value(`SELECT count(*) FROM remote_agent_sessions WHERE active`); n > 0 || active != "0" {
+			t.Errorf("%d events are not acknowledged, and %s sessions go on", n, active)
+		}
+	})
+}
+
 // TestALateClosingEndsNothingThatIsNewer: a platform tells of a closing again after its delivery
 // failed, when what was closed has been opened again and talked about.
 func TestALateClosingEndsNothingThatIsNewer(t *testing.T) {

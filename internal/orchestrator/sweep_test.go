@@ -119,7 +119,7 @@ func TestABadConversationKeepsNobodyFromBeingHeard(t *testing.T) {
 	})
 }
 
-// illegible is a database in which no command registry can be read.
+// illegible is a database in which no command registry can be read, and not what was said last.
 type illegible struct{ orchestrator.Storage }
 
 func (s illegible) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) error {
@@ -134,6 +134,14 @@ type illegibleRegistry struct{ sessions.CodebaseStore }
 
 func (illegibleRegistry) CodebaseCommands(context.Context, string) (map[string]sessions.CommandDef, error) {
 	return nil, fault.New(fault.Internal, "the commands are no JSON object")
+}
+
+func (t illegibleTx) Inbox() sessions.InboxStore { return illegibleInbox{t.Tx.Inbox()} }
+
+type illegibleInbox struct{ sessions.InboxStore }
+
+func (illegibleInbox) EntryNumbered(context.Context, string, int64) (e sessions.Entry, err error) {
+	return e, fault.New(fault.Internal, "the event is no JSON object")
 }
 
 // TestABadRegistryKeepsNobodyFromBeingHeard has a repository whose commands cannot be read: a

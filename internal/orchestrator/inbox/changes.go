@@ -147,7 +147,9 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 		return a, err
 	}
 	last, err := tx.Inbox().EntryNumbered(ctx, conv.ID, conv.InboxSeq)
-	if err == nil && last.In.SentAt.After(a.entry.In.SentAt) || err != nil && !fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Internal): // or it cannot be read, which must hold nothing up
+	case err != nil || last.In.SentAt.After(a.entry.In.SentAt):
 		return a, err
 	}
 	a.closed = &conv
