@@ -3,10 +3,15 @@ package github
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/go-github/v62/github"
+
+	"remote-agent/internal/fault"
 )
 
 const (
@@ -24,6 +29,10 @@ const (
 
 	// sweepPages bounds what one sweep reads of a list. The next one goes on.
 	sweepPages = 10
+
+	// maxBroken is how many issues of a list may fail in one sweep while others are still
+	// looked at. If more do, it is not for them that GitHub, or the database, fails.
+	maxBroken = 5
 )
 
 // errEnough ends the reading of a list for this time.
@@ -39,8 +48,8 @@ type feedState struct {
 
 // feed passes on the elements of a list that came after what was seen of it,
 // oldest first, and remembers how far it got. Each is stored before the position
-// moves on.
-func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) (string, time.Time), each func(ctx context.Context, v T, since time.Time) error) error {
+// moves on: while one fails, it stays where it is, and the others are known by what was seen.
+func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) element, each func(ctx context.Context, v T, since time.Time) error) error {
 	key := "sweep:" + s.repo + ":" + name
 	at, err := s.p.position(ctx, key)
 	if err != nil {
@@ -50,13 +59,13 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 	state, _ := s.p.feeds.Get(key)
 	r := reading[T]{
 		id: id, each: each, grace: s.p.grace, before: state.seen, newest: at, born: since,
-		next: feedState{seen: make(map[string]bool), whole: state.whole},
+		next: feedState{seen: make(map[string]bool), whole: state.whole}, broken: make(map[int]error),
 	}
 	if known := state.whole.Add(-maxLate); known.After(since) {
 		r.born = known
 	}
-	from, page := since, 1
-	for n := range sweepPages {
+	from, page, more := since, 1, true
+	for n := 0; n < sweepPages && more; n++ {
 		o := op{name: "reading " + name}
 		if n == 0 && state.since.Equal(since) {
 			o.etag = state.etag
@@ -77,63 +86,90 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		}
 		now := dateOf(resp.Header)
 		last, early, err := r.page(ctx, all, now)
+		if err != nil && len(r.broken) > 0 {
+			return err
+		}
 		if err != nil {
 			return errors.Join(err, s.p.advance(ctx, key, at, r.newest.Add(-time.Second)))
 		}
-		if early {
-			break
-		}
-		if isLast(len(all), resp) {
+		if more = !early && !isLast(len(all), resp); !early && !more {
 			r.next.whole = now
-			break
 		}
 		from, page = onward(from, page, last)
 	}
+	failed := slices.Collect(maps.Values(r.broken))
+	if len(failed) > 0 && !more { // else the list is too long to stay at its beginning
+		r.newest, r.next.etag, r.next.whole = at, "", state.whole
+	}
 	s.p.feeds.Put(key, r.next)
-	return s.p.advance(ctx, key, at, r.newest)
+	return errors.Join(append(failed, s.p.advance(ctx, key, at, r.newest))...)
+}
+
+// element is what a list is read by.
+type element struct {
+	name    string // another one after a change that counts
+	number  int    // of its issue
+	updated time.Time
 }
 
 // reading is how far a list was read.
 type reading[T any] struct {
-	id     func(T) (string, time.Time)
+	id     func(T) element
 	each   func(ctx context.Context, v T, since time.Time) error
 	grace  time.Duration
 	before map[string]bool // what was passed on by sweeps before
 	next   feedState       // to be remembered
 	newest time.Time       // up to when it was read
 	born   time.Time       // since when what is new exists
+	broken map[int]error   // why issues are left for the next sweep
 }
 
 // page passes on the elements of a page that came at now. It returns when the last of them
 // was changed, and reports whether one is too young to be looked at, or it was enough.
 func (r *reading[T]) page(ctx context.Context, all []T, now time.Time) (last time.Time, early bool, err error) {
 	for _, v := range all {
-		name, updated := r.id(v)
-		last = updated
-		if r.grace > 0 && updated.After(now.Add(-r.grace)) {
+		e := r.id(v)
+		last = e.updated
+		if r.grace > 0 && e.updated.After(now.Add(-r.grace)) {
 			r.next.etag = "" // the same list is to be looked at again
 			return last, true, nil
 		}
-		if !r.before[name] && !r.next.seen[name] {
-			err := r.each(ctx, v, r.born)
-			if errors.Is(err, errEnough) {
+		if !r.before[e.name] && !r.next.seen[e.name] {
+			switch err := r.pass(ctx, e.number, v); {
+			case errors.Is(err, errEnough):
 				r.next.etag = ""
 				return last, true, nil
-			}
-			if err != nil {
+			case err != nil && r.broken[e.number] == nil:
 				return last, false, err
+			case err != nil:
+				continue
 			}
 		}
-		if updated.After(now.Add(-unsettled)) {
+		if e.updated.After(now.Add(-unsettled)) {
 			r.next.etag = ""
 		} else {
-			r.next.seen[name] = true
+			r.next.seen[e.name] = true
 		}
-		if updated.After(r.newest) {
-			r.newest = updated
+		if e.updated.After(r.newest) {
+			r.newest = e.updated
 		}
 	}
 	return last, false, nil
+}
+
+// pass passes on an element. If that fails for its issue alone, it notes that: what else the
+// list has of the issue is left for later, too, so that it stays in order.
+func (r *reading[T]) pass(ctx context.Context, number int, v T) error {
+	if err := r.broken[number]; err != nil {
+		return err
+	}
+	err := r.each(ctx, v, r.born)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errEnough) || len(r.broken) == maxBroken ||
+		fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited) {
+		return err
+	}
+	r.broken[number] = fmt.Errorf("number %d: %w", number, err)
+	return r.broken[number]
 }
 
 // onward returns from when, and from which page of that, a list is read on behind its last

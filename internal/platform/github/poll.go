@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,7 +118,7 @@ func (p *poller) sweep(ctx context.Context, sink platform.Sink) error {
 			case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.RateLimited):
 				return err
 			}
-			p.log.WarnContext(ctx, "could not read what is new in a repository", "repository", repo, "err", err)
+			p.log.WarnContext(ctx, "could not read all that is new in a repository, trying again", "repository", repo, "err", err)
 			return nil
 		})
 	}
@@ -152,12 +153,12 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 				continue // suspended, or removed just now
 			}
-			if fault.Is(err, fault.RateLimited) {
-				p.log.WarnContext(ctx, "could not list the repositories of an installation, trying again", "installation", i.GetID(), "err", err)
-				continue
+			if fault.Is(err, fault.Unauthorized) || ctx.Err() != nil {
+				return nil, err
 			}
 			if err != nil {
-				return nil, err
+				p.log.WarnContext(ctx, "could not list the repositories of an installation, trying again", "installation", i.GetID(), "err", err)
+				continue
 			}
 			found = append(found, some...)
 		}
@@ -186,8 +187,8 @@ func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string)
 			return g.Issues.ListByRepo(g.ctx, g.owner, g.repo, &github.IssueListByRepoOptions{
 				State: "all", Sort: "updated", Direction: "asc", Since: since, ListOptions: p,
 			})
-		}, func(i *github.Issue) (string, time.Time) {
-			return fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetUpdatedAt().Time
+		}, func(i *github.Issue) element {
+			return element{fmt.Sprintf("%d %s %d", i.GetNumber(), i.GetState(), i.GetUpdatedAt().Unix()), i.GetNumber(), i.GetUpdatedAt().Time}
 		}, s.issue),
 		feed(ctx, s, "comments", func(g api, since time.Time, p github.ListOptions) ([]*comment, *github.Response, error) {
 			return listComments(0, since, p)(g)
@@ -200,8 +201,8 @@ func (p *poller) sweepRepo(ctx context.Context, sink platform.Sink, repo string)
 	)
 }
 
-func commentID(c *comment) (string, time.Time) {
-	return strconv.FormatInt(c.GetID(), 10), c.GetUpdatedAt().Time
+func commentID(c *comment) element {
+	return element{strconv.FormatInt(c.GetID(), 10), numberIn(cmp.Or(c.IssueURL, c.GetPullRequestURL())), c.GetUpdatedAt().Time}
 }
 
 // sweeper reads one repository.

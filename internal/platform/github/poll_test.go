@@ -393,6 +393,33 @@ func TestALimitIsOneOwners(t *testing.T) {
 	w.await(t, "one of them", func(all []messages.Inbound) bool { return len(all) == 1 })
 }
 
+// An owner whose repositories GitHub does not list keeps nobody else waiting.
+func TestAnInstallationThatFailsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusBadGateway} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setting{bot: polling})
+			w.server.AddRepo(emulator.Repo{Name: "Zoo/Lions", Collaborators: map[string]emulator.Permission{"ann": emulator.Write}})
+			var once sync.Once
+			var first string // the one that is asked for first
+			w.server.InjectFunc(func(c emulator.Call) emulator.Fault {
+				if c.Operation != emulator.CreateInstallationToken {
+					return emulator.Pass()
+				}
+				if once.Do(func() { first = c.Path }); c.Path == first {
+					return emulator.Refuse(status, "no")
+				}
+				return emulator.Pass()
+			})
+			w.run(t)
+			w.person("ann").OpenIssue("x", "@remote-agent one")
+			w.server.Person("ann").In("Zoo/Lions").OpenIssue("x", "@remote-agent another")
+			w.await(t, "one of them", func(all []messages.Inbound) bool { return len(all) == 1 })
+		})
+	}
+}
+
 // A transferred issue has a new number and the date of the old one. It was answered where it was,
 // also if nothing happened for longer in the repository that it comes to.
 func TestATransferredIssueIsNotNew(t *testing.T) {

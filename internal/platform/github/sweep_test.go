@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/platformtest"
 )
 
@@ -49,5 +51,76 @@ func TestWhatIsTooYoungIsLookedAtLater(t *testing.T) {
 		if n := len(sink.Events()); n != tt.want {
 			t.Errorf("%d events after %v, want %d", n, tt.age, tt.want)
 		}
+	}
+}
+
+// TestAPullRequestThatFailsHoldsUpNoOther: what is behind one whose reviews cannot be read is
+// found all the same, and its own are when they can, also after a restart.
+func TestAPullRequestThatFailsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	begun := time.Now().UTC().Truncate(time.Second)
+	now, failing, broken := begun, true, 0
+	at := func(d time.Duration) string { return begun.Add(d).Format(time.RFC3339) }
+	const ann = `"user":{"id":7,"login":"ann","type":"User"}`
+	pull := func(n int) string {
+		return fmt.Sprintf(`{"number":%d,"state":"open","body":"","pull_request":{},%s,"created_at":%q,"updated_at":%q}`, n, ann, at(-time.Hour), at(time.Minute))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/reviews") && failing:
+			broken++
+			w.WriteHeader(http.StatusBadGateway)
+		case strings.HasSuffix(path, "/pulls/1/reviews"):
+			_, _ = fmt.Fprintf(w, `[{"id":5,"state":"COMMENTED","body":"@remote-agent look",%s,"submitted_at":%q}]`, ann, at(time.Minute))
+		case strings.HasSuffix(path, "/pulls/1"):
+			_, _ = fmt.Fprint(w, `{"number":1,"base":{"repo":{"id":9}}}`)
+		case strings.HasSuffix(path, "/web/issues") && !now.Equal(begun):
+			_, _ = fmt.Fprintf(w, `[%s,{"number":2,"state":"open","body":"@remote-agent hi",%s,"created_at":%q,"updated_at":%q}]`, pull(1), ann, at(2*time.Minute), at(2*time.Minute))
+		default:
+			_, _ = fmt.Fprint(w, "[]")
+		}
+	}))
+	t.Cleanup(server.Close)
+	stored := &memoryCursor{values: make(map[string]string)}
+	sink := &platformtest.Sink{}
+	start := func() *Adapter {
+		a, err := New(Config{Token: "ghp_0123456789abcdef", Poll: true, APIURL: server.URL, Repositories: []string{"acme/web"}, Surroundings: platform.Surroundings{Cursor: stored}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.CloseIdle)
+		return a
+	}
+	a := start()
+	sweep := func(age time.Duration, want ...string) {
+		t.Helper()
+		now = begun.Add(age)
+		if err := a.poller.sweep(t.Context(), sink); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, in := range sink.Events() {
+			got = append(got, string(in.Event))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %v there are %q, want %q", age, got, want)
+		}
+	}
+	const issue, review = "found:opened:acme/web#2", "found:review:5"
+	sweep(0)
+	sweep(3*time.Minute, issue)
+	sweep(30*time.Minute, issue)
+	if broken < 2 {
+		t.Errorf("the reviews were asked for %d times", broken)
+	}
+	a = start()
+	sink = &platformtest.Sink{} // which would know what it has: its events have the same ids
+	sweep(40*time.Minute, issue)
+	failing = false
+	sweep(50*time.Minute, issue, review)
+	sweep(60*time.Minute, issue, review)
+	if got, _ := stored.Load(t.Context(), "sweep:acme/web:issues"); got != at(2*time.Minute) {
+		t.Errorf("the position is %s", got)
 	}
 }
