@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/failpoint"
@@ -35,6 +36,10 @@ const (
 	// longestDeaf is how long Telegram is believed not to want to be asked for messages. Its
 	// limit there is one of seconds.
 	longestDeaf = time.Hour
+
+	// patience is how long an update is tried that is refused for a fault of ours while others
+	// are not. It may be mended, or pass.
+	patience = 5 * time.Minute
 )
 
 // allowedUpdates are the kinds of updates that we want. It is sent with every
@@ -57,6 +62,9 @@ type receiver struct {
 	// overheard has the messages of groups that were not for the bot, each with the edit by
 	// which it came to be.
 	overheard *platform.Recent[string, string]
+
+	refused *platform.Recent[messages.EventID, time.Time] // since when, for a fault of ours
+	passed  atomic.Int64                                  // when another one of such a batch did, in Unix seconds
 }
 
 // poll asks for updates until ctx is done. It returns an error only for refused
@@ -245,8 +253,8 @@ func (r *receiver) take(ctx context.Context, sink platform.Sink, updates []json.
 	return next, nil
 }
 
-// accept passes a batch on. If the batch as a whole is refused as invalid, its
-// events are passed one by one and those that are to blame are kept raw: one
+// accept passes a batch on. If the batch as a whole is refused, as invalid or for a fault
+// of ours, its events are passed one by one and those that are invalid are kept raw: one
 // bad event must not stop the account.
 func (r *receiver) accept(ctx context.Context, sink platform.Sink, events []messages.Inbound) error {
 	if len(events) == 0 {
@@ -254,19 +262,36 @@ func (r *receiver) accept(ctx context.Context, sink platform.Sink, events []mess
 	}
 	r.observe("received")
 	err := sink.Accept(ctx, events...)
-	if !fault.Is(err, fault.Invalid) {
+	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Internal) {
 		return err
 	}
+	var failed error
+	stuck := make(map[messages.ConversationKey]bool) // what follows there stays behind what is refused
 	for _, e := range events {
+		if stuck[e.Conversation] {
+			continue
+		}
 		err := sink.Accept(ctx, e)
-		if fault.Is(err, fault.Invalid) {
+		if err == nil {
+			r.passed.Store(time.Now().Unix())
+		} else if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Internal) && r.hopeless(e.Event) {
 			err = r.keep(ctx, sink, e.Raw, err)
 		}
-		if err != nil {
+		switch {
+		case fault.Is(err, fault.Internal):
+			stuck[e.Conversation], failed = true, err
+		case err != nil:
 			return err
 		}
 	}
-	return nil
+	return failed // which confirms nothing, but Telegram gives a hundred updates at a time
+}
+
+// hopeless reports whether an event is refused for long for a fault of ours, while others
+// pass.
+func (r *receiver) hopeless(event messages.EventID) bool {
+	since := r.refused.First(event, time.Now())
+	return time.Since(since) >= patience && time.Since(time.Unix(r.passed.Load(), 0)) < patience
 }
 
 // keep stores an update that was not understood.
