@@ -226,6 +226,9 @@ func TestFailedCloneLeavesNothing(t *testing.T) {
 			if !fault.Is(err, c.want) {
 				t.Errorf("kind %s (%v), want %s", fault.KindOf(err), err, c.want)
 			}
+			if name == "redirect" && !strings.Contains(fault.Public(err), "renamed") {
+				t.Errorf("it does not say why: %s", fault.Public(err))
+			}
 			if left := b.leftovers(); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}

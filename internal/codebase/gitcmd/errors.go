@@ -115,7 +115,7 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 	case has("Cannot allocate memory"):
 		return fault.Memory, ""
 	case has("returned error: 301", "returned error: 302", "returned error: 303", "returned error: 307", "returned error: 308", "redirects to"):
-		return fault.Invalid, "The address redirects elsewhere. Use the repository’s current address."
+		return fault.Invalid, "The address redirects elsewhere, as after the repository was renamed or moved. Use `/clone` with its current address."
 	case e.Token != "" && has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):
 		return fault.Unauthorized, host + " rejected the configured token for this repository."
 	case has("could not read Username", "Authentication failed", "returned error: 401", "returned error: 403"):

@@ -353,27 +353,28 @@ func (s *sweeper) passOver(ctx context.Context, err error) error {
 
 // payload makes what a webhook would have brought.
 func (s *sweeper) payload(action string, i *github.Issue, sender *github.User) payload {
-	return payload{Action: action, Issue: &issue{Issue: *i}, Repository: &github.Repository{FullName: new(s.fullName(i))}, Sender: sender}
+	return payload{Action: action, Issue: &issue{Issue: *i}, Repository: s.repository(i), Sender: sender}
 }
 
-// fullName returns the repository's name as its owner writes it.
-func (s *sweeper) fullName(i *github.Issue) string {
+// repository returns the repository with its name as its owner writes it. One that was renamed
+// has its old name, by which it is asked for, and its new address: git follows no redirect.
+func (s *sweeper) repository(i *github.Issue) *github.Repository {
 	u, err := url.Parse(i.GetHTMLURL())
 	if err != nil {
-		return s.repo
+		return &github.Repository{FullName: &s.repo}
 	}
 	parts := strings.SplitN(strings.TrimPrefix(u.Path, "/"), "/", 3)
 	if len(parts) != 3 {
-		return s.repo
+		return &github.Repository{FullName: &s.repo}
 	}
 	now := parts[0] + "/" + parts[1]
-	if !strings.EqualFold(now, s.repo) {
-		if s.p.site.only[s.repo] && s.p.first(s.repo) { // GitHub leads to it from the old name, but webhooks bear the new one
-			s.p.log.Warn("a repository in GITHUB_REPOSITORIES has another name now: its webhooks are left out until the list has the new one", "repository", s.repo, "now", now)
-		}
-		return s.repo
+	if strings.EqualFold(now, s.repo) {
+		return &github.Repository{FullName: &now}
 	}
-	return now
+	if s.p.site.only[s.repo] && s.p.first(s.repo) { // GitHub leads to it from the old name, but webhooks bear the new one
+		s.p.log.Warn("a repository in GITHUB_REPOSITORIES has another name now: its webhooks are left out until the list has the new one", "repository", s.repo, "now", now)
+	}
+	return &github.Repository{FullName: &s.repo, CloneURL: new(s.p.site.web.String() + "/" + now + ".git")}
 }
 
 // pass stores what somebody said, if it is for the bot.

@@ -554,6 +554,11 @@ func TestARenamedRepositoryIsTold(t *testing.T) {
 	if told := strings.Count(log.String(), "has another name"); told != 1 || !strings.Contains(log.String(), "now=Acme/Web") {
 		t.Errorf("it was told %d times: %s", told, log.String())
 	}
+	for _, in := range w.sink.Events() { // git follows no redirect
+		if in.Conversation.ID != "acme/old#1" || !strings.HasSuffix(in.Repository.URL, "/Acme/Web.git") {
+			t.Errorf("%s works on %s", in.Conversation.ID, in.Repository.URL)
+		}
+	}
 }
 
 // With a token GitHub shows all repositories of a person. Lost webhooks are looked for in those
