@@ -32,6 +32,10 @@ const (
 	// ackTimeout is how long storing an event may take: GitHub waits ten seconds
 	// for the answer (contract C2).
 	ackTimeout = 8 * time.Second
+
+	// closingWaits is until how long after it a closing is held back: the webhook of the
+	// comment that somebody closes something with may come behind it.
+	closingWaits = 3 * time.Second
 )
 
 var (
@@ -78,7 +82,12 @@ func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Si
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ackTimeout)
 	defer cancel()
 	failpoint.Hit(failpoint.Received)
-	if err := h.translator.store(ctx, sink, h.translator.translate(ctx, event[0], messages.EventID(guid[0]), body)); err != nil {
+	meaning := h.translator.translate(ctx, event[0], messages.EventID(guid[0]), body)
+	if len(meaning.Events) > 0 && meaning.Events[0].Kind == messages.KindClosed {
+		closed := meaning.Events[0].SentAt
+		_ = platform.Sleep(ctx, min(closed.Add(closingWaits).Sub(h.translator.client.clock.At(time.Now())), closingWaits))
+	}
+	if err := h.translator.store(ctx, sink, meaning); err != nil {
 		h.observe("sink_error")
 		h.log.ErrorContext(ctx, "an event from github could not be stored; it will be asked for again", "event", event[0], "delivery", guid[0], "err", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
