@@ -62,6 +62,10 @@ type Permission struct {
 	Title  string // one line
 	Detail string // the exact effect: the command, the diff; CommonMark. Empty if it is too long to be shown: then nobody can allow it
 	Always bool   // the agent can be told to allow the like of it from now on
+
+	// OnlyAlways is set if the agent takes no yes for once. Where nobody can say yes for
+	// always, nobody is asked: that is fault.Unsupported.
+	OnlyAlways bool
 }
 
 // PermissionKind says what a call does, as far as it is known.

@@ -80,6 +80,25 @@ func TestAgentAsks(t *testing.T) {
 	}
 }
 
+// TestNobodyIsAskedInVain: what the agent may be allowed for always only, and no rule can be made
+// of, as without a repository.
+func TestNobodyIsAskedInVain(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			may := mayI
+			may.OnlyAlways = true
+			_, err := r.Ask(may)
+			return "The kind is " + string(fault.KindOf(err)), nil
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("The kind is unsupported")
+	})
+}
+
 // TestNamesInAQuestionAreShownAsTheyAre: what is approved is what is read.
 func TestNamesInAQuestionAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()

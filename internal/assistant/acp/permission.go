@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
 )
 
 // maxDetail is how much a person is shown of a request, in bytes. It is twice the longest
@@ -127,7 +128,7 @@ func (q *ask) request() assistant.Permission {
 	}
 	return assistant.Permission{
 		Call: c.block(), Kind: kind, Title: title, Detail: detail,
-		Always: always,
+		Always: always, OnlyAlways: q.option("allow_once") == "",
 	}
 }
 
@@ -174,6 +175,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 		r.agent.log.WarnContext(ctx, "nobody could be asked for a permission; it is refused", "err", v.err)
 		v.Allow = false
 	}
+	permanent := v.Allow || fault.Is(v.err, fault.Unsupported)
 	choice := ""
 	switch {
 	case v.Allow && v.Always:
@@ -195,7 +197,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 	} else {
 		r.reply(ctx, q.id, canceledPermission())
 	}
-	if !v.Allow {
+	if !permanent {
 		return nil
 	}
 	return r.t.emit(assistant.Notice{Text: "The agent accepts only a permanent permission for this, so it was denied: " + q.call.summary()})

@@ -239,14 +239,17 @@ func TestPermission(t *testing.T) {
 		always  bool
 		notices int
 	}{
-		"once":                    {options: all, host: always(assistant.Verdict{Allow: true}), want: "id-allow_once", runs: true, always: true},
-		"for always":              {options: all, host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true, always: true},
-		"for always only":         {options: acpagent.Options("allow_always", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_always", runs: true, always: true},
-		"always is not offered":   {options: acpagent.Options("allow_once", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true},
-		"no":                      {options: all, host: always(assistant.Verdict{Reason: "no"}), want: "refused: id-reject_once", always: true},
-		"no, for always only":     {options: acpagent.Options("allow_once", "reject_always"), host: always(assistant.Verdict{}), want: "refused: id-reject_always"},
-		"no way to say no":        {options: acpagent.Options("allow_once"), host: always(assistant.Verdict{}), want: "refused: " + acpagent.Canceled},
-		"once is not for always":  {options: acpagent.Options("allow_always", "reject_once"), host: always(assistant.Verdict{Allow: true}), want: "refused: id-reject_once", always: true, notices: 1},
+		"once":                   {options: all, host: always(assistant.Verdict{Allow: true}), want: "id-allow_once", runs: true, always: true},
+		"for always":             {options: all, host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true, always: true},
+		"for always only":        {options: acpagent.Options("allow_always", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_always", runs: true, always: true},
+		"always is not offered":  {options: acpagent.Options("allow_once", "reject_once"), host: always(assistant.Verdict{Allow: true, Always: true}), want: "id-allow_once", runs: true},
+		"no":                     {options: all, host: always(assistant.Verdict{Reason: "no"}), want: "refused: id-reject_once", always: true},
+		"no, for always only":    {options: acpagent.Options("allow_once", "reject_always"), host: always(assistant.Verdict{}), want: "refused: id-reject_always"},
+		"no way to say no":       {options: acpagent.Options("allow_once"), host: always(assistant.Verdict{}), want: "refused: " + acpagent.Canceled},
+		"once is not for always": {options: acpagent.Options("allow_always", "reject_once"), host: always(assistant.Verdict{Allow: true}), want: "refused: id-reject_once", always: true, notices: 1},
+		"nobody can be asked for always": {options: acpagent.Options("allow_always", "reject_once"), want: "refused: id-reject_once", always: true, notices: 1, host: &host{decide: func(context.Context, assistant.Permission) (assistant.Verdict, error) {
+			return assistant.Verdict{}, fault.New(fault.Unsupported, "no")
+		}}},
 		"nobody is there":         {options: all, want: "refused: id-reject_once"},
 		"no options":              {options: []acpagent.Option{}, host: always(assistant.Verdict{Allow: true}), want: "refused: " + acpagent.Canceled, notices: 1},
 		"options of another kind": {options: acpagent.Options("maybe"), host: always(assistant.Verdict{Allow: true}), want: "refused: " + acpagent.Canceled, notices: 1},
@@ -283,7 +286,7 @@ func TestPermission(t *testing.T) {
 				return
 			}
 			p := test.host.asked[0]
-			if p.Kind != assistant.KindExecute || p.Title != "rm -r x" || !strings.HasPrefix(p.Detail, "```sh\nrm -r x\n```") || p.Always != test.always ||
+			if p.Kind != assistant.KindExecute || p.Title != "rm -r x" || !strings.HasPrefix(p.Detail, "```sh\nrm -r x\n```") || p.Always != test.always || p.OnlyAlways != (test.options[0].Kind == "allow_always") ||
 				p.Call.Arguments != `{"command":"rm -r x"}` || p.Call.Name != "execute" {
 				t.Errorf("asked %+v", p)
 			}

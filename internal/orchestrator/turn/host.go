@@ -167,8 +167,8 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 	err := h.r.w.hold(ctx, func(tx port.Tx) error {
 		result = ruling{}
 		ruled := false
-		if h.r.w.conv.CodebaseID == "" || foreign(h.r.d.entry) {
-			a.Rule = "" // a rule is about the files of the codebase, not about what a pull request makes of them
+		if !h.r.mayRule() {
+			a.Rule = ""
 		}
 		if a.Rule != "" {
 			var err error
@@ -199,6 +199,10 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 	})
 	return result, err
 }
+
+// mayRule reports whether something can be allowed from now on: a rule is about the files of
+// the codebase, not about what a pull request makes of them.
+func (r *run) mayRule() bool { return r.w.conv.CodebaseID != "" && !foreign(r.d.entry) }
 
 // foreign reports whether somebody else decides what is in the worktree of a
 // turn: it is about a pull request.
@@ -248,6 +252,9 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	unseen := tool.Unseen(p.Detail)
 	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") && unseen == "" {
 		rule = ruleOf(p)
+	}
+	if p.OnlyAlways && (rule == "" || !h.r.mayRule()) {
+		return assistant.Verdict{}, fault.New(fault.Unsupported, "Nobody can allow this for always here.")
 	}
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
 		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
