@@ -166,15 +166,24 @@ func (tu *turns) takePlanBack(ctx context.Context, tx *store.Tx, r command.Reque
 		again, err := reopen(ctx, tx, p)
 		return said + again, err
 	}
-	if p.State != plan.Done || last.SessionID == "" {
+	if last.SessionID == "" {
 		return "", nil
 	}
 	in, err := tx.Sessions().Session(ctx, last.SessionID)
-	if err != nil || in.Metadata[sessions.MetaPlan] != p.Name() {
+	if err != nil {
 		return "", err
+	}
+	name, _ := in.Metadata[sessions.MetaPlan].(string)
+	number, ok := plan.ParseName(name)
+	if !ok {
+		return "", nil
 	}
 	if before, err := tx.Messages().MessagesBefore(ctx, in.ID, last.Seq, 1); err != nil || len(before) > 0 {
 		return "", err // another turn of its session
+	}
+	// It need not be the latest: another one may have been made since, and taken back.
+	if p, err = tx.Proposals().Plan(ctx, number); err != nil || p.State != plan.Done || p.ConversationID != r.Conv.ID {
+		return "", err
 	}
 	return reopen(ctx, tx, p)
 }

@@ -95,6 +95,16 @@ func TestPlanAndUndo(t *testing.T) {
 			{say: "/execute p-1", want: "Plan p-1 (version 1) is already superseded."},
 			{say: "/execute p-2", want: "Plan p-2 (version 1) is already done."},
 		}, runs: 1},
+		"what was carried out before another plan": {lines: []line{
+			planned,
+			{say: "/execute", want: "I did it."},
+			{say: "/plan a swim", want: "**Plan p-2, version 1.**"},
+			{say: "/undo", want: "Plan p-2 is rejected."},
+			{say: "/undo", want: "Plan p-1 is approved again: `/execute p-1`."},
+			{say: "/execute", want: "I did it."},
+			{say: "/undo", want: "Plan p-1 is approved again"},
+			{say: "/undo", want: "Plan p-1 is rejected."},
+		}, runs: 2},
 		"what another name means": {lines: []line{
 			planned,
 			{say: "/execute a-7", want: `"a-7" is not a plan like p-3.`},
