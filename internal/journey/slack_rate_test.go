@@ -47,7 +47,7 @@ func TestSixtyAnswersAMinuteInDirectMessages(t *testing.T) {
 				limits := slack.PublishedLimits()
 				limits.Enforce = true
 				sl := slack.New(slack.Options{
-					Teams:  []slack.Team{{ID: "T1", BotToken: "xoxb-1-a", BotUserID: "UBOT", BotID: "BBOT"}},
+					Team:   slack.Team{ID: "T1", BotToken: "xoxb-1-a", BotUserID: "UBOT", BotID: "BBOT"},
 					NoEcho: true, Limits: limits, KeepEdits: -1,
 				})
 				defer sl.Close()

@@ -88,7 +88,6 @@ const (
 	inMessage surface = iota
 	inStream
 	inModal
-	inHome
 )
 
 // checker collects what is wrong with blocks.
@@ -120,7 +119,7 @@ func checkBlocks(raw string, where surface) ([]block, *apiError) {
 	}
 	c := &checker{where: where, ids: map[string]bool{}}
 	limit, code := maxBlocks, "invalid_blocks"
-	if where == inModal || where == inHome {
+	if where == inModal {
 		limit, code = maxViewBlocks, "invalid_arguments"
 	}
 	if len(blocks) > limit {
@@ -224,7 +223,7 @@ func (c *checker) markdownText(at string, b block) {
 	n := utf8.RuneCountInString(text)
 	c.markdown += n
 	c.total += n
-	if c.where == inModal || c.where == inHome {
+	if c.where == inModal {
 		c.fail(at+"/type", "unsupported type: markdown")
 	}
 }

@@ -15,30 +15,9 @@ import (
 // Call is one call of the bot: of a method, a response URL or a file.
 type Call struct {
 	Method  string
-	Team    string // of the token; empty if it is no good
 	Channel string
 	Params  map[string]string // as sent, without the token; structures are JSON
 	At      time.Time         // when it came in
-
-	Status  int    // of the answer, if it had arrived; zero if nothing was done
-	Error   string // Slack's code; empty if the call was carried out
-	Details []string
-	Faulty  bool // a fault was injected
-}
-
-// ended returns the call as it is recorded when it has been answered.
-func (c Call) ended(refused *apiError, faulty, dropped bool) Call {
-	c.Status, c.Faulty = 200, faulty
-	if refused != nil {
-		c.Error, c.Details = refused.code, refused.messages
-		if refused.status != 0 {
-			c.Status = refused.status
-		}
-	}
-	if dropped {
-		c.Status, c.Error = 0, "dropped"
-	}
-	return c
 }
 
 // outcome carries out a call and returns the scopes of its token too.
@@ -46,7 +25,6 @@ type outcome func() (map[string]any, *apiError, []string)
 
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do outcome, p params) {
-	call.Team = s.teamOf(p)
 	s.checkPause(call)
 	s.Answer(r.Context(), w, call, platformapi.Exchange[apiError]{
 		Do: func() (*platformapi.Reply, *apiError) {
@@ -65,9 +43,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do ou
 			}
 			return &platformapi.Reply{Body: encode(result)}, nil
 		},
-		Log: func(refused *apiError, faulty, dropped bool) {
+		Log: func(refused *apiError, _, _ bool) {
 			s.noteRetryAfter(call, refused)
-			s.Log(call.ended(refused, faulty, dropped))
+			s.Log(call)
 		},
 		Refuse: writeError,
 	})

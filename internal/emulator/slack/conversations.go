@@ -10,7 +10,7 @@ import (
 // it. The lock must be held.
 func (r *request) conversation(id string) (*channel, *apiError) {
 	c := r.ws.channels[id]
-	if c == nil || c.info.BotLeft && c.info.Kind != Public {
+	if c == nil {
 		return nil, refuse("channel_not_found")
 	}
 	return c, nil
@@ -31,26 +31,15 @@ func (r *request) writable(id string) (*channel, *apiError) {
 		return nil, refused
 	case c.info.Archived:
 		return nil, refuse("is_archived")
-	case c.info.BotLeft:
-		return nil, refuse("not_in_channel")
 	}
 	return c, nil
 }
 
-// permitted is conversation for calls that need a right on its kind.
-func (r *request) permitted(id, right string) (*channel, *apiError) {
-	c, refused := r.conversation(id)
-	if refused == nil {
-		refused = r.need(c.info.Kind.scope(right))
-	}
-	return c, refused
-}
-
 // readable is conversation for calls that read messages.
 func (r *request) readable(id string) (*channel, *apiError) {
-	c, refused := r.permitted(id, "history")
-	if refused == nil && c.info.BotLeft {
-		refused = refuse("not_in_channel")
+	c, refused := r.conversation(id)
+	if refused == nil {
+		refused = r.need(c.info.Kind.scope("history"))
 	}
 	return c, refused
 }
@@ -164,83 +153,6 @@ func history(r *request) (map[string]any, *apiError) {
 	return p.answer(c, list), nil
 }
 
-func (c *channel) describe() map[string]any {
-	i := c.info
-	out := map[string]any{
-		"id": i.ID, "name": i.Name, "name_normalized": i.Name, "created": 1_700_000_000,
-		"is_channel": i.Kind == Public, "is_group": i.Kind == Private, "is_im": i.Kind == Direct, "is_mpim": i.Kind == Group,
-		"is_private": i.Kind != Public, "is_archived": i.Archived, "is_member": !i.BotLeft && i.Kind != Direct,
-		"is_shared": i.Shared, "is_ext_shared": i.Shared, "is_org_shared": false, "is_general": false,
-		"context_team_id": c.ws.team.ID, "num_members": len(i.Members) + 1,
-	}
-	if i.Kind == Direct {
-		out["user"], out["is_open"] = i.User, true
-		delete(out, "name")
-		delete(out, "name_normalized")
-	}
-	return out
-}
-
-func conversationInfo(r *request) (map[string]any, *apiError) {
-	c, refused := r.permitted(r.p.channel(), "read")
-	if refused != nil {
-		return nil, refused
-	}
-	return map[string]any{"channel": c.describe()}, nil
-}
-
-func members(r *request) (map[string]any, *apiError) {
-	c, refused := r.permitted(r.p.channel(), "read")
-	if refused != nil {
-		return nil, refused
-	}
-	ids := slices.Clone(c.info.Members)
-	if c.info.User != "" {
-		ids = append(ids, c.info.User)
-	}
-	if !c.info.BotLeft {
-		ids = append(ids, r.ws.team.BotUserID)
-	}
-	return map[string]any{"members": ids, "response_metadata": map[string]any{"next_cursor": ""}}, nil
-}
-
-// conversationOpen opens a direct conversation with one user, or finds one by
-// its id. Groups are not emulated.
-func conversationOpen(r *request) (map[string]any, *apiError) {
-	if id := r.p.channel(); id != "" {
-		c, refused := r.conversation(id)
-		if refused != nil {
-			return nil, refused
-		}
-		return map[string]any{"channel": map[string]any{"id": c.info.ID}, "no_op": true, "already_open": true}, nil
-	}
-	users := r.p.list("users")
-	switch {
-	case len(users) == 0:
-		return nil, refuse("users_list_not_supplied")
-	case len(users) > 1:
-		return nil, refuse("method_not_supported_for_channel_type")
-	}
-	if refused := r.need("im:write"); refused != nil {
-		return nil, refused
-	}
-	u, known := r.ws.users[users[0]]
-	switch {
-	case !known:
-		return nil, refuse("user_not_found")
-	case u.Deleted:
-		return nil, refuse("user_disabled")
-	}
-	id := "D" + users[0]
-	already := r.ws.channels[id] != nil
-	c := r.ws.open(id)
-	shown := map[string]any{"id": id}
-	if r.p.bool("return_im") {
-		shown = c.describe()
-	}
-	return map[string]any{"channel": shown, "no_op": already, "already_open": already}, nil
-}
-
 func userInfo(r *request) (map[string]any, *apiError) {
 	id := r.p.get("user")
 	if id == r.ws.team.BotUserID {
@@ -256,9 +168,9 @@ func userInfo(r *request) (map[string]any, *apiError) {
 
 func wireUser(w *Workspace, u User) map[string]any {
 	out := map[string]any{
-		"id": u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
-		"is_bot": u.IsBot, "is_app_user": false, "is_restricted": u.Restricted, "is_ultra_restricted": false,
-		"is_admin": u.Admin, "is_owner": false, "is_primary_owner": false, "tz": "Europe/London", "updated": 1_700_000_000,
+		"id": u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "deleted": false,
+		"is_bot": u.IsBot, "is_app_user": false, "is_restricted": false, "is_ultra_restricted": false,
+		"is_admin": false, "is_owner": false, "is_primary_owner": false, "tz": "Europe/London", "updated": 1_700_000_000,
 		"profile": map[string]any{
 			"real_name": u.RealName, "real_name_normalized": u.RealName, "display_name": u.Name,
 			"display_name_normalized": u.Name, "team": u.TeamID,
@@ -267,23 +179,7 @@ func wireUser(w *Workspace, u User) map[string]any {
 	if u.TeamID != w.team.ID {
 		out["is_stranger"] = true
 	}
-	if w.team.EnterpriseID != "" {
-		out["enterprise_user"] = map[string]any{
-			"id": u.ID, "enterprise_id": w.team.EnterpriseID, "enterprise_name": "Enterprise", "teams": []string{u.TeamID},
-		}
-	}
 	return out
-}
-
-func botInfo(r *request) (map[string]any, *apiError) {
-	t := r.ws.team
-	if id := r.p.get("bot"); id != "" && id != t.BotID {
-		return nil, refuse("bot_not_found")
-	}
-	return map[string]any{"bot": map[string]any{
-		"id": t.BotID, "deleted": false, "name": t.BotName, "updated": 1_700_000_000, "app_id": r.ws.server.opts.AppID, "user_id": t.BotUserID,
-		"icons": map[string]any{},
-	}}, nil
 }
 
 // reacted returns the message that a call about reactions names.
@@ -301,8 +197,6 @@ func (r *request) reacted() (*channel, *Message, *apiError) {
 		return nil, nil, refuse("message_not_found")
 	case c.info.Archived:
 		return nil, nil, refuse("is_archived")
-	case c.info.BotLeft:
-		return nil, nil, refuse("not_in_channel")
 	}
 	return c, m, nil
 }
@@ -363,14 +257,6 @@ func removeReaction(r *request) (map[string]any, *apiError) {
 	}
 	c.show(ChangeReacted, &m)
 	return nil, nil
-}
-
-func getReactions(r *request) (map[string]any, *apiError) {
-	c, m, refused := r.reacted()
-	if refused != nil {
-		return nil, refused
-	}
-	return map[string]any{"type": "message", "channel": c.info.ID, "message": c.wire(m, false)}, nil
 }
 
 func wireReactions(m *Message) []any {

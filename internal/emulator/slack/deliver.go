@@ -90,7 +90,6 @@ const (
 type Delivery struct {
 	ID       string
 	Kind     Kind
-	Team     string
 	Type     string // of the event or interaction, such as "app_mention"; the command
 	EventID  string // of events
 	Payload  []byte // JSON, or whatever DeliverRaw was given

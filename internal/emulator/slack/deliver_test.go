@@ -46,19 +46,13 @@ func TestWhatArrives(t *testing.T) {
 			do:   func(s *slack.Server) { s.User("U1").In("C1").Mentions("hi"); s.User("U1").Says("hi") }, want: []string{"app_mention"},
 		},
 		"no scope": {
-			opts: slack.Options{Teams: []slack.Team{{Scopes: []string{"app_mentions:read"}}}},
+			opts: slack.Options{Team: slack.Team{Scopes: []string{"app_mentions:read"}}},
 			do:   func(s *slack.Server) { s.User("U1").In("C1").Mentions("hi") }, want: []string{"app_mention"},
 		},
-		"not a member": {do: func(s *slack.Server) {
-			s.AddChannel(slack.Channel{ID: "C2", BotLeft: true})
-			s.User("U1").In("C2").Mentions("hi")
-		}},
-		"edit and delete": {do: func(s *slack.Server) {
+		"delete": {do: func(s *slack.Server) {
 			ann := s.User("U1").In("C1")
-			sent := ann.Says("hi")
-			ann.Edits(sent.TS, "ho")
-			ann.Deletes(sent.TS)
-		}, want: []string{"message", "message/message_changed", "message/message_deleted"}},
+			ann.Deletes(ann.Says("hi").TS)
+		}, want: []string{"message", "message/message_deleted"}},
 		"delete a thread's first": {do: func(s *slack.Server) {
 			ann := s.User("U1").In("C1")
 			sent := ann.Says("hi")
@@ -114,7 +108,7 @@ func TestEcho(t *testing.T) {
 
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
-	s := start(t, slack.Options{Teams: []slack.Team{{EnterpriseID: "E1", EnterpriseInstall: true}}})
+	s := start(t, slack.Options{})
 	r := receive(t, s, nil)
 	eve := s.User("U7").From("T7").In("C1")
 	root := eve.Delivered(
@@ -123,7 +117,7 @@ func TestEnvelope(t *testing.T) {
 	settle(t, s)
 	hits := r.all()
 	inner, outer := hits[0].event(t)
-	for name, want := range map[string]any{"team_id": "T1", "enterprise_id": "E1", "is_ext_shared_channel": true, "api_app_id": "A1", "type": "event_callback"} {
+	for name, want := range map[string]any{"team_id": "T1", "is_ext_shared_channel": true, "api_app_id": "A1", "type": "event_callback"} {
 		if outer[name] != want {
 			t.Errorf("%s is %v, want %v", name, outer[name], want)
 		}
@@ -391,20 +385,16 @@ func TestButtonsAndModals(t *testing.T) {
 		t.Errorf("trigger used twice: %v", got)
 	}
 	id := opened["id"].(string)
-	if got := call(t, s, "views.update", "view_id", id, "view", view, "hash", "old"); got.code() != "hash_conflict" {
-		t.Errorf("old hash: %v", got)
-	}
-	must(t, s, "views.update", "view_id", id, "view", view, "hash", opened["hash"].(string))
 	open := s.Views("U1")
-	if len(open) != 1 || open[0].Inputs()["text"] != "old" || open[0].PrivateMetadata != "p1" || open[0].Updates != 1 {
+	if len(open) != 1 || open[0].Inputs()["text"] != "old" || open[0].PrivateMetadata != "p1" {
 		t.Fatalf("views %+v", open)
 	}
 
 	reply = `{"response_action":"errors","errors":{"plan":"too short"}}`
 	ann.Submits(id, map[string]string{"text": "x"})
 	settle(t, s)
-	if got := s.Views("U1")[0].Errors["plan"]; got != "too short" {
-		t.Errorf("error %q", got)
+	if got := s.Views("U1"); len(got) != 1 {
+		t.Errorf("refused, and still open: %v", got)
 	}
 	reply = ""
 	ann.Submits(id, map[string]string{"text": "new plan"})
@@ -422,13 +412,6 @@ func TestButtonsAndModals(t *testing.T) {
 		t.Errorf("somebody else submitted: %v", got)
 	}
 
-	ann.Forges(ts, "approve", "other")
-	ann.Shortcut("global")
-	ann.ShortcutOn(root.TS, "about")
-	settle(t, s)
-	if got := len(r.all()) - len(hits); got != 3 {
-		t.Errorf("%d more interactions", got)
-	}
 	status, _, err := s.Post(t.Context(), click.ResponseURL, http.Header{}, []byte(`{"replace_original":true,"text":"settled"}`))
 	if err != nil || status != 200 {
 		t.Errorf("%d %v", status, err)
@@ -448,20 +431,6 @@ func TestTriggerExpires(t *testing.T) {
 		`{"type":"modal","title":{"type":"plain_text","text":"T"},"blocks":[{"type":"divider"}]}`)
 	if got.code() != "expired_trigger_id" {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestUninstall(t *testing.T) {
-	t.Parallel()
-	s := start(t, slack.Options{Teams: []slack.Team{{}, {}}})
-	r := receive(t, s, nil)
-	s.Uninstall()
-	settle(t, s)
-	s.User("U1").Says("nobody hears this")
-	s.Team("T2").User("U1").Says("x")
-	settle(t, s)
-	if diff := cmp.Diff([]string{"tokens_revoked", "app_uninstalled", "message"}, types(t, r.all())); diff != "" {
-		t.Error(diff)
 	}
 }
 

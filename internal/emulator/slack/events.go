@@ -64,7 +64,7 @@ func (w *Workspace) mentioned(text string) bool {
 // must be held.
 func (c *channel) hears(kind string) bool {
 	w := c.ws
-	if c.info.BotLeft || w.refusal != "" {
+	if w.refusal != "" {
 		return false
 	}
 	granted := func(scope string) bool { return slices.Contains(w.team.Scopes, scope) }
@@ -112,29 +112,21 @@ func (w *Workspace) event(inner, outer map[string]any) *delivery {
 	id := s.id("Ev")
 	now := s.opts.Now()
 	setAbsent(inner, "event_ts", tsAt(now))
-	var enterprise any
-	if t.EnterpriseID != "" {
-		enterprise = t.EnterpriseID
-	}
 	shared := false
 	if c := w.channels[text(inner["channel"])]; c != nil {
 		shared = c.info.Shared
 	}
 	body := map[string]any{
-		"token": verificationToken, "team_id": t.ID, "context_team_id": t.ID, "context_enterprise_id": enterprise,
+		"token": verificationToken, "team_id": t.ID, "context_team_id": t.ID, "context_enterprise_id": nil,
 		"api_app_id": s.opts.AppID, "event": inner, "type": "event_callback", "event_id": id, "event_time": now.Unix(),
 		"authorizations": []any{map[string]any{
-			"enterprise_id": enterprise, "team_id": t.ID, "user_id": t.BotUserID, "is_bot": true,
-			"is_enterprise_install": t.EnterpriseInstall,
+			"enterprise_id": nil, "team_id": t.ID, "user_id": t.BotUserID, "is_bot": true, "is_enterprise_install": false,
 		}},
 		"is_ext_shared_channel": shared, "event_context": "4-" + id,
 	}
-	if enterprise != nil {
-		body["enterprise_id"] = enterprise
-	}
 	maps.Copy(body, outer)
 	return &delivery{
-		Delivery: Delivery{Kind: Events, Team: t.ID, Type: text(inner["type"]), EventID: id, Payload: platformapi.MustJSON(body)},
+		Delivery: Delivery{Kind: Events, Type: text(inner["type"]), EventID: id, Payload: platformapi.MustJSON(body)},
 		repeated: true,
 	}
 }
@@ -167,6 +159,6 @@ func (w *Workspace) DeliverRaw(kind Kind, body []byte) string {
 	s.mu.Lock()
 	defer s.unlock()
 	return s.deliver(false, &delivery{
-		Delivery: Delivery{Kind: kind, Team: w.team.ID, Payload: bytes.Clone(body)}, repeated: kind == Events,
+		Delivery: Delivery{Kind: kind, Payload: bytes.Clone(body)}, repeated: kind == Events,
 	})[0]
 }

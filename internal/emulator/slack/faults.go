@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/platformapi"
 )
 
@@ -76,6 +75,3 @@ func TruncatedJSON() Fault { return Fault{End: platformapi.Truncated} }
 
 // Garbage does what was asked and answers 200 with an HTML page.
 func Garbage() Fault { return Fault{End: platformapi.Garbage} }
-
-// Hold stops the call before it is carried out until the gate opens.
-func Hold(gate *emulator.Gate) Fault { return Fault{Gate: gate} }

@@ -17,13 +17,11 @@ import (
 
 // File is a file that people see at a message.
 type File struct {
-	ID       string
-	Name     string
-	Title    string
-	MIME     string
-	Data     []byte
-	Size     int  // what Slack says it is; zero for the length of Data
-	External bool // lives elsewhere: there is nothing to download
+	ID    string
+	Name  string
+	Title string
+	MIME  string
+	Data  []byte
 }
 
 // files are what people and the bot uploaded.
@@ -35,7 +33,6 @@ type files struct {
 
 type file struct {
 	File
-	ws       *Workspace
 	expected int  // announced length of an upload
 	uploaded bool // its bytes are there
 	complete bool // it is shared
@@ -53,7 +50,7 @@ func (f *files) uploadURL(r *request) (map[string]any, *apiError) {
 	if name == "" || length <= 0 {
 		return nil, refuse("invalid_arguments")
 	}
-	id := f.add(&file{File: File{Name: name, Title: name}, ws: r.ws, expected: length}).ID
+	id := f.add(&file{File: File{Name: name, Title: name}, expected: length}).ID
 	return map[string]any{"upload_url": f.URL() + "/upload/" + id, "file_id": id}, nil
 }
 
@@ -115,7 +112,7 @@ func (f *files) complete(r *request) (map[string]any, *apiError) {
 	for _, want := range wanted {
 		one := f.byID[want.ID]
 		switch {
-		case one == nil || one.ws != r.ws || one.complete:
+		case one == nil || one.complete:
 			return nil, refuse("file_not_found")
 		case !one.uploaded:
 			return nil, refuse("file_not_uploaded")
@@ -165,7 +162,7 @@ func shareFiles(r *request, channelID string, shared []File) *apiError {
 
 func (f *files) info(r *request) (map[string]any, *apiError) {
 	one := f.byID[r.p.get("file")]
-	if one == nil || one.ws != r.ws {
+	if one == nil {
 		return nil, refuse("file_not_found")
 	}
 	return map[string]any{"file": wireFiles(r.ws, []File{one.File})[0], "comments": []any{}}, nil
@@ -181,15 +178,10 @@ func wireFiles(w *Workspace, list []File) []map[string]any {
 		kind = cmp.Or(kind, "application/octet-stream")
 		u := w.server.URL() + "/files-pri/" + f.ID + "/" + f.Name
 		one := map[string]any{
-			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": cmp.Or(f.Size, len(f.Data)), "mode": "hosted",
-			"filetype": strings.TrimPrefix(path.Ext(f.Name), "."), "is_external": f.External,
+			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": len(f.Data), "mode": "hosted",
+			"filetype": strings.TrimPrefix(path.Ext(f.Name), "."), "is_external": false,
 			"url_private": u, "url_private_download": u, "permalink": "https://" + w.team.Domain + ".slack.com/files/" + f.ID,
 			"created": 1_700_000_000, "timestamp": 1_700_000_000,
-		}
-		if f.External {
-			one["mode"], one["external_type"] = "external", "app"
-			one["url_private"] = "https://files.example.com/" + f.Name
-			delete(one, "url_private_download")
 		}
 		out = append(out, one)
 	}
@@ -202,7 +194,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	id := r.PathValue("id")
 	p := params{token: token}
-	call := Call{Method: Download, Team: s.teamOf(p), Params: map[string]string{"file": id}, At: s.opts.Now()}
+	call := Call{Method: Download, Params: map[string]string{"file": id}, At: s.opts.Now()}
 	fault := s.Due(call)
 	if s.Hold(r.Context(), fault.Gate, fault.Delay) != nil {
 		panic(http.ErrAbortHandler)
@@ -217,7 +209,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	case !allowed:
 		refused = &apiError{code: "not_authed", status: http.StatusFound}
 	}
-	s.Log(call.ended(refused, fault.Refuse != nil || fault.End != platformapi.Normal, false))
+	s.Log(call)
 	switch {
 	case fault.End == platformapi.Before || fault.End == platformapi.After:
 		panic(http.ErrAbortHandler)
@@ -240,11 +232,10 @@ func (s *Server) download(id string, p params) (data []byte, found, allowed bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.files.byID[id]
-	if f == nil || f.External {
+	if f == nil {
 		return nil, false, false
 	}
-	w, refused := s.authenticate(p)
-	if refused != nil || w != f.ws || !slices.Contains(w.team.Scopes, "files:read") {
+	if s.authenticate(p) != nil || !slices.Contains(s.team.Scopes, "files:read") {
 		return nil, true, false
 	}
 	return f.Data, true, true

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
-	"strconv"
 
 	"remote-agent/internal/emulator/platformapi"
 )
@@ -17,22 +16,19 @@ func (p Person) Slash(command, text string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	c := p.enter()
-	sent := Sent{Team: p.ws.team.ID, Channel: c.info.ID}
+	sent := Sent{Channel: c.info.ID}
 	if p.thread != "" {
 		c.slackbot(p.user, p.thread, command+" is not supported in threads. Sorry!")
 		return sent
 	}
-	sent.TriggerID = s.views.newTrigger(p.ws, p.user, "")
+	sent.TriggerID = s.views.newTrigger(p.user)
 	where := s.responses.add(p.ws, p.user, c.info.ID, nil)
 	sent.ResponseURL = where.url
 	fields := map[string]string{
 		"token": verificationToken, "team_id": p.ws.team.ID, "team_domain": p.ws.team.Domain,
 		"channel_id": c.info.ID, "channel_name": c.shownName(), "user_id": p.user, "user_name": p.ws.user(p.user).Name,
 		"command": command, "text": text, "api_app_id": s.opts.AppID, "trigger_id": sent.TriggerID,
-		"response_url": sent.ResponseURL, "is_enterprise_install": strconv.FormatBool(p.ws.team.EnterpriseInstall),
-	}
-	if p.ws.team.EnterpriseID != "" {
-		fields["enterprise_id"], fields["enterprise_name"] = p.ws.team.EnterpriseID, "Enterprise"
+		"response_url": sent.ResponseURL, "is_enterprise_install": "false",
 	}
 	form := url.Values{}
 	payload := map[string]any{}
@@ -40,9 +36,9 @@ func (p Person) Slash(command, text string) Sent {
 		form.Set(name, value)
 		payload[name] = value
 	}
-	payload["is_enterprise_install"] = p.ws.team.EnterpriseInstall // over Socket Mode it is a boolean
+	payload["is_enterprise_install"] = false // over Socket Mode it is a boolean
 	sent.Deliveries = s.deliver(false, &delivery{
-		Delivery: Delivery{Kind: Commands, Team: p.ws.team.ID, Type: command, Payload: platformapi.MustJSON(payload)},
+		Delivery: Delivery{Kind: Commands, Type: command, Payload: platformapi.MustJSON(payload)},
 		form:     form,
 		taken:    where.acknowledged,
 		failed: func(reason string) {
@@ -77,25 +73,19 @@ func (c *channel) slackbot(user, root, text string) {
 // interaction returns what all interactions have.
 func (p Person) interaction(kind string) map[string]any {
 	t := p.ws.team
-	team := map[string]any{"id": t.ID, "domain": t.Domain}
-	var enterprise any
-	if t.EnterpriseID != "" {
-		enterprise = map[string]any{"id": t.EnterpriseID, "name": "Enterprise"}
-		team["enterprise_id"], team["enterprise_name"] = t.EnterpriseID, "Enterprise"
-	}
 	u := p.ws.user(p.user)
 	return map[string]any{
-		"type": kind, "token": verificationToken, "api_app_id": p.ws.server.opts.AppID, "team": team, "enterprise": enterprise,
-		"is_enterprise_install": t.EnterpriseInstall,
-		"user":                  map[string]any{"id": p.user, "username": u.Name, "name": u.Name, "team_id": u.TeamID},
+		"type": kind, "token": verificationToken, "api_app_id": p.ws.server.opts.AppID, "team": map[string]any{"id": t.ID, "domain": t.Domain},
+		"enterprise": nil, "is_enterprise_install": false,
+		"user": map[string]any{"id": p.user, "username": u.Name, "name": u.Name, "team_id": u.TeamID},
 	}
 }
 
 // act sends an interaction. The lock must be held.
-func (p Person) act(sent Sent, payload map[string]any, taken func([]byte), failed func(string)) Sent {
+func (p Person) act(sent Sent, payload map[string]any, taken func([]byte)) Sent {
 	sent.Deliveries = p.ws.server.deliver(false, &delivery{
-		Delivery: Delivery{Kind: Interactions, Team: p.ws.team.ID, Type: text(payload["type"]), Payload: platformapi.MustJSON(payload)},
-		taken:    taken, failed: failed,
+		Delivery: Delivery{Kind: Interactions, Type: text(payload["type"]), Payload: platformapi.MustJSON(payload)},
+		taken:    taken,
 	})
 	return sent
 }
@@ -110,14 +100,7 @@ func (p Person) Clicks(ts, actionID string, value ...string) Sent {
 			return p.click(m, b)
 		}
 	}
-	return Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
-}
-
-// Forges sends the click of a button that the message need not have.
-func (p Person) Forges(ts, actionID, value string) Sent {
-	m, _ := p.message(ts)
-	m.TS = ts
-	return p.click(m, Button{BlockID: "forged", ActionID: actionID, Value: value, Text: "Forged"})
+	return Sent{Channel: p.channel, TS: ts}
 }
 
 // message returns a message as the person sees it.
@@ -142,8 +125,8 @@ func (p Person) message(ts string) (Message, bool) {
 func (p Person) about(m *Message) Sent {
 	s := p.ws.server
 	return Sent{
-		Team: p.ws.team.ID, Channel: p.channel, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
-		TriggerID: s.views.newTrigger(p.ws, p.user, ""), ResponseURL: s.responses.add(p.ws, p.user, p.channel, m).url,
+		Channel: p.channel, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
+		TriggerID: s.views.newTrigger(p.user), ResponseURL: s.responses.add(p.ws, p.user, p.channel, m).url,
 	}
 }
 
@@ -168,7 +151,7 @@ func (p Person) click(m Message, b Button) Sent {
 	if m.EphemeralTo == "" {
 		payload["message"] = c.wire(&m, true)
 	}
-	return p.act(sent, payload, nil, nil)
+	return p.act(sent, payload, nil)
 }
 
 // wire returns a click of the button.
@@ -191,53 +174,14 @@ func (p Person) Submits(viewID string, typed map[string]string) Sent {
 	s := p.ws.server
 	s.mu.Lock()
 	defer s.unlock()
-	sent := Sent{Team: p.ws.team.ID}
+	sent := Sent{}
 	v := s.views.byID[viewID]
-	if v == nil || v.ws != p.ws || !v.Open || v.User != p.user {
+	if v == nil || !v.Open || v.User != p.user {
 		return sent
 	}
-	v.Errors = nil
-	sent.TriggerID = s.views.newTrigger(p.ws, p.user, v.ID)
+	sent.TriggerID = s.views.newTrigger(p.user)
 	payload := p.interaction("view_submission")
 	payload["trigger_id"], payload["view"] = sent.TriggerID, v.wire(v.values(typed))
 	payload["response_urls"] = []any{}
-	return p.act(sent, payload,
-		func(answer []byte) { s.views.respond(v.ID, answer) },
-		func(string) {
-			s.views.byID[v.ID].Errors = map[string]string{"": "We had some trouble connecting. Try again?"}
-		})
-}
-
-// Shortcut uses a shortcut of the app that is about nothing in particular.
-func (p Person) Shortcut(callbackID string) Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	p.enter()
-	sent := Sent{Team: p.ws.team.ID, TriggerID: s.views.newTrigger(p.ws, p.user, "")}
-	payload := p.interaction("shortcut")
-	maps.Copy(payload, map[string]any{
-		"callback_id": callbackID, "trigger_id": sent.TriggerID, "action_ts": tsAt(s.opts.Now()),
-	})
-	return p.act(sent, payload, nil, nil)
-}
-
-// ShortcutOn uses a shortcut of the app on a message.
-func (p Person) ShortcutOn(ts, callbackID string) Sent {
-	m, ok := p.message(ts)
-	if !ok {
-		return Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
-	}
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.enter()
-	sent := p.about(&m)
-	payload := p.interaction("message_action")
-	maps.Copy(payload, map[string]any{
-		"callback_id": callbackID, "trigger_id": sent.TriggerID, "response_url": sent.ResponseURL, "message_ts": ts,
-		"channel": map[string]any{"id": c.info.ID, "name": c.shownName()}, "message": c.wire(&m, true),
-		"action_ts": tsAt(s.opts.Now()),
-	})
-	return p.act(sent, payload, nil, nil)
+	return p.act(sent, payload, func(answer []byte) { s.views.respond(v.ID, answer) })
 }

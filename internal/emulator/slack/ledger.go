@@ -9,7 +9,6 @@ import (
 
 // Message is a message as people see it, and what the bot attached to it.
 type Message struct {
-	Team     string
 	Channel  string
 	TS       string // its id in the channel
 	ThreadTS string // of the root, for answers; the root itself has none
@@ -38,7 +37,6 @@ type Message struct {
 
 	EphemeralTo string // the only user who sees it; empty for all
 	Edited      bool   // shows "(edited)"
-	EditClosed  bool   // the bot may not edit it anymore
 	Edits       int
 	History     []Version // what it was before edits
 	CreatedAt   time.Time
@@ -50,7 +48,6 @@ type Message struct {
 // Version is a message before an edit.
 type Version struct {
 	Plain string
-	At    time.Time // when it came to be
 }
 
 // Reaction is an emoji and who put it there.
@@ -77,7 +74,7 @@ func (m Message) ReactionsOf(user string) []string {
 
 // Button is a button of a message or a view.
 type Button struct {
-	BlockID, ActionID, Value, Text, Style, URL string
+	BlockID, ActionID, Value, Text, Style string
 }
 
 // Buttons returns the buttons that people can click.
@@ -95,7 +92,7 @@ func buttonsIn(raw json.RawMessage) []Button {
 			}
 			var t textObject
 			_ = json.Unmarshal(e.Text, &t)
-			out = append(out, Button{BlockID: b.BlockID, ActionID: e.ActionID, Value: e.Value, Text: t.Text, Style: e.Style, URL: e.URL})
+			out = append(out, Button{BlockID: b.BlockID, ActionID: e.ActionID, Value: e.Value, Text: t.Text, Style: e.Style})
 		}
 	}
 	return out
@@ -140,10 +137,6 @@ type ThreadView struct {
 	Ephemerals []Message
 	Status     string // what is shown now
 	Loading    []string
-	StatusAt   time.Time
-	Statuses   int // how often a status was set
-	Title      string
-	Prompts    []Prompt
 	Session    Session
 }
 
@@ -161,14 +154,6 @@ func (v ThreadView) Texts() []string {
 
 // Message returns the visible message with a timestamp, or the zero Message.
 func (v ThreadView) Message(ts string) Message { return find(v.Messages, ts) }
-
-// Last returns the newest message, or the zero Message.
-func (v ThreadView) Last() Message {
-	if len(v.Messages) == 0 {
-		return Message{}
-	}
-	return v.Messages[len(v.Messages)-1]
-}
 
 // SeenBy returns the ephemeral messages for a user.
 func (v ThreadView) SeenBy(user string) []Message { return seenBy(v.Ephemerals, user) }
@@ -244,7 +229,7 @@ func (w *Workspace) Thread(channelID, root string) ThreadView {
 		w.expire(c.byTS[ts])
 		v.Messages = append(v.Messages, *c.byTS[ts])
 	}
-	v.StatusAt, v.Statuses, v.Title, v.Prompts, v.Session = t.status.At, t.statuses, t.title, t.prompts, t.session
+	v.Session = t.session
 	if w.server.opts.Now().Sub(t.status.At) < statusTimeout {
 		v.Status, v.Loading = t.status.Text, t.status.LoadingMessages
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limits are how often methods may be called in each workspace.
+// Limits are how often methods may be called.
 type Limits struct {
 	// PerWindow is how many calls of a method are allowed in a window. Methods
 	// that are not named are not limited.
@@ -55,8 +55,6 @@ const tolerance = 0.9
 // Violation is something that the bot should not have done, although it may have
 // been carried out.
 type Violation struct {
-	At     time.Time
-	Team   string
 	Method string
 	Rule   string // "rate", "posts" or "retry_after"
 	Detail string
@@ -67,9 +65,9 @@ type Violation struct {
 type pacing struct {
 	*platform
 
-	calls    map[[2]string][]time.Time // by team and method
-	buckets  map[[2]string]*bucket     // by team and channel
-	pause    map[[2]string]time.Time   // by team and method: 429 until then
+	calls    map[string][]time.Time // by method
+	buckets  map[string]*bucket     // by channel
+	pause    map[string]time.Time   // by method: 429 until then
 	problems []Violation
 }
 
@@ -80,7 +78,7 @@ type bucket struct {
 
 func newPacing(p *platform) *pacing {
 	return &pacing{
-		platform: p, calls: map[[2]string][]time.Time{}, buckets: map[[2]string]*bucket{}, pause: map[[2]string]time.Time{},
+		platform: p, calls: map[string][]time.Time{}, buckets: map[string]*bucket{}, pause: map[string]time.Time{},
 	}
 }
 
@@ -100,69 +98,68 @@ func (p *pacing) noteRetryAfter(c Call, e *apiError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait := time.Duration(float64(e.retryAfter) * tolerance * float64(time.Second))
-	p.pause[[2]string{c.Team, c.Method}] = p.opts.Now().Add(wait)
+	p.pause[c.Method] = p.opts.Now().Add(wait)
 }
 
 // checkPause records a call that comes before the time that a 429 had named.
 func (p *pacing) checkPause(c Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := [2]string{c.Team, c.Method}
-	until, ok := p.pause[key]
+	until, ok := p.pause[c.Method]
 	switch {
 	case !ok:
 	case c.At.Before(until):
 		early := until.Sub(c.At).Round(time.Millisecond)
-		p.problems = append(p.problems, Violation{At: c.At, Team: c.Team, Method: c.Method, Rule: "retry_after", Detail: early.String() + " too early"})
+		p.problems = append(p.problems, Violation{Method: c.Method, Rule: "retry_after", Detail: early.String() + " too early"})
 	default:
-		delete(p.pause, key)
+		delete(p.pause, c.Method)
 	}
 }
 
 // paceCall checks the limits of a call. The lock must be held.
-func (p *pacing) paceCall(team, method, channelID string) *apiError {
+func (p *pacing) paceCall(method, channelID string) *apiError {
 	l := p.opts.Limits
 	if l == nil {
 		return nil
 	}
 	if limit := l.PerWindow[method]; limit > 0 {
-		if refused := p.paceWindow(team, method, limit); refused != nil {
+		if refused := p.paceWindow(method, limit); refused != nil {
 			return refused
 		}
 	}
 	if method == "chat.postMessage" && l.Posts > 0 {
-		return p.pacePost(team, channelID)
+		return p.pacePost(channelID)
 	}
 	return nil
 }
 
-func (p *pacing) paceWindow(team, method string, limit int) *apiError {
-	now, key := p.opts.Now(), [2]string{team, method}
+func (p *pacing) paceWindow(method string, limit int) *apiError {
+	now := p.opts.Now()
 	length := cmp.Or(p.opts.Limits.Window, time.Minute)
 	window := time.Duration(float64(length) * tolerance)
-	past := slices.DeleteFunc(p.calls[key], func(at time.Time) bool { return now.Sub(at) >= window })
+	past := slices.DeleteFunc(p.calls[method], func(at time.Time) bool { return now.Sub(at) >= window })
 	if len(past) >= limit {
-		p.violate(team, method, "rate", fmt.Sprintf("more than %d in %v", limit, length))
+		p.violate(method, "rate", fmt.Sprintf("more than %d in %v", limit, length))
 		if p.opts.Limits.Enforce {
-			p.calls[key] = past
+			p.calls[method] = past
 			return rateLimited(past[len(past)-limit].Add(length).Sub(now))
 		}
 	}
-	p.calls[key] = append(past, now)
+	p.calls[method] = append(past, now)
 	return nil
 }
 
-func (p *pacing) pacePost(team, channelID string) *apiError {
-	l, now, key := p.opts.Limits, p.opts.Now(), [2]string{team, channelID}
-	b := p.buckets[key]
+func (p *pacing) pacePost(channelID string) *apiError {
+	l, now := p.opts.Limits, p.opts.Now()
+	b := p.buckets[channelID]
 	if b == nil {
 		b = &bucket{at: now}
-		p.buckets[key] = b
+		p.buckets[channelID] = b
 	}
 	b.level = max(0, b.level-now.Sub(b.at).Seconds()*l.Posts/tolerance)
 	b.at = now
 	if b.level+1 > float64(max(1, l.PostBurst)) {
-		p.violate(team, "chat.postMessage", "posts", "too many in "+channelID)
+		p.violate("chat.postMessage", "posts", "too many in "+channelID)
 		if l.Enforce {
 			return rateLimited(time.Duration(float64(time.Second) / l.Posts))
 		}
@@ -171,6 +168,6 @@ func (p *pacing) pacePost(team, channelID string) *apiError {
 	return nil
 }
 
-func (p *pacing) violate(team, method, rule, detail string) {
-	p.problems = append(p.problems, Violation{At: p.opts.Now(), Team: team, Method: method, Rule: rule, Detail: detail})
+func (p *pacing) violate(method, rule, detail string) {
+	p.problems = append(p.problems, Violation{Method: method, Rule: rule, Detail: detail})
 }

@@ -11,7 +11,6 @@ import (
 
 // Sent tells what became of something that a person did.
 type Sent struct {
-	Team    string
 	Channel string
 	TS      string // of the message
 	Thread  string // root of the thread in which an answer to it belongs
@@ -136,44 +135,16 @@ func (p Person) send(text string, files []File, shape func(*Message)) Sent {
 	}
 	for _, f := range files {
 		f.Title = cmp.Or(f.Title, f.Name)
-		m.Files = append(m.Files, s.files.add(&file{File: f, ws: p.ws, complete: true}).File)
+		m.Files = append(m.Files, s.files.add(&file{File: f, complete: true}).File)
 	}
 	if shape != nil {
 		shape(m)
 	}
 	c.add(ChangeReceived, m)
 	return Sent{
-		Team: p.ws.team.ID, Channel: c.info.ID, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
+		Channel: c.info.ID, TS: m.TS, Thread: cmp.Or(m.ThreadTS, m.TS),
 		Deliveries: s.deliver(p.atOnce, p.tell(c, m)...),
 	}
-}
-
-// Edits changes the text of one of the person's messages. A mention that is new
-// in it is an app_mention too.
-func (p Person) Edits(ts, text string) Sent {
-	s := p.ws.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := p.ws.open(p.channel)
-	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts, Thread: ts}
-	old := c.byTS[ts]
-	if old == nil {
-		return sent
-	}
-	m := *old
-	m.Text, m.Plain, m.Blocks, m.Edited = text, plainMrkdwn(text), richText(text), true
-	c.supersede(old, &m)
-	var events []*delivery
-	if c.hears("message") {
-		events = append(events, p.ws.event(c.changeEvent("message_changed", &m, old), nil))
-	}
-	if p.ws.mentioned(text) && !p.ws.mentioned(old.Text) && c.hears("app_mention") {
-		inner := c.wire(&m, false)
-		inner["type"], inner["channel"] = "app_mention", c.info.ID
-		events = append(events, p.ws.event(inner, nil))
-	}
-	sent.Deliveries = s.deliver(p.atOnce, events...)
-	return sent
 }
 
 // Deletes takes a message away. The root of a thread with answers leaves a
@@ -183,7 +154,7 @@ func (p Person) Deletes(ts string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	c := p.ws.open(p.channel)
-	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, TS: ts}
+	sent := Sent{Channel: p.channel, TS: ts}
 	m := c.byTS[ts]
 	if m == nil {
 		return sent
@@ -221,7 +192,7 @@ func (p Person) Stops(root string) Sent {
 	s.mu.Lock()
 	defer s.unlock()
 	c := p.enter()
-	sent := Sent{Team: p.ws.team.ID, Channel: p.channel, Thread: root}
+	sent := Sent{Channel: p.channel, Thread: root}
 	t := c.thread(root)
 	stopped := []string{}
 	for _, ts := range t.replies {

@@ -12,10 +12,8 @@ import (
 
 // Options configure a Server. The zero value is usable.
 type Options struct {
-	// Teams are the workspaces in which the app is installed; default one with
-	// the id "T1". The methods of Server that are about one workspace are about
-	// the first.
-	Teams []Team
+	// Team is the workspace in which the app is installed.
+	Team Team
 
 	AppID         string // default "A1"
 	AppToken      string // app-level token of Socket Mode; default "xapp-1-test"
@@ -81,9 +79,6 @@ func (o Options) subscribed(name string) bool {
 }
 
 func (o Options) withDefaults() Options {
-	if len(o.Teams) == 0 {
-		o.Teams = []Team{{}}
-	}
 	o.AppID = cmp.Or(o.AppID, "A1")
 	o.AppToken = cmp.Or(o.AppToken, "xapp-1-test")
 	o.SigningSecret = cmp.Or(o.SigningSecret, "signing-secret")
@@ -102,7 +97,7 @@ func (o Options) withDefaults() Options {
 
 // Server is an emulated Slack with one app. It is safe for concurrent use. Its
 // state lives as long as the value does, through any number of restarts of the
-// bot. The methods of Workspace on it are those of the first workspace.
+// bot.
 type Server struct {
 	*platform
 	*Workspace
@@ -110,7 +105,6 @@ type Server struct {
 	*Sockets
 	*pacing
 
-	teams     []*Workspace
 	files     *files
 	views     *views
 	responses *responses
@@ -135,10 +129,7 @@ func New(opts Options) *Server {
 		Name: "Slack", Addr: p.opts.Addr, Handler: s.Handler, Now: p.opts.Now, KeepCalls: p.opts.KeepCalls, OnClose: s.CutConnections,
 		NameOf: func(c Call) string { return c.Method }, Faults: func(c Call) []string { return []string{c.Method, AnyMethod} },
 	})
-	for i, t := range p.opts.Teams {
-		s.teams = append(s.teams, newWorkspace(s, t, i))
-	}
-	s.Workspace = s.teams[0]
+	s.Workspace = newWorkspace(s, p.opts.Team)
 	s.methods = s.table()
 	return s
 }
@@ -152,16 +143,6 @@ func (s *Server) AppToken() string { return s.opts.AppToken }
 
 // SigningSecret returns the secret with which HTTP deliveries are signed.
 func (s *Server) SigningSecret() string { return s.opts.SigningSecret }
-
-// Team returns a workspace by its id, or nil.
-func (s *Server) Team(id string) *Workspace {
-	for _, w := range s.teams {
-		if w.team.ID == id {
-			return w
-		}
-	}
-	return nil
-}
 
 // Handler returns the HTTP interface: /api/<method>, response URLs, uploads,
 // downloads and Socket Mode.
@@ -183,8 +164,8 @@ func (s *Server) Handler() http.Handler {
 type request struct {
 	method string
 	p      params
-	ws     *Workspace // nil for calls with the app-level token
-	scopes []string   // that the token has
+	ws     *Workspace
+	scopes []string // that the token has
 }
 
 // method is how a Web API method is carried out. run is called with the lock.
@@ -218,7 +199,7 @@ func (s *Server) run(name string, p params) (map[string]any, *apiError, []string
 	if p.json && m.noJSON {
 		p.values = map[string]string{}
 	}
-	req := &request{method: name, p: p}
+	req := &request{method: name, p: p, ws: s.Workspace, scopes: s.team.Scopes}
 	if m.app {
 		if refused := s.authenticateApp(p.token); refused != nil {
 			return nil, refused, nil
@@ -226,12 +207,10 @@ func (s *Server) run(name string, p params) (map[string]any, *apiError, []string
 		result, refused := m.run(req)
 		return result, refused, []string{"connections:write"}
 	}
-	ws, refused := s.authenticate(p)
-	if refused != nil {
+	if refused := s.authenticate(p); refused != nil {
 		return nil, refused, nil
 	}
-	req.ws, req.scopes = ws, ws.team.Scopes
-	if refused := s.paceCall(ws.team.ID, name, p.channel()); refused != nil {
+	if refused := s.paceCall(name, p.channel()); refused != nil {
 		return nil, refused, req.scopes
 	}
 	if len(m.scopes) > 0 {
@@ -247,37 +226,26 @@ func (s *Server) run(name string, p params) (map[string]any, *apiError, []string
 func (s *Server) table() map[string]method {
 	write := []string{"chat:write"}
 	return map[string]method{
-		"auth.test":                             {run: authTest},
-		"apps.connections.open":                 {run: s.connectionsOpen, app: true},
-		"chat.postMessage":                      {run: postMessage, scopes: write},
-		"chat.update":                           {run: update, scopes: write},
-		"chat.delete":                           {run: deleteMessage, scopes: write},
-		"chat.postEphemeral":                    {run: postEphemeral, scopes: write},
-		"chat.getPermalink":                     {run: getPermalink, noJSON: true},
-		"chat.startStream":                      {run: startStream, scopes: write},
-		"chat.appendStream":                     {run: appendStream, scopes: write},
-		"chat.stopStream":                       {run: stopStream, scopes: write},
-		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", "assistant:write"}},
-		"assistant.threads.setTitle":            {run: setTitle, scopes: []string{"assistant:write"}},
-		"assistant.threads.setSuggestedPrompts": {run: setPrompts, scopes: []string{"assistant:write"}},
-		"agents.sessions.setStatus":             {run: sessionStatus, scopes: write},
-		"agents.sessions.rename":                {run: sessionRename, scopes: write},
-		"conversations.replies":                 {run: replies, noJSON: true},
-		"conversations.history":                 {run: history, noJSON: true},
-		"conversations.info":                    {run: conversationInfo, noJSON: true},
-		"conversations.members":                 {run: members, noJSON: true},
-		"conversations.open":                    {run: conversationOpen, scopes: []string{"im:write", "mpim:write"}},
-		"users.info":                            {run: userInfo, scopes: []string{"users:read"}, noJSON: true},
-		"bots.info":                             {run: botInfo, scopes: []string{"users:read"}, noJSON: true},
-		"reactions.add":                         {run: addReaction, scopes: []string{"reactions:write"}},
-		"reactions.remove":                      {run: removeReaction, scopes: []string{"reactions:write"}},
-		"reactions.get":                         {run: getReactions, scopes: []string{"reactions:read"}, noJSON: true},
-		"files.getUploadURLExternal":            {run: s.files.uploadURL, scopes: []string{"files:write"}, noJSON: true},
-		"files.completeUploadExternal":          {run: s.files.complete, scopes: []string{"files:write"}},
-		"files.info":                            {run: s.files.info, scopes: []string{"files:read"}, noJSON: true},
-		"views.open":                            {run: s.views.open},
-		"views.push":                            {run: s.views.open},
-		"views.update":                          {run: s.views.update},
-		"views.publish":                         {run: s.views.publish},
+		"auth.test":                    {run: authTest},
+		"apps.connections.open":        {run: s.connectionsOpen, app: true},
+		"chat.postMessage":             {run: postMessage, scopes: write},
+		"chat.update":                  {run: update, scopes: write},
+		"chat.delete":                  {run: deleteMessage, scopes: write},
+		"chat.postEphemeral":           {run: postEphemeral, scopes: write},
+		"chat.getPermalink":            {run: getPermalink, noJSON: true},
+		"chat.startStream":             {run: startStream, scopes: write},
+		"chat.appendStream":            {run: appendStream, scopes: write},
+		"chat.stopStream":              {run: stopStream, scopes: write},
+		"assistant.threads.setStatus":  {run: setStatus, scopes: []string{"chat:write", "assistant:write"}},
+		"agents.sessions.setStatus":    {run: sessionStatus, scopes: write},
+		"conversations.replies":        {run: replies, noJSON: true},
+		"conversations.history":        {run: history, noJSON: true},
+		"users.info":                   {run: userInfo, scopes: []string{"users:read"}, noJSON: true},
+		"reactions.add":                {run: addReaction, scopes: []string{"reactions:write"}},
+		"reactions.remove":             {run: removeReaction, scopes: []string{"reactions:write"}},
+		"files.getUploadURLExternal":   {run: s.files.uploadURL, scopes: []string{"files:write"}, noJSON: true},
+		"files.completeUploadExternal": {run: s.files.complete, scopes: []string{"files:write"}},
+		"files.info":                   {run: s.files.info, scopes: []string{"files:read"}, noJSON: true},
+		"views.open":                   {run: s.views.open},
 	}
 }

@@ -25,8 +25,6 @@ type Sockets struct {
 	tickets map[string]bool // unused connection URLs
 	conns   []*socket
 	opened  int
-	oddAcks int // acknowledgements that were no JSON or of nothing known
-	dropped int // acknowledgements that were too large
 }
 
 // socket is one Socket Mode connection.
@@ -164,15 +162,9 @@ func (s *Sockets) listen(c *socket) {
 			EnvelopeID string          `json:"envelope_id"`
 			Payload    json.RawMessage `json:"payload"`
 		}
-		bad := json.Unmarshal(frame, &ack) != nil
+		known := json.Unmarshal(frame, &ack) == nil && len(frame) < maxAck
 		s.mu.Lock()
-		waiting := c.waiting[ack.EnvelopeID]
-		switch {
-		case len(frame) >= maxAck:
-			s.dropped++
-		case bad || waiting == nil:
-			s.oddAcks++
-		default:
+		if waiting := c.waiting[ack.EnvelopeID]; known && waiting != nil {
 			delete(c.waiting, ack.EnvelopeID)
 			waiting <- ack.Payload
 		}
@@ -263,15 +255,6 @@ func (s *Sockets) ConnectionsOpened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened
-}
-
-// OddAcks returns how many acknowledgements came for no envelope that waits on
-// their connection, or were no JSON; and how many were dropped because they had
-// 20 KiB or more.
-func (s *Sockets) OddAcks() (unknown, tooLarge int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.oddAcks, s.dropped
 }
 
 // Disconnect asks all connections to go, with a reason such as "warning",

@@ -299,15 +299,3 @@ func (w *Workspace) KillStream(channelID, ts string) bool {
 	w.end(m, StreamKilled)
 	return true
 }
-
-// CloseEditWindow makes edits of a message fail with edit_window_closed.
-func (w *Workspace) CloseEditWindow(channelID, ts string) {
-	w.server.mu.Lock()
-	defer w.server.unlock()
-	c := w.open(channelID)
-	if old := c.byTS[ts]; old != nil {
-		m := *old
-		m.EditClosed = true
-		c.replace(&m)
-	}
-}

@@ -2,27 +2,20 @@ package slack
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Team is a workspace in which the app is installed. Fields that are not set get
-// defaults that differ from workspace to workspace.
+// Team is a workspace in which the app is installed.
 type Team struct {
-	ID           string // default "T1", "T2", ...
-	Name         string
-	Domain       string
-	EnterpriseID string // of the organization; empty for none
+	ID     string // default "T1"
+	Name   string
+	Domain string
 
-	// EnterpriseInstall says that the app is installed in the whole
-	// organization. Workspaces of one organization may then share a BotToken.
-	EnterpriseInstall bool
-
-	BotToken  string // default "xoxb-1-test", ...
-	BotUserID string // default "UBOT1", ...
-	BotID     string // default "BBOT1", ...
+	BotToken  string // default "xoxb-1-test"
+	BotUserID string // default "UBOT1"
+	BotID     string // default "BBOT1"
 	BotName   string // default "agent"
 
 	// Scopes are what was granted; default AllScopes.
@@ -57,20 +50,16 @@ type Channel struct {
 	User     string   // the other side of a direct conversation
 	Members  []string // users that are known to be in it, without the bot
 	Archived bool
-	BotLeft  bool // the bot is not a member
 	Shared   bool // with another organization (Slack Connect)
 }
 
 // User is a person's account.
 type User struct {
-	ID         string
-	TeamID     string // of the workspace where they are at home; empty for this one
-	Name       string
-	RealName   string
-	IsBot      bool
-	Deleted    bool
-	Restricted bool // a guest
-	Admin      bool
+	ID       string
+	TeamID   string // of the workspace where they are at home; empty for this one
+	Name     string
+	RealName string
+	IsBot    bool
 }
 
 // Workspace is the state of one workspace and the hands of a test in it.
@@ -84,14 +73,13 @@ type Workspace struct {
 	channels map[string]*channel
 }
 
-func newWorkspace(s *Server, t Team, n int) *Workspace {
-	number := fmt.Sprint(n + 1)
-	t.ID = cmp.Or(t.ID, "T"+number)
-	t.Name = cmp.Or(t.Name, "Team "+number)
-	t.Domain = cmp.Or(t.Domain, "team"+number)
-	t.BotToken = cmp.Or(t.BotToken, "xoxb-"+number+"-test")
-	t.BotUserID = cmp.Or(t.BotUserID, "UBOT"+number)
-	t.BotID = cmp.Or(t.BotID, "BBOT"+number)
+func newWorkspace(s *Server, t Team) *Workspace {
+	t.ID = cmp.Or(t.ID, "T1")
+	t.Name = cmp.Or(t.Name, "Team 1")
+	t.Domain = cmp.Or(t.Domain, "team1")
+	t.BotToken = cmp.Or(t.BotToken, "xoxb-1-test")
+	t.BotUserID = cmp.Or(t.BotUserID, "UBOT1")
+	t.BotID = cmp.Or(t.BotID, "BBOT1")
 	t.BotName = cmp.Or(t.BotName, "agent")
 	if t.Scopes == nil {
 		t.Scopes = AllScopes()
@@ -112,32 +100,12 @@ func (w *Workspace) BotToken() string { return w.Info().BotToken }
 // BotUser returns the user id of the bot.
 func (w *Workspace) BotUser() string { return w.Info().BotUserID }
 
-// SetScopes changes what was granted.
-func (w *Workspace) SetScopes(scopes ...string) {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	w.team.Scopes = scopes
-}
-
 // RefuseToken makes every call with the bot's token fail with a code such as
 // "token_revoked", "account_inactive" or "invalid_auth". Empty ends it.
 func (w *Workspace) RefuseToken(code string) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.refusal = code
-}
-
-// Uninstall revokes the token and tells the app: first tokens_revoked, then
-// app_uninstalled.
-func (w *Workspace) Uninstall() []string {
-	s := w.server
-	s.mu.Lock()
-	defer s.unlock()
-	w.refusal = "token_revoked"
-	return s.deliver(false,
-		w.event(map[string]any{"type": "tokens_revoked", "tokens": map[string]any{"bot": []string{w.team.BotUserID}}}, nil),
-		w.event(map[string]any{"type": "app_uninstalled"}, nil),
-	)
 }
 
 // AddUser introduces an account, or changes it. Users that are not introduced
@@ -230,12 +198,9 @@ func (k ChannelKind) scope(right string) string {
 
 // thread is what is known of a thread besides its messages.
 type thread struct {
-	replies  []string // timestamps
-	status   Status
-	title    string
-	prompts  []Prompt
-	session  Session
-	statuses int
+	replies []string // timestamps
+	status  Status
+	session Session
 }
 
 // channel is the state of a conversation. Messages are never changed but
@@ -264,7 +229,7 @@ func (c *channel) thread(root string) *thread {
 // add appends a message under a new timestamp.
 func (c *channel) add(kind ChangeKind, m *Message) {
 	s := c.ws.server
-	m.Team, m.Channel, m.TS = c.ws.team.ID, c.info.ID, s.ts()
+	m.Channel, m.TS = c.info.ID, s.ts()
 	m.CreatedAt = s.opts.Now()
 	m.UpdatedAt = m.CreatedAt
 	c.order = append(c.order, m.TS)
@@ -291,7 +256,7 @@ func (c *channel) supersede(old, m *Message) {
 	m.Edits++
 	m.UpdatedAt = s.opts.Now()
 	if keep := s.opts.KeepEdits; keep >= 0 {
-		m.History = append(slices.Clone(m.History), Version{Plain: old.Plain, At: old.UpdatedAt})
+		m.History = append(slices.Clone(m.History), Version{Plain: old.Plain})
 		if keep > 0 && len(m.History) > keep {
 			m.History = slices.Clone(m.History[len(m.History)-keep:])
 		}
@@ -339,12 +304,6 @@ type Status struct {
 
 // statusTimeout is how long a status stays if nothing is posted.
 const statusTimeout = 2 * time.Minute
-
-// Prompt is a suggested prompt.
-type Prompt struct {
-	Title   string `json:"title"`
-	Message string `json:"message"`
-}
 
 // Session is the state of an agent session.
 type Session struct {

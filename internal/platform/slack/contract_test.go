@@ -59,7 +59,7 @@ func newWorld(t *testing.T, how transport, change ...func(*emulator.Options, *sl
 	}
 	w := &world{sink: &platformtest.Sink{}, engaged: map[string]bool{}}
 	opts := emulator.Options{
-		Teams:    []emulator.Team{{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"}},
+		Team:     emulator.Team{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"},
 		AppToken: appToken, SigningSecret: secret, Retries: retries,
 	}
 	var cfg slack.Config

@@ -42,7 +42,7 @@ type timeless struct {
 func newTimeless(t *testing.T) (timeless, func()) {
 	t.Helper()
 	server := emulator.New(emulator.Options{
-		Teams:  []emulator.Team{{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"}},
+		Team:   emulator.Team{ID: "T1", BotToken: botToken, BotUserID: "UBOT", BotID: "BBOT"},
 		NoEcho: true, Limits: emulator.PublishedLimits(), StreamIdle: 30 * time.Second, StreamMax: 5 * time.Minute, KeepEdits: -1,
 	})
 	server.AddUser(emulator.User{ID: "U1"})
