@@ -118,11 +118,7 @@ func (i *injection) checkPosts() {
 	for _, view := range i.Issues(ghRepo) {
 		for _, c := range view.FromBotComments() {
 			posts++
-			bodies := []string{c.Body}
-			for _, version := range c.History {
-				bodies = append(bodies, version.Body)
-			}
-			for _, body := range bodies {
+			for _, body := range append(c.History, c.Body) {
 				i.checkPost(fmt.Sprintf("comment %d in #%d", c.ID, c.Number), body, 0, strings.Contains(body, "✋"))
 			}
 		}

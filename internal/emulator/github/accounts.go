@@ -3,7 +3,6 @@ package github
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,9 +40,7 @@ type user struct {
 	id          int64
 	login, name string
 	kind        string
-	members     map[*user]bool
-	base        Permission // of members, if it is an organization
-	association string     // shown instead of the real one
+	association string // shown instead of the real one
 }
 
 // User is an account.
@@ -85,48 +82,22 @@ func (u *user) public() User {
 
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
-// Org is an organization.
-type Org struct {
-	Login   string
-	Owners  []string // may do everything in its repositories
-	Members []string
-	Base    Permission // of members in its repositories; default Read
-}
-
-// AddOrg makes an organization, or changes one.
-func (s *Server) AddOrg(o Org) {
-	defer s.world.writing()()
-	org := s.world.know(o.Login)
-	org.kind, org.base = typeOrg, cmp.Or(o.Base, Read)
-	org.members = map[*user]bool{}
-	for _, m := range o.Members {
-		org.members[s.world.know(m)] = false
-	}
-	for _, m := range o.Owners {
-		org.members[s.world.know(m)] = true
-	}
-}
-
 // Repo is a repository.
 type Repo struct {
-	Name          string // owner/name
-	Private       bool
-	Archived      bool
-	NoIssues      bool
-	Description   string
-	DefaultBranch string // default main
-	Fork          string // the repository that it is a fork of, which exists
+	Name     string // owner/name
+	Private  bool
+	Archived bool
+	Fork     string // the repository that it is a fork of, which exists
 
 	Collaborators map[string]Permission // by login; the owner may do everything
-
-	// Branches are the branches that exist, with their commits. The default
-	// branch is added. AttachGit replaces them.
-	Branches map[string]string
 
 	// NotInstalled keeps the App out. Otherwise it is installed for the owner's
 	// repository.
 	NotInstalled bool
 }
+
+// defaultBranch is that of every repository.
+const defaultBranch = "main"
 
 type repo struct {
 	id            int64
@@ -134,9 +105,6 @@ type repo struct {
 	name          string
 	private       bool
 	archived      bool
-	noIssues      bool
-	description   string
-	branch        string
 	parent        *repo
 	collaborators map[*user]Permission
 	branches      map[string]string
@@ -170,8 +138,7 @@ func (s *Server) AddRepo(r Repo) {
 		known = &repo{id: w.id(), owner: account, name: name, created: w.now(), labels: []string{"bug", "enhancement", "question"}}
 		w.repos = append(w.repos, known)
 	}
-	known.private, known.archived, known.noIssues, known.description = r.Private, r.Archived, r.NoIssues, r.Description
-	known.branch, known.parent = cmp.Or(r.DefaultBranch, "main"), nil
+	known.private, known.archived, known.parent = r.Private, r.Archived, nil
 	if r.Fork != "" {
 		known.parent = w.mustRepo(r.Fork)
 	}
@@ -179,13 +146,7 @@ func (s *Server) AddRepo(r Repo) {
 	for login, p := range r.Collaborators {
 		known.collaborators[w.know(login)] = p
 	}
-	known.branches = maps.Clone(r.Branches)
-	if known.branches == nil {
-		known.branches = map[string]string{}
-	}
-	if known.branches[known.branch] == "" {
-		known.branches[known.branch] = fakeSHA(r.Name + " " + known.branch)
-	}
+	known.branches = map[string]string{defaultBranch: fakeSHA(r.Name + " " + defaultBranch)}
 	if !r.NotInstalled {
 		w.installationOf(known.owner).add(known)
 	}
@@ -233,19 +194,12 @@ func (r *repo) role(u *user) Permission {
 	if u == r.owner {
 		raise(Admin)
 	}
-	if owner, member := r.owner.members[u]; member {
-		raise(r.owner.base)
-		if owner {
-			raise(Admin)
-		}
-	}
 	raise(r.collaborators[u])
 	return best
 }
 
 // association returns how the author of something is shown. It is no
-// authorization: members of an organization who keep that private show as
-// strangers, and the emulator takes all of them to.
+// authorization.
 func (r *repo) association(u *user) string {
 	_, collaborator := r.collaborators[u]
 	switch {
@@ -255,8 +209,6 @@ func (r *repo) association(u *user) string {
 		return "OWNER"
 	case collaborator:
 		return "COLLABORATOR"
-	case slices.ContainsFunc(r.issues, func(i *issue) bool { return i.pull != nil && i.pull.merged && i.author == u }):
-		return "CONTRIBUTOR"
 	}
 	return "NONE"
 }

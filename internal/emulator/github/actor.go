@@ -22,7 +22,7 @@ func (a actor) note(kind ChangeKind, i *issue, c *comment) {
 	if w.opts.OnChange == nil {
 		return
 	}
-	change := Change{Kind: kind, Repo: i.repo.fullName(), Number: i.number, At: w.now()}
+	change := Change{Kind: kind}
 	if c != nil {
 		change.Comment = w.viewComment(c)
 	}
@@ -86,18 +86,12 @@ func (a actor) setState(i *issue, closed bool, reason string) []string {
 	return a.tellIssue(i, action, nil)
 }
 
-// label puts a label on or takes it off.
-func (a actor) label(i *issue, name string, on bool) []string {
-	action := "labeled"
-	if on {
-		i.label(name)
-	} else {
-		action = "unlabeled"
-		i.labels = slices.DeleteFunc(i.labels, func(l string) bool { return l == name })
-	}
+// label puts a label on.
+func (a actor) label(i *issue, name string) []string {
+	i.label(name)
 	i.updated = a.world.now()
 	a.note(ChangeUpdated, i, nil)
-	return a.tellIssue(i, action, obj{"label": a.hooks.show.label(i.repo, name)})
+	return a.tellIssue(i, "labeled", obj{"label": a.hooks.show.label(i.repo, name)})
 }
 
 // comment comments on an issue or pull request.
@@ -129,7 +123,6 @@ func (a actor) remove(c *comment) []string {
 		list = &i.pull.comments
 	}
 	*list = slices.DeleteFunc(*list, func(other *comment) bool { return other == c })
-	c.deleted = true
 	i.gone = append(i.gone, c)
 	delete(a.world.comments, c.id)
 	a.note(ChangeDeleted, i, c)
@@ -154,7 +147,7 @@ func (a actor) react(i *issue, c *comment, content string) (added *reaction, isN
 // propose opens a pull request between two branches.
 func (a actor) propose(head, base side, p Pull) (*issue, []string) {
 	i := a.newIssue(base.repo, p.Title, p.Body)
-	i.pull = &pull{id: a.world.id(), head: head, base: base, draft: p.Draft, files: p.Files, diff: p.Diff, commits: 1}
+	i.pull = &pull{id: a.world.id(), head: head, base: base, draft: p.Draft, files: p.Files, commits: 1}
 	i.publish()
 	a.note(ChangeOpened, i, nil)
 	return i, a.tellIssue(i, "opened", nil)
@@ -165,13 +158,10 @@ func (a actor) review(i *issue, state, body string, lines []LineComment) (*revie
 	v := a.newReview(i, state, body)
 	told := a.tellReview(v)
 	for _, l := range lines {
-		c := &comment{issue: i, review: v, path: l.Path, line: l.Line, side: "RIGHT", commit: v.commit, ofFile: l.Line == 0}
-		if l.Left {
-			c.side = "LEFT"
-		}
+		c := &comment{issue: i, review: v, path: l.Path, line: l.Line, commit: v.commit, ofFile: l.Line == 0}
 		for _, f := range i.files() {
 			if f.Path == l.Path {
-				c.hunk, _ = hunkOf(f.Patch, l.Line, l.Left)
+				c.hunk, _ = hunkOf(f.Patch, l.Line)
 			}
 		}
 		told = append(told, a.addLine(c, l.Body)...)
@@ -205,30 +195,10 @@ func (a actor) reply(to *comment, body string) (*comment, []string) {
 	v := a.newReview(to.issue, "COMMENTED", "")
 	told := a.tellReview(v)
 	c := &comment{
-		issue: to.issue, review: v, path: to.path, line: to.line, startLine: to.startLine, side: to.side, hunk: to.hunk,
+		issue: to.issue, review: v, path: to.path, line: to.line, hunk: to.hunk,
 		commit: to.commit, replyTo: cmp.Or(to.replyTo, to.id), ofFile: to.ofFile,
 	}
 	return c, append(told, a.addLine(c, body)...)
-}
-
-// merge merges a pull request and closes the issues that it says it closes.
-func (a actor) merge(i *issue) []string {
-	p := i.pull
-	p.refresh()
-	now := a.world.now()
-	p.merged, p.mergedAt, p.mergedBy = true, now, a.user
-	if !p.base.repo.git.attached() {
-		p.base.repo.branches[p.base.ref] = fakeSHA(p.base.sha + p.head.sha)
-	}
-	i.closed, i.closedAt, i.closedBy, i.updated = true, now, a.user, now
-	a.note(ChangeUpdated, i, nil)
-	told := a.tellIssue(i, "closed", nil)
-	for _, n := range Closes(i.body) {
-		if other := i.repo.issue(int64(n)); other != nil && other.pull == nil && p.base.ref == i.repo.branch {
-			told = append(told, a.setState(other, true, "completed")...)
-		}
-	}
-	return told
 }
 
 // push tells that a branch moved, and synchronizes its pull requests.

@@ -18,12 +18,11 @@ func (c appCalls) installations(r *request) (*reply, *apiError) {
 	return paged(r, c.show.world.installations, c.show.installation)
 }
 
-// find returns the installation that the path names, by its id, its account or one
-// of its repositories, or nil.
+// find returns the installation that the path names, by its id or one of its
+// repositories, or nil.
 func (c appCalls) find(r *request) *installation {
 	for _, i := range c.show.world.installations {
-		switch {
-		case i.id == r.id("installation"), slices.Contains(i.repos, r.repo), sameName(i.account.login, r.vars["login"]):
+		if i.id == r.id("installation") || slices.Contains(i.repos, r.repo) {
 			return i
 		}
 	}
@@ -49,8 +48,6 @@ func (c appCalls) createToken(r *request) (*reply, *apiError) {
 	switch {
 	case i == nil:
 		return nil, notFound()
-	case i.suspended:
-		return nil, refuse(http.StatusForbidden, "This installation has been suspended")
 	case some && !narrowed(permissions, i.permissions):
 		return nil, refuse(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 	}
@@ -66,17 +63,12 @@ func (c appCalls) createToken(r *request) (*reply, *apiError) {
 	if (byName || byID) && len(t.repos) != len(names)+len(ids) {
 		return nil, refuse(http.StatusUnprocessableEntity, "There is at least one repository that does not exist or is not accessible to the parent installation.")
 	}
-	c.tokens.issue(t, r.http.Header.Get("X-Github-Stateless-S2s-Token"))
+	c.tokens.issue(t)
 	out := obj{"token": t.text, "expires_at": stamp(t.expires), "permissions": t.effective(), "repository_selection": "selected"}
 	if t.repos != nil {
 		out["repositories"] = rendered(t.repos, c.show.repo)
 	}
 	return created(out)
-}
-
-func (c appCalls) revokeToken(r *request) (*reply, *apiError) {
-	r.who.token.revoked = true
-	return noContent()
 }
 
 func (c appCalls) repos(r *request) (*reply, *apiError) {

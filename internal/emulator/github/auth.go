@@ -126,21 +126,16 @@ func letters(n int) string {
 	return string(raw)
 }
 
-// issue gives a token of an installation its text, in the old format or the long one
-// that has a JWT inside. format is what the caller asked for.
-func (c *credentials) issue(t *token, format string) {
+// issue gives a token of an installation its text, which has a JWT inside.
+func (c *credentials) issue(t *token) {
 	opts := &c.world.opts
 	t.expires = c.world.now().Add(opts.TokenLifetime)
-	if format == "disabled" || format != "enabled" && opts.OldTokens {
-		t.text = "ghs_" + letters(36)
-	} else {
-		part := base64.RawURLEncoding.EncodeToString
-		header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
-		claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": t.expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(t.installation.id)}))
-		signature := make([]byte, 192)
-		_, _ = rand.Read(signature)
-		t.text = "ghs_" + itoa64(opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
-	}
+	part := base64.RawURLEncoding.EncodeToString
+	header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
+	claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": t.expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(t.installation.id)}))
+	signature := make([]byte, 192)
+	_, _ = rand.Read(signature)
+	t.text = "ghs_" + itoa64(opts.App.ID) + "_" + header + "." + claims + "." + part(signature)
 	c.tokens[t.text] = t
 }
 
@@ -173,9 +168,6 @@ func (c *credentials) bearer(credential string) (*principal, *apiError) {
 	}
 	if t.installation == nil {
 		return &principal{kind: personal, user: t.user, token: t}, nil
-	}
-	if t.installation.suspended {
-		return nil, refuse(http.StatusForbidden, "This installation has been suspended")
 	}
 	if !slices.Contains(c.world.installations, t.installation) {
 		return nil, badCredentials()

@@ -57,16 +57,6 @@ func (c commentCalls) listOfLines(r *request) (*reply, *apiError) {
 	})
 }
 
-func (c commentCalls) listOfReview(r *request) (*reply, *apiError) {
-	v := r.issue.review(r.id("review"))
-	if v == nil {
-		return nil, notFound()
-	}
-	return c.page(r, func(i *issue) []*comment {
-		return slices.DeleteFunc(slices.Clone(i.pull.comments), func(x *comment) bool { return x.review != v })
-	})
-}
-
 // page answers with the comments of the issue that the path names, or of all of the
 // repository.
 func (c commentCalls) page(r *request, of func(*issue) []*comment) (*reply, *apiError) {
@@ -101,11 +91,7 @@ func (c commentCalls) page(r *request, of func(*issue) []*comment) (*reply, *api
 
 func (c commentCalls) create(r *request) (*reply, *apiError) {
 	body := r.in.need("body")
-	var locked *apiError
-	if r.issue.locked && (r.who.kind == asInstallation || !r.repo.role(r.who.user).atLeast(Write)) {
-		locked = refuse(http.StatusForbidden, "Unable to create comment because issue is locked.")
-	}
-	if refused := cmp.Or(r.in.refused(), locked, checkBody("IssueComment", body)); refused != nil {
+	if refused := cmp.Or(r.in.refused(), checkBody("IssueComment", body)); refused != nil {
 		return nil, refused
 	}
 	made, _ := r.by.comment(r.issue, body)

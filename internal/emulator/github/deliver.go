@@ -1,7 +1,6 @@
 package github
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -25,11 +23,6 @@ const DefaultSecret = "webhook-secret-of-tests"
 type Hook struct {
 	URL    string // empty: deliveries wait for Send
 	Secret string // default DefaultSecret
-	Form   bool   // as application/x-www-form-urlencoded, else as JSON
-
-	// Events are those of a repository's hook; nil is all. Those of the App are
-	// in App.Events.
-	Events []string
 }
 
 type hook struct {
@@ -37,12 +30,10 @@ type hook struct {
 	app    bool
 	url    string
 	secret string
-	form   bool
-	events []string
 }
 
 func (h *hook) set(options Hook) {
-	h.url, h.secret, h.form, h.events = options.URL, cmp.Or(options.Secret, DefaultSecret), options.Form, options.Events
+	h.url, h.secret = options.URL, cmp.Or(options.Secret, DefaultSecret)
 }
 
 // webhooks send to the hooks what is told to them, and keep a log of that.
@@ -104,11 +95,9 @@ func (h *webhooks) SetNetwork(n Network) {
 // Delivery is an event that GitHub sends to a hook.
 type Delivery struct {
 	GUID    string
-	Hook    int64
 	Event   string
 	Action  string
-	Repo    string
-	Payload []byte // JSON, also if it is sent as a form
+	Payload []byte // JSON
 
 	Attempts []Attempt
 	Acked    bool // an attempt was answered with 2xx
@@ -123,9 +112,6 @@ type Attempt struct {
 	Redelivery bool
 	Status     string // "OK" or what went wrong
 	StatusCode int
-	Answer     []byte
-
-	header http.Header // as sent
 }
 
 type delivery struct {
@@ -157,10 +143,7 @@ func (h *webhooks) enlist(to *hook, event, action string, r *repo, body obj) str
 
 func (h *webhooks) enlistRaw(to *hook, event, action, guid string, r *repo, body []byte) string {
 	guid = cmp.Or(guid, newGUID())
-	d := &delivery{hook: to, repo: r, Delivery: Delivery{GUID: guid, Hook: to.id, Event: event, Action: action, Payload: body}}
-	if r != nil {
-		d.Repo = r.fullName()
-	}
+	d := &delivery{hook: to, repo: r, Delivery: Delivery{GUID: guid, Event: event, Action: action, Payload: body}}
 	h.deliveries.Add(guid, d)
 	n := h.network
 	d.Vanished = h.dice.Float64() < n.Vanish
@@ -217,17 +200,11 @@ func (h *webhooks) record(d *delivery, a Attempt) {
 }
 
 // wire returns what is sent for a delivery, and where.
-func (h *webhooks) wire(d *delivery, to string) (where string, header http.Header, body []byte) {
+func (h *webhooks) wire(d *delivery, to string) (where string, header http.Header) {
 	done := h.world.reading()
 	at := *d.hook
 	done()
-	body = d.Payload
-	kind := "application/json"
-	if at.form {
-		body, kind = []byte(url.Values{"payload": {string(body)}}.Encode()), "application/x-www-form-urlencoded"
-	}
-	header = Headers(cmp.Or(at.secret, DefaultSecret), d.Event, d.GUID, body)
-	header.Set("Content-Type", kind)
+	header = Headers(cmp.Or(at.secret, DefaultSecret), d.Event, d.GUID, d.Payload)
 	header.Set("Accept", "*/*")
 	header.Set("X-GitHub-Hook-ID", itoa64(at.id))
 	target, id := "repository", int64(0)
@@ -239,7 +216,7 @@ func (h *webhooks) wire(d *delivery, to string) (where string, header http.Heade
 	}
 	header.Set("X-GitHub-Hook-Installation-Target-Type", target)
 	header.Set("X-GitHub-Hook-Installation-Target-ID", itoa64(id))
-	return cmp.Or(to, at.url), header, body
+	return cmp.Or(to, at.url), header
 }
 
 // post sends a delivery once and notes how that went.
@@ -248,10 +225,8 @@ func (h *webhooks) post(ctx context.Context, d *delivery, to string, a Attempt) 
 	ctx, cancel := context.WithTimeout(ctx, h.world.opts.AckTimeout)
 	defer cancel()
 	a.Status, a.StatusCode = "failed to connect to host", http.StatusBadGateway
-	to, header, body := h.wire(d, to)
-	a.header = header
-	resp, answer, err := h.core.Submit(ctx, to, a.header, body) //nolint:bodyclose // Submit closes it
-	a.Answer = answer
+	to, header := h.wire(d, to)
+	resp, _, err := h.core.Submit(ctx, to, header, d.Payload) //nolint:bodyclose // Submit closes it
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		a.Status, a.StatusCode = "timed out", http.StatusGatewayTimeout
@@ -280,24 +255,6 @@ func (h *webhooks) Send(ctx context.Context, guid, to string) (Attempt, error) {
 	a := h.post(ctx, d, to, Attempt{At: h.world.now(), Redelivery: again})
 	h.record(d, a)
 	return a, nil
-}
-
-// Request returns the request of a delivery, for a test that hands it to a
-// handler itself.
-func (h *webhooks) Request(ctx context.Context, guid, to string) (*http.Request, error) {
-	done := h.world.reading()
-	d := h.deliveries.Get(guid)
-	done()
-	if d == nil {
-		return nil, fmt.Errorf("there is no delivery %s", guid)
-	}
-	to, header, body := h.wire(d, to)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header = header
-	return req, nil
 }
 
 // Redeliver sends a delivery again, with the same GUID, as a person does with

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,19 +50,19 @@ func TestDeliveryIsSignedAndComplete(t *testing.T) {
 	body := got[0].object(t)
 	issue, repo := body["issue"].(o), body["repository"].(o)
 	if body["action"] != "opened" || issue["body"] != "@remote-agent look" || issue["pull_request"] != nil || body["sender"].(o)["login"] != "ann" ||
-		int64(body["installation"].(o)["id"].(float64)) != w.InstallationID("acme/web") || repo["full_name"] != "acme/web" || body["organization"].(o)["login"] != "acme" {
+		strconv.FormatInt(int64(body["installation"].(o)["id"].(float64)), 10) != w.installationID() || repo["full_name"] != "acme/web" || body["organization"].(o)["login"] != "acme" {
 		t.Errorf("body %v", body)
 	}
 	d := w.Delivery(sent.Deliveries[0])
 	if !d.Acked || len(d.Attempts) != 1 || d.Attempts[0].Status != "OK" || d.Attempts[0].StatusCode != http.StatusOK {
 		t.Errorf("log %+v", d)
 	}
-	form := listen(t, w, github.Hook{Form: true})
+	other := listen(t, w, github.Hook{})
 	w.Ping()
 	settle(t, w)
-	values, err := url.ParseQuery(string(form.all()[0].body))
-	if err != nil || !strings.Contains(values.Get("payload"), "zen") || form.all()[0].header.Get("X-Hub-Signature-256") != github.Signature(github.DefaultSecret, form.all()[0].body) {
-		t.Errorf("form %s", form.all()[0].body)
+	ping := other.all()[0]
+	if !strings.Contains(string(ping.body), "zen") || ping.header.Get("X-Hub-Signature-256") != github.Signature(github.DefaultSecret, ping.body) {
+		t.Errorf("ping %s", ping.body)
 	}
 }
 
@@ -94,13 +93,10 @@ func TestEveryGestureTells(t *testing.T) {
 	step("same text", rita.EditComment(c.Comment, "- [x] do it"))
 	step("edit", rita.EditIssue(1, "new", "text"), "issues.edited")
 	step("label", w.ann.Label(1, "bug"), "issues.labeled")
-	step("unlabel", w.ann.Unlabel(1, "bug"), "issues.unlabeled")
 	step("close", rita.CloseIssue(1), "issues.closed")
-	step("reopen", rita.ReopenIssue(1), "issues.reopened")
 	step("delete", rita.DeleteComment(c.Comment), "issue_comment.deleted")
 	reacted := step("another", rita.Comment(1, "x"), "issue_comment.created")
 	step("reaction", rita.React(reacted.Comment, "eyes"))
-	step("collaborator", w.ann.AddCollaborator("bob", github.Write), "member.added")
 	p := step("pull", w.ann.OpenPull(github.Pull{Title: "Fix", Body: "Fixes #1", Head: "fix", Files: files}), "pull_request.opened")
 	step("push", w.ann.Push("fix"), "push", "pull_request.synchronize")
 	onPull := step("comment on it", rita.Comment(p.Number, "and this?"), "issue_comment.created")
@@ -113,14 +109,8 @@ func TestEveryGestureTells(t *testing.T) {
 	if reply := b.all()[len(b.all())-1].object(t)["comment"].(o); int64(reply["in_reply_to_id"].(float64)) != line.Comment || reply["path"] != "a.go" {
 		t.Errorf("reply %v", reply)
 	}
-	step("ready", w.ann.ReadyForReview(p.Number), "pull_request.ready_for_review")
-	step("merge", w.ann.MergePull(p.Number), "pull_request.closed", "issues.closed")
-	if v := w.Issue("acme/web", 1); v.State != "closed" {
-		t.Error("the issue stays open")
-	}
 	w.AddRepo(github.Repo{Name: "acme/api", NotInstalled: true})
 	step("install", w.Install("acme/api"), "installation_repositories.added")
-	step("remove", w.RemoveFromInstallation("acme/api"), "installation_repositories.removed")
 	step("uninstall", w.Uninstall("acme"), "installation.deleted")
 	step("afterwards", rita.OpenIssue("b", "b"))
 	step("install again", w.Install("acme/web"), "installation.created")
@@ -171,7 +161,6 @@ func TestLogAndRedelivery(t *testing.T) {
 		t.Errorf("second %v", entry)
 	}
 	path := "/app/hook/deliveries/" + strconv.FormatInt(int64(entry["id"].(float64)), 10)
-	app.call("GET", path, nil).is(200, `"action":"opened"`)
 	app.call("POST", path+"/attempts", nil).is(202, "{}")
 	settle(t, w)
 	if got := b.all(); len(got) != 3 || got[2].header.Get("X-Github-Delivery") != failed || string(got[2].body) != string(got[0].body) {
@@ -193,30 +182,16 @@ func TestRepositoryHook(t *testing.T) {
 	t.Parallel()
 	w := start(t, github.Options{Login: "robo"})
 	w.AddRepo(github.Repo{Name: "robo/tool", NotInstalled: true})
-	b := &inbox{code: func(int) int { return http.StatusTeapot }}
+	b := &inbox{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	hook := w.AddRepoHook("robo/tool", github.Hook{URL: server.URL, Events: []string{"issues"}})
-	guid := w.Person("ann").In("robo/tool").OpenIssue("x", "x").Deliveries[0]
-	if more := w.Person("ann").In("robo/tool").Comment(1, "x"); len(more.Deliveries) != 0 {
-		t.Error("an event that was not asked for")
-	}
+	w.AddRepoHook("robo/tool", github.Hook{URL: server.URL})
+	w.Person("ann").In("robo/tool").OpenIssue("x", "x")
 	settle(t, w)
 	body := b.all()[0].object(t)
 	if _, of := body["installation"]; of {
 		t.Error("an installation where there is none")
 	}
-	owner := w.as(w.PersonalToken("robo"))
-	owner.call("GET", "/repos/robo/tool/hooks", nil).is(200, server.URL)
-	base := "/repos/robo/tool/hooks/" + strconv.FormatInt(hook, 10) + "/deliveries"
-	log := owner.call("GET", base, nil).is(200, guid).list()
-	owner.call("POST", base+"/"+strconv.FormatInt(int64(log[0]["id"].(float64)), 10)+"/attempts", nil).is(202, "")
-	settle(t, w)
-	if len(b.all()) != 2 {
-		t.Errorf("%d deliveries", len(b.all()))
-	}
-	w.as(w.PersonalToken("ann")).call("GET", base, nil).is(403, "push access")
-	owner.call("GET", "/repos/robo/tool/hooks/1/deliveries", nil).is(404, "")
 }
 
 func TestNetwork(t *testing.T) {
@@ -296,10 +271,6 @@ func TestDeliveriesForTheTestToSend(t *testing.T) {
 	}
 	if _, err := w.Send(t.Context(), "nothing", server.URL); err == nil {
 		t.Error("sent nothing")
-	}
-	req, err := w.Request(t.Context(), sent.Deliveries[0], "http://bot.example/hook")
-	if err != nil || req.Header.Get("X-GitHub-Event") != "issues" || req.Header.Get("X-Hub-Signature-256") == "" {
-		t.Errorf("request %v, %v", req, err)
 	}
 	raw := w.DeliverRaw("star", "guid-1", []byte(`{"action":"created"}`))
 	if a, err := w.Send(t.Context(), raw, server.URL); err != nil || a.Status != "OK" || b.events()[1] != "star.created" {

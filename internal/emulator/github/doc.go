@@ -18,19 +18,18 @@
 //
 // Paths of the API begin at URL; "/api/v3" in front is accepted too. The
 // operations, named as in GitHub's OpenAPI description, are in the table of
-// routes.go: apps, installations and their tokens, deliveries of the App and of
-// a repository's hooks, users, repositories, branches, collaborators, issues,
-// labels, comments, reactions, pull requests with files and diffs, reviews and
-// review comments. Every answer carries the headers of the rate limit, reading
+// routes.go, which has those that the bot calls: of apps, installations and their
+// tokens, deliveries of the App, users, repositories, permissions, issues,
+// comments, reactions, pull requests with files, reviews and review comments.
+// Every answer carries the headers of the rate limit, reading
 // answers an ETag, lists a Link.
 //
 // Refused with GitHub's status and words: bad and expired credentials, a JWT
 // with wrong claims or signature, what the installation, its narrowed token or
 // the person's role does not permit, what does not exist, malformed JSON, bodies
-// and titles over their limits, locked, archived and disabled places, pull
-// requests that exist already or whose branches do not, comments on lines that
-// are not in the diff, and more calls than the primary and secondary limits
-// allow. Where the public documentation is silent the emulator takes the
+// and titles over their limits, archived repositories, pull requests that exist
+// already or whose branches do not, and more calls than the primary and secondary
+// limits allow. Where the public documentation is silent the emulator takes the
 // stricter reading: nothing is readable without credentials, a token of an
 // installation sees nothing outside of it, a User-Agent is required, and every
 // POST that makes an issue, pull request, comment, review or reaction counts as

@@ -41,16 +41,14 @@ func (a actor) tell(r *repo, event, action string, fields obj) []string {
 	maps.Copy(body, fields)
 	var ids []string
 	i := a.world.findInstallation(r)
-	if i != nil && !i.suspended && slices.Contains(a.world.opts.App.events(), event) &&
+	if i != nil && slices.Contains(a.world.opts.App.events(), event) &&
 		slices.ContainsFunc(needed[event], func(p string) bool { return i.permissions[p] != "" }) {
 		ofApp := maps.Clone(body)
 		ofApp["installation"] = obj{"id": i.id, "node_id": node("MDIzOk", i.id)}
 		ids = append(ids, h.enlist(h.app, event, action, r, ofApp))
 	}
 	for _, to := range r.hooks {
-		if to.events == nil || slices.Contains(to.events, event) || slices.Contains(to.events, "*") {
-			ids = append(ids, h.enlist(to, event, action, r, body))
-		}
+		ids = append(ids, h.enlist(to, event, action, r, body))
 	}
 	return ids
 }

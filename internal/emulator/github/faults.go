@@ -61,9 +61,6 @@ func ServerErrorAfter(status int) Fault {
 	return Fault{Instead: &apiError{status: status, html: true}}
 }
 
-// DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{End: platformapi.Before} }
-
 // DropAfter does what was asked and then breaks the connection, which is the
 // case in which the caller cannot know.
 func DropAfter() Fault { return Fault{End: platformapi.After} }
@@ -81,10 +78,6 @@ func Garbage() Fault { return Fault{End: platformapi.Garbage} }
 // Hold stops the call before it is carried out until the gate opens.
 func Hold(gate *emulator.Gate) Fault { return Fault{Gate: gate} }
 
-// StallAfter does what was asked and answers only when the gate opens, which is
-// a timeout after the effect.
-func StallAfter(gate *emulator.Gate) Fault { return Fault{Stall: gate} }
-
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do func(*Call) (*reply, *apiError, rate)) {
 	w.Header().Set("X-Github-Request-Id", strings.ToUpper(letters(16)))
@@ -99,11 +92,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do fu
 				return nil, refused
 			}
 			call.Status = cmp.Or(answer.status, http.StatusOK)
-			if answer.tag(w, r) {
+			var body []byte
+			if answer.status != http.StatusNoContent {
+				body = platformapi.MustJSON(answer.body)
+			}
+			if answer.tag(w, r, body) {
 				call.Status = http.StatusNotModified
 				s.pace.uncount(call.As)
 			}
-			return &platformapi.Reply{Status: call.Status, Type: answer.contentType, Body: answer.raw}, nil
+			return &platformapi.Reply{Status: call.Status, Body: body}, nil
 		},
 		Log: func(refused *apiError, _, dropped bool) {
 			switch {
@@ -133,19 +130,16 @@ func (r rate) write(h http.Header) {
 	h.Set("X-RateLimit-Resource", "core")
 }
 
-// tag encodes an answer, gives the answer to a reading call an ETag and reports
-// whether the caller has that version already.
-func (a *reply) tag(w http.ResponseWriter, r *http.Request) bool {
-	if a.raw == nil && a.status != http.StatusNoContent {
-		a.raw = platformapi.MustJSON(a.body)
-	}
+// tag sets the headers of an answer, with an ETag of its body for a reading call, and
+// reports whether the caller has that version already.
+func (a *reply) tag(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	for name, value := range a.header {
 		w.Header().Set(name, value)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || a.status != 0 {
 		return false
 	}
-	tag := fmt.Sprintf("W/\"%x\"", sha256.Sum256(a.raw))
+	tag := fmt.Sprintf("W/\"%x\"", sha256.Sum256(body))
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")
 	return strings.TrimPrefix(r.Header.Get("If-None-Match"), "W/") == tag[2:]

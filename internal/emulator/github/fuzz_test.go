@@ -14,13 +14,10 @@ func FuzzRequests(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"GET", "/repos/acme/web/issues/1/comments?per_page=-1&page=99999999999", ""},
 		{"POST", "/repos/acme/web/issues/1/comments", `{"body":"x"}`},
-		{"PATCH", "/repos/acme/web/issues/1", `{"labels":[1],"state":{}}`},
+		{"PATCH", "/repos/acme/web/pulls/2", `{"labels":[1],"state":{}}`},
 		{"POST", "/repos/acme/web/pulls", `{"head":"a:b:c","base":"main","title":"x"}`},
-		{"POST", "/repos/acme/web/pulls/2/reviews", `{"event":"COMMENT","comments":[{"path":1}]}`},
-		{"POST", "/repos/acme/web/pulls/2/comments", `{"body":"x","commit_id":"","path":"","line":-1}`},
+		{"POST", "/repos/acme/web/pulls/2/comments", `{"body":"x","in_reply_to":-1}`},
 		{"GET", "//repos//acme/web", ""},
-		{"DELETE", "/repos/acme/web/issues/1/labels/a/b", "[]"},
-		{"GET", "/repos/acme/web/branches/..%2f..", "\xff"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
@@ -39,7 +36,7 @@ func FuzzRequests(f *testing.F) {
 		req.Header.Set("User-Agent", "fuzz")
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, req)
-		if w.Code >= 500 || w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) && !strings.HasPrefix(w.Header().Get("Content-Type"), "application/vnd") {
+		if w.Code >= 500 || w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s %s: %d %s", method, target, w.Code, w.Body)
 		}
 	})
@@ -66,7 +63,7 @@ func FuzzTexts(f *testing.F) {
 		if again, ok := tick(ticked, n); found && (!ok || !strings.EqualFold(again, text)) {
 			t.Errorf("twice is not nothing: %q, %q", text, again)
 		}
-		hunk, inside := hunkOf(text, n, n%2 == 0)
+		hunk, inside := hunkOf(text, n)
 		if inside && !strings.Contains(text, hunk) {
 			t.Errorf("%q is not part of %q", hunk, text)
 		}

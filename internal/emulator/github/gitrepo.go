@@ -17,17 +17,13 @@ type Git struct {
 	// Dir is a bare repository on disk. Branches, files and diffs are read from
 	// it with the git program, and refs/pull/<number>/head is written to it.
 	Dir string
-
-	// Ref tells whether a branch exists and its commit; it goes before Dir. It
-	// is called with the server's lock held, so it may not call the server.
-	Ref func(repo, branch string) (sha string, ok bool)
 }
 
 // attached reports whether the branches are somewhere else.
-func (g Git) attached() bool { return g.Ref != nil || g.Dir != "" }
+func (g Git) attached() bool { return g.Dir != "" }
 
 // AttachGit says where the branches of a repository really are. Without it they
-// are those of Repo.Branches and SetBranch.
+// are the default one and those of SetBranch.
 func (s *Server) AttachGit(repoName string, g Git) {
 	defer s.world.writing()()
 	s.world.mustRepo(repoName).git = g
@@ -35,9 +31,6 @@ func (s *Server) AttachGit(repoName string, g Git) {
 
 // find returns the commit of a branch.
 func (r *repo) find(branch string) (sha string, ok bool) {
-	if r.git.Ref != nil {
-		return r.git.Ref(r.fullName(), branch)
-	}
 	if r.git.Dir != "" {
 		out, err := runGit(r.git.Dir, "rev-parse", "--verify", "--quiet", "--end-of-options", "refs/heads/"+branch+"^{commit}")
 		return out, err == nil
@@ -81,17 +74,6 @@ type File struct {
 
 // diff returns the diff of a pull request as git writes it.
 func (i *issue) diff() string {
-	p := i.pull
-	if p.diff != "" {
-		return p.diff
-	}
-	if len(p.files) > 0 {
-		var b strings.Builder
-		for _, f := range p.files {
-			fmt.Fprintf(&b, "diff --git a/%s b/%s\n--- a/%s\n+++ b/%s\n%s\n", f.Path, f.Path, f.Path, f.Path, strings.TrimSuffix(f.Patch, "\n"))
-		}
-		return b.String()
-	}
 	out, err := i.gitDiff("--patch", "--no-color", "--no-ext-diff", "-M")
 	if err != nil {
 		return ""
@@ -197,52 +179,29 @@ func splitDiff(diff string) []string {
 	return patches
 }
 
-// hunkOf returns the part of a patch that ends with a line of a side, which is
-// what a comment of the line shows, and whether the line is in the patch.
-func hunkOf(patch string, line int, left bool) (string, bool) {
+// hunkOf returns the part of a patch that ends with a line of the new file, which
+// is what a comment of the line shows, and whether the line is in the patch.
+func hunkOf(patch string, line int) (string, bool) {
 	var kept []string
-	old, current := 0, 0
+	current := 0
 	for text := range strings.SplitSeq(patch, "\n") {
 		if strings.HasPrefix(text, "@@ ") {
-			var oldCount, newCount int
 			kept = []string{text}
-			if parseHunk(text, &old, &oldCount, &current, &newCount) {
-				old, current = old-1, current-1
+			_, after, _ := strings.Cut(text, " +") // "@@ -1,2 +3,4 @@"
+			digits := after[:len(after)-len(strings.TrimLeft(after, "0123456789"))]
+			if start, err := strconv.Atoi(digits); err == nil {
+				current = start - 1
 			}
 			continue
 		}
 		kept = append(kept, text)
-		added, removed := strings.HasPrefix(text, "+"), strings.HasPrefix(text, "-")
-		if !added {
-			old++
+		if strings.HasPrefix(text, "-") {
+			continue
 		}
-		if !removed {
-			current++
-		}
-		if left && !added && old == line || !left && !removed && current == line {
+		current++
+		if current == line {
 			return strings.Join(kept, "\n"), true
 		}
 	}
 	return "", false
-}
-
-// parseHunk reads "@@ -1,2 +3,4 @@", in which a count of one may be missing.
-func parseHunk(header string, numbers ...*int) bool {
-	fields := strings.Fields(header)
-	if len(fields) < 3 {
-		return false
-	}
-	for n, field := range fields[1:3] {
-		start, count, given := strings.Cut(field[1:], ",")
-		if !given {
-			count = "1"
-		}
-		var err1, err2 error
-		*numbers[2*n], err1 = strconv.Atoi(start)
-		*numbers[2*n+1], err2 = strconv.Atoi(count)
-		if err1 != nil || err2 != nil {
-			return false
-		}
-	}
-	return true
 }

@@ -12,7 +12,6 @@ type installation struct {
 	account     *user
 	repos       []*repo
 	permissions map[string]string
-	suspended   bool
 	created     time.Time
 }
 
@@ -34,17 +33,6 @@ func (w *world) installationOf(account *user) *installation {
 	return i
 }
 
-// InstallationID returns the id of the installation that covers a repository, or
-// zero.
-func (s *Server) InstallationID(repoName string) int64 {
-	w := s.world
-	defer w.reading()()
-	if i := w.findInstallation(w.mustRepo(repoName)); i != nil {
-		return i.id
-	}
-	return 0
-}
-
 // SetInstallationPermissions changes what the installation of an account may do.
 // Tokens that exist change too. Nil is what the App asks for.
 func (s *Server) SetInstallationPermissions(account string, permissions map[string]string) {
@@ -54,13 +42,6 @@ func (s *Server) SetInstallationPermissions(account string, permissions map[stri
 		permissions = w.opts.App.Permissions
 	}
 	w.installationOf(w.know(account)).permissions = maps.Clone(permissions)
-}
-
-// Suspend suspends the installation of an account, or ends that.
-func (s *Server) Suspend(account string, suspended bool) {
-	w := s.world
-	defer w.writing()()
-	w.installationOf(w.know(account)).suspended = suspended
 }
 
 // Install adds repositories to the App's installation in their account, as its
@@ -77,7 +58,9 @@ func (s *Server) Install(repoNames ...string) Sent {
 		if len(w.installations) > before {
 			sent.Deliveries = append(sent.Deliveries, s.tellApp(i, "installation", "created", obj{"repositories": shortRepos(r)}))
 		} else {
-			sent.Deliveries = append(sent.Deliveries, s.tellChoice(i, "added", shortRepos(r), []any{}))
+			sent.Deliveries = append(sent.Deliveries, s.tellApp(i, "installation_repositories", "added", obj{
+				"repositories_added": shortRepos(r), "repositories_removed": []any{}, "repository_selection": "selected",
+			}))
 		}
 	}
 	return sent
@@ -98,19 +81,6 @@ func (s *Server) Uninstall(account string) Sent {
 	return sent
 }
 
-// RemoveFromInstallation takes a repository out of the App's installation.
-func (s *Server) RemoveFromInstallation(repoName string) Sent {
-	w := s.world
-	defer w.writing()()
-	r := w.mustRepo(repoName)
-	i := w.findInstallation(r)
-	if i == nil {
-		return Sent{}
-	}
-	i.repos = slices.DeleteFunc(i.repos, func(other *repo) bool { return other == r })
-	return Sent{Deliveries: []string{s.tellChoice(i, "removed", []any{}, shortRepos(r))}}
-}
-
 func shortRepos(list ...*repo) []any {
 	return rendered(list, func(r *repo) obj {
 		return obj{"id": r.id, "node_id": node("R", r.id), "name": r.name, "full_name": r.fullName(), "private": r.private}
@@ -123,11 +93,4 @@ func (h *webhooks) tellApp(i *installation, event, action string, fields obj) st
 	body := obj{"action": action, "installation": h.show.installation(i), "requester": nil, "sender": h.show.user(i.account)}
 	maps.Copy(body, fields)
 	return h.enlist(h.app, event, action, nil, body)
-}
-
-// tellChoice tells which repositories of an account the App may see from now on.
-func (h *webhooks) tellChoice(i *installation, action string, added, removed []any) string {
-	return h.tellApp(i, "installation_repositories", action, obj{
-		"repositories_added": added, "repositories_removed": removed, "repository_selection": "selected",
-	})
 }

@@ -2,7 +2,6 @@ package github
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -40,25 +39,15 @@ func checkText(resource, title, body string) *apiError {
 	return nil
 }
 
-// issueCalls are the operations on issues and their labels.
+// issueCalls are the operations on issues.
 type issueCalls struct{ show renderer }
 
 func (c issueCalls) list(r *request) (*reply, *apiError) {
 	since, refused := r.since()
-	if refused = cmp.Or(refused, r.repo.disabled()); refused != nil {
+	if refused != nil {
 		return nil, refused
 	}
-	labels := r.query.Get("labels")
-	out := r.issues(func(i *issue) bool {
-		switch {
-		case i.updated.Truncate(time.Second).Before(since):
-		case r.query.Get("creator") != "" && !sameName(i.author.login, r.query.Get("creator")):
-		case labels != "" && slices.ContainsFunc(strings.Split(labels, ","), func(l string) bool { return !slices.Contains(i.labels, l) }):
-		default:
-			return true
-		}
-		return false
-	})
+	out := r.issues(func(i *issue) bool { return !i.updated.Truncate(time.Second).Before(since) })
 	if r.query.Get("direction") != "asc" {
 		slices.Reverse(out)
 	}
@@ -81,25 +70,6 @@ func (r *request) issues(keep func(*issue) bool) []*issue {
 	return out
 }
 
-// disabled refuses what is about issues where there are none.
-func (r *repo) disabled() *apiError {
-	if !r.noIssues {
-		return nil
-	}
-	return refuse(http.StatusGone, "Issues are disabled for this repo")
-}
-
-func (c issueCalls) create(r *request) (*reply, *apiError) {
-	title := r.in.need("title")
-	body, _ := r.in.text("body")
-	labels, _ := r.in.list("labels")
-	if refused := cmp.Or(r.in.refused(), r.repo.disabled(), checkText("Issue", title, body)); refused != nil {
-		return nil, refused
-	}
-	i, _ := r.by.open(r.repo, title, body, labels)
-	return created(c.show.issue(i))
-}
-
 func (i *issue) label(names ...string) {
 	for _, name := range names {
 		if !slices.Contains(i.labels, name) {
@@ -112,13 +82,6 @@ func (i *issue) label(names ...string) {
 }
 
 func (c issueCalls) get(r *request) (*reply, *apiError) { return ok(c.show.issue(r.issue)) }
-
-func (c issueCalls) update(r *request) (*reply, *apiError) {
-	if refused := r.applyIssue("Issue"); refused != nil {
-		return nil, refused
-	}
-	return ok(c.show.issue(r.issue))
-}
 
 // applyIssue changes title, text, state and labels of an issue or pull request as
 // the arguments say.
@@ -141,8 +104,6 @@ func (r *request) applyIssue(resource string) *apiError {
 		return refused
 	case hasState && state != "open" && state != "closed":
 		return invalid(resource, "state", "invalid", "")
-	case hasState && state == "open" && i.pull != nil && i.pull.merged:
-		return invalid(resource, "state", "custom", "state cannot be changed. The pull request was merged.")
 	}
 	r.by.retitle(i, title, body)
 	if hasLabels {
@@ -153,36 +114,4 @@ func (r *request) applyIssue(resource string) *apiError {
 		r.by.setState(i, state == "closed", reason)
 	}
 	return nil
-}
-
-func (c issueCalls) labels(r *request) (*reply, *apiError) {
-	names := r.repo.labels
-	if r.issue != nil {
-		names = r.issue.labels
-	}
-	return paged(r, names, func(name string) any { return c.show.label(r.repo, name) })
-}
-
-func (c issueCalls) addLabels(r *request) (*reply, *apiError) {
-	labels, given := r.in.list("labels")
-	if refused := r.in.refused(); refused != nil {
-		return nil, refused
-	}
-	if !given {
-		return nil, refuse(http.StatusUnprocessableEntity, "Invalid request.\n\n\"labels\" wasn't supplied.")
-	}
-	for _, name := range labels {
-		if !slices.Contains(r.issue.labels, name) {
-			r.by.label(r.issue, name, true)
-		}
-	}
-	return ok(c.show.labels(r.repo, r.issue.labels))
-}
-
-func (c issueCalls) removeLabel(r *request) (*reply, *apiError) {
-	if !slices.Contains(r.issue.labels, r.vars["label"]) {
-		return nil, refuse(http.StatusNotFound, "Label does not exist")
-	}
-	r.by.label(r.issue, r.vars["label"], false)
-	return ok(c.show.labels(r.repo, r.issue.labels))
 }

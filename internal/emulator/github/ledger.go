@@ -5,17 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
-
-// Version is a text before an edit.
-type Version struct {
-	Body string
-	At   time.Time // when it came to be
-}
 
 // Reaction is an emoji and who gave it.
 type Reaction struct {
@@ -26,21 +19,15 @@ type Reaction struct {
 // Comment is a comment as people see it.
 type Comment struct {
 	ID      int64
-	Repo    string
 	Number  int
-	Author  User
 	FromBot bool // of the bot under test
 	ViaApp  bool // shows the App's name
 
-	Body      string // as stored, with what is hidden
-	History   []Version
+	Body      string   // as stored, with what is hidden
+	History   []string // the texts before the edits
 	Reactions []Reaction
-	CreatedAt time.Time
-	UpdatedAt time.Time
-	Deleted   bool
 
 	// Of a line of a diff:
-	Review    int64 // zero for comments of the conversation
 	Path      string
 	Line      int
 	DiffHunk  string
@@ -50,9 +37,6 @@ type Comment struct {
 // Text returns what people read: the body without HTML comments and space
 // around it.
 func (c Comment) Text() string { return Visible(c.Body) }
-
-// Edits returns how often the comment was edited.
-func (c Comment) Edits() int { return len(c.History) }
 
 // HasReaction reports whether somebody gave the comment a reaction.
 func (c Comment) HasReaction(content, login string) bool {
@@ -76,22 +60,17 @@ func reactionsOf(list []Reaction, login string) []string {
 type PullView struct {
 	Head, Base     string // "owner:branch"
 	HeadSHA        string
-	Draft, Merged  bool
+	Draft          bool
 	ReviewComments []Comment // oldest first
-	Files          []File
 }
 
 // IssueView is what people see of an issue or pull request.
 type IssueView struct {
-	Repo      string
 	Number    int
 	Title     string
 	Body      string
-	History   []Version // of the body
-	Author    User
 	FromBot   bool
 	State     string
-	Locked    bool
 	Labels    []string
 	Reactions []Reaction
 	Comments  []Comment // of the conversation, oldest first
@@ -146,15 +125,11 @@ func viewReactions(list []*reaction) []Reaction {
 }
 
 func (w *world) viewComment(c *comment) Comment {
-	v := Comment{
-		ID: c.id, Repo: c.issue.repo.fullName(), Number: c.issue.number, Author: c.author.public(), FromBot: w.isBot(c.author), ViaApp: c.viaApp,
-		Body: c.body, History: slices.Clone(c.history), Reactions: viewReactions(c.reactions), CreatedAt: c.created, UpdatedAt: c.updated,
-		Deleted: c.deleted, Path: c.path, Line: c.line, DiffHunk: c.hunk, InReplyTo: c.replyTo,
+	return Comment{
+		ID: c.id, Number: c.issue.number, FromBot: w.isBot(c.author), ViaApp: c.viaApp,
+		Body: c.body, History: slices.Clone(c.history), Reactions: viewReactions(c.reactions),
+		Path: c.path, Line: c.line, DiffHunk: c.hunk, InReplyTo: c.replyTo,
 	}
-	if c.review != nil {
-		v.Review = c.review.id
-	}
-	return v
 }
 
 func (w *world) viewComments(list []*comment) []Comment {
@@ -180,8 +155,8 @@ func (s *Server) Issue(repoName string, number int) IssueView {
 
 func (w *world) viewIssue(i *issue) IssueView {
 	v := IssueView{
-		Repo: i.repo.fullName(), Number: i.number, Title: i.title, Body: i.body, History: slices.Clone(i.history), Author: i.author.public(),
-		FromBot: w.isBot(i.author), State: i.state(), Locked: i.locked, Labels: slices.Clone(i.labels), Reactions: viewReactions(i.reactions),
+		Number: i.number, Title: i.title, Body: i.body,
+		FromBot: w.isBot(i.author), State: i.state(), Labels: slices.Clone(i.labels), Reactions: viewReactions(i.reactions),
 		Comments: w.viewComments(i.comments), Deleted: w.viewComments(i.gone),
 	}
 	if i.pull == nil {
@@ -189,8 +164,8 @@ func (w *world) viewIssue(i *issue) IssueView {
 	}
 	i.pull.refresh()
 	v.Pull = &PullView{
-		Head: i.pull.head.label(), Base: i.pull.base.label(), HeadSHA: i.pull.head.sha, Draft: i.pull.draft, Merged: i.pull.merged,
-		ReviewComments: w.viewComments(i.pull.comments), Files: i.files(),
+		Head: i.pull.head.label(), Base: i.pull.base.label(), HeadSHA: i.pull.head.sha, Draft: i.pull.draft,
+		ReviewComments: w.viewComments(i.pull.comments),
 	}
 	return v
 }

@@ -15,11 +15,6 @@ type Limits struct {
 	PointsPerMinute  int // 1 for reading and 5 for writing; 900
 	ContentPerMinute int // calls that create content; 80
 	ContentPerHour   int // 500
-
-	// Status of the answer above a secondary limit, 403 (default) or 429, and
-	// whether it comes without Retry-After.
-	Status       int
-	NoRetryAfter bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -27,7 +22,6 @@ func (l Limits) withDefaults() Limits {
 	l.PointsPerMinute = cmp.Or(l.PointsPerMinute, 900)
 	l.ContentPerMinute = cmp.Or(l.ContentPerMinute, 80)
 	l.ContentPerHour = cmp.Or(l.ContentPerHour, 500)
-	l.Status = cmp.Or(l.Status, http.StatusForbidden)
 	return l
 }
 
@@ -40,16 +34,9 @@ func NoLimits() *Limits {
 	return &Limits{PerHour: -1, PointsPerMinute: -1, ContentPerMinute: -1, ContentPerHour: -1}
 }
 
-// Violation is something that the real GitHub may punish later and does not
-// refuse at once.
-type Violation struct {
-	Operation string
-	Text      string
-	At        time.Time
-}
-
-// Violations returns what the bot should not have done, in order.
-func (s *Server) Violations() []Violation {
+// Violations returns what the bot should not have done, in order: what the real
+// GitHub may punish later and does not refuse at once.
+func (s *Server) Violations() []string {
 	defer s.world.reading()()
 	return slices.Clone(s.pace.problems)
 }
@@ -62,7 +49,7 @@ type pace struct {
 	// The world's lock guards all that follows.
 	byWho    map[string]*paceState
 	until    time.Time // calls before it ignore a Retry-After
-	problems []Violation
+	problems []string
 }
 
 // paceState is what one caller did.
@@ -100,10 +87,7 @@ func (p *pace) count(r *request, call *Call) (rate, *apiError) {
 		limit.limit = unlimited
 	}
 	if now.Before(p.until) {
-		p.problems = append(p.problems, Violation{Operation: call.Operation, Text: "called before the time of Retry-After was over", At: now})
-	}
-	if call.Operation == "rate-limit/get" {
-		return limit, nil
+		p.problems = append(p.problems, call.Operation+" was called before the time of Retry-After was over")
 	}
 	if of.used >= limit.limit {
 		return limit, primaryLimit(call.As)
@@ -111,13 +95,8 @@ func (p *pace) count(r *request, call *Call) (rate, *apiError) {
 	of.used++
 	limit.used = of.used
 	if p.tooFast(of, r, now) {
-		wait := time.Minute
-		if p.limits.NoRetryAfter {
-			wait = 0
-		} else {
-			p.until = now.Add(wait)
-		}
-		return limit, secondaryLimit(p.limits.Status, wait)
+		p.until = now.Add(time.Minute)
+		return limit, secondaryLimit(http.StatusForbidden, time.Minute)
 	}
 	return limit, nil
 }
@@ -138,16 +117,6 @@ func (p *pace) obey(e *apiError) {
 	}
 	defer p.world.writing()()
 	p.until = p.world.now().Add(time.Duration(wait) * time.Second)
-}
-
-// get is the operation that shows the primary limit.
-func (p *pace) get(r *request) (*reply, *apiError) {
-	if p.limits.PerHour < 0 { // as GitHub Enterprise Server answers without limits
-		return nil, refuse(http.StatusNotFound, "Rate limiting is not enabled.")
-	}
-	of := p.byWho[r.who.name()]
-	core := obj{"limit": p.limits.PerHour, "used": of.used, "remaining": p.limits.PerHour - of.used, "reset": of.windowEnds.Unix()}
-	return ok(obj{"resources": obj{"core": core}, "rate": core})
 }
 
 // tooFast counts a call for the secondary limits and reports whether it is above

@@ -2,7 +2,6 @@ package github
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -20,28 +19,15 @@ type entry struct {
 	a Attempt
 }
 
-// hookCalls are the operations on hooks and on the log of what was sent to them.
+// hookCalls are the operations on the log of what was sent to the App's hook.
 type hookCalls struct{ hooks *webhooks }
 
-// hookOf returns the hook that a call is about, or nil.
-func (c hookCalls) hookOf(r *request) *hook {
-	if r.repo == nil {
-		return c.hooks.app
-	}
-	for _, h := range r.repo.hooks {
-		if h.id == r.id("hook") {
-			return h
-		}
-	}
-	return nil
-}
-
-// log returns the attempts of a hook's deliveries, newest first.
-func (h *webhooks) log(of *hook) []entry {
+// log returns the attempts of the deliveries to the App, newest first.
+func (h *webhooks) log() []entry {
 	var out []entry
 	for _, d := range h.deliveries.List {
 		for _, a := range d.Attempts {
-			if d.hook == of && h.world.now().Sub(a.At) < logAge {
+			if d.hook == h.app && h.world.now().Sub(a.At) < logAge {
 				out = append(out, entry{d, a})
 			}
 		}
@@ -50,12 +36,8 @@ func (h *webhooks) log(of *hook) []entry {
 	return out
 }
 
-// listDeliveries answers with the log, a page at a time by cursor.
+// deliveries answers with the log, a page at a time by cursor.
 func (c hookCalls) deliveries(r *request) (*reply, *apiError) {
-	h := c.hookOf(r)
-	if h == nil {
-		return nil, notFound()
-	}
 	per, err := strconv.Atoi(r.query.Get("per_page"))
 	if err != nil || per < 1 || per > 100 {
 		per = 30
@@ -68,7 +50,7 @@ func (c hookCalls) deliveries(r *request) (*reply, *apiError) {
 	}
 	out := []any{}
 	answer := &reply{header: map[string]string{}}
-	for _, e := range c.hooks.log(h) {
+	for _, e := range c.hooks.log() {
 		if e.a.ID >= before || r.query.Get("redelivery") != "" && r.query.Get("redelivery") != strconv.FormatBool(e.a.Redelivery) {
 			continue
 		}
@@ -78,7 +60,7 @@ func (c hookCalls) deliveries(r *request) (*reply, *apiError) {
 			answer.header["Link"] = fmt.Sprintf("<http://%s%s?%s>; rel=\"next\"", r.http.Host, r.http.URL.EscapedPath(), query.Encode())
 			break
 		}
-		out = append(out, c.hooks.show.entry(e, false))
+		out = append(out, c.hooks.show.entry(e))
 		before = e.a.ID
 	}
 	answer.body = out
@@ -87,22 +69,12 @@ func (c hookCalls) deliveries(r *request) (*reply, *apiError) {
 
 // entryOf returns the line of the log that a call is about.
 func (c hookCalls) entryOf(r *request) (entry, *apiError) {
-	if h := c.hookOf(r); h != nil {
-		for _, e := range c.hooks.log(h) {
-			if e.a.ID == r.id("delivery") {
-				return e, nil
-			}
+	for _, e := range c.hooks.log() {
+		if e.a.ID == r.id("delivery") {
+			return e, nil
 		}
 	}
 	return entry{}, notFound()
-}
-
-func (c hookCalls) delivery(r *request) (*reply, *apiError) {
-	e, refused := c.entryOf(r)
-	if refused != nil {
-		return nil, refused
-	}
-	return ok(c.hooks.show.entry(e, true))
 }
 
 func (c hookCalls) redeliver(r *request) (*reply, *apiError) {
@@ -114,15 +86,7 @@ func (c hookCalls) redeliver(r *request) (*reply, *apiError) {
 	return &reply{status: http.StatusAccepted, body: obj{}}, nil
 }
 
-func (c hookCalls) config(*request) (*reply, *apiError) {
-	return ok(c.hooks.show.hook(c.hooks.app)["config"])
-}
-
-func (c hookCalls) list(r *request) (*reply, *apiError) {
-	return paged(r, r.repo.hooks, c.hooks.show.hook)
-}
-
-func (s renderer) entry(e entry, whole bool) obj {
+func (s renderer) entry(e entry) obj {
 	out := obj{
 		"id": e.a.ID, "guid": e.d.GUID, "delivered_at": e.a.At.UTC().Format("2006-01-02T15:04:05.000Z"), "redelivery": e.a.Redelivery,
 		"duration": 0, "status": e.a.Status, "status_code": e.a.StatusCode, "event": e.d.Event, "action": nullable(e.d.Action),
@@ -130,36 +94,16 @@ func (s renderer) entry(e entry, whole bool) obj {
 	}
 	if e.d.repo != nil {
 		out["repository_id"] = e.d.repo.id
-		if i := s.world.findInstallation(e.d.repo); i != nil && e.d.hook.app {
+		if i := s.world.findInstallation(e.d.repo); i != nil {
 			out["installation_id"] = i.id
 		}
-	}
-	if whole {
-		headers := obj{}
-		for name, values := range e.a.header {
-			headers[name] = values[0]
-		}
-		out["url"] = e.d.hook.url
-		out["request"] = obj{"headers": headers, "payload": json.RawMessage(e.d.Payload)}
-		out["response"] = obj{"headers": obj{}, "payload": string(e.a.Answer)}
 	}
 	return out
 }
 
 func (s renderer) hook(h *hook) obj {
-	kind := "json"
-	if h.form {
-		kind = "form"
+	return obj{
+		"type": "App", "app_id": s.world.opts.App.ID, "id": h.id, "name": "web", "active": true, "events": s.world.opts.App.events(),
+		"config": obj{"content_type": "json", "insecure_ssl": "0", "secret": "********", "url": h.url},
 	}
-	out := obj{
-		"type": "Repository", "id": h.id, "name": "web", "active": true, "events": allEvents,
-		"config": obj{"content_type": kind, "insecure_ssl": "0", "secret": "********", "url": h.url},
-	}
-	if h.app {
-		out["type"], out["app_id"], out["events"] = "App", s.world.opts.App.ID, s.world.opts.App.events()
-	}
-	if h.events != nil {
-		out["events"] = h.events
-	}
-	return out
 }

@@ -17,14 +17,14 @@ type post struct {
 	body      string
 	created   time.Time
 	updated   time.Time
-	history   []Version
+	history   []string // the texts before the edits
 	reactions []*reaction
 }
 
 // edit gives a post another text and reports the old one.
 func (p *post) edit(body string, now time.Time) (old string) {
 	old = p.body
-	p.history = append(p.history, Version{Body: old, At: p.updated})
+	p.history = append(p.history, old)
 	p.body, p.updated = body, now
 	return old
 }
@@ -45,7 +45,6 @@ type issue struct {
 	reason   string // completed, not_planned, reopened
 	closedAt time.Time
 	closedBy *user
-	locked   bool
 	labels   []string
 	comments []*comment // of the conversation, oldest first, without deleted ones
 	gone     []*comment // deleted
@@ -62,20 +61,17 @@ func (i *issue) state() string {
 // comment is a comment of an issue or pull request, or of a line of a diff.
 type comment struct {
 	post
-	issue   *issue
-	deleted bool
-	unseen  int // lists that did not show it, while there is a lag
+	issue  *issue
+	unseen int // lists that did not show it, while there is a lag
 
 	// Of a line of a diff:
-	review    *review // nil for comments of the conversation
-	path      string
-	line      int
-	startLine int
-	side      string
-	hunk      string
-	commit    string
-	replyTo   int64
-	ofFile    bool
+	review  *review // nil for comments of the conversation
+	path    string
+	line    int
+	hunk    string
+	commit  string
+	replyTo int64
+	ofFile  bool
 }
 
 type side struct {
@@ -89,13 +85,9 @@ type pull struct {
 	head     side
 	base     side
 	draft    bool
-	merged   bool
-	mergedAt time.Time
-	mergedBy *user
 	reviews  []*review
 	comments []*comment // of lines, oldest first
 	files    []File     // given by the test
-	diff     string     // given by the test
 	commits  int
 }
 
@@ -114,9 +106,6 @@ func fakeSHA(text string) string {
 
 // refresh looks up what the branches of a pull request are at.
 func (p *pull) refresh() {
-	if p.merged {
-		return
-	}
 	for _, at := range []*side{&p.head, &p.base} {
 		if at.repo == nil {
 			continue

@@ -78,27 +78,9 @@ func (p Person) CloseIssue(number int) Sent {
 	return p.onIssue(number, func(me actor, i *issue) []string { return me.setState(i, true, "completed") })
 }
 
-// ReopenIssue opens it again.
-func (p Person) ReopenIssue(number int) Sent {
-	return p.onIssue(number, func(me actor, i *issue) []string { return me.setState(i, false, "") })
-}
-
 // Label puts a label on.
 func (p Person) Label(number int, name string) Sent {
-	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name, true) })
-}
-
-// Unlabel takes a label off.
-func (p Person) Unlabel(number int, name string) Sent {
-	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name, false) })
-}
-
-// LockIssue lets only people with write access comment from now on.
-func (p Person) LockIssue(number int) Sent {
-	return p.onIssue(number, func(me actor, i *issue) []string {
-		i.locked = true
-		return me.tellIssue(i, "locked", nil)
-	})
+	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name) })
 }
 
 func (p Person) onIssue(number int, act func(actor, *issue) []string) Sent {
@@ -154,17 +136,6 @@ func (p Person) React(id int64, content string) Sent {
 	})
 }
 
-// AddCollaborator gives somebody access to the repository.
-func (p Person) AddCollaborator(login string, permission Permission) Sent {
-	return p.do(func(me actor, r *repo, sent *Sent) {
-		u := me.world.know(login)
-		r.permit(u, permission)
-		sent.Deliveries = me.tell(r, "member", "added", obj{
-			"member": me.hooks.show.user(u), "changes": obj{"role_name": obj{"to": string(permission)}},
-		})
-	})
-}
-
 // Pull is a pull request that a person opens.
 type Pull struct {
 	Title, Body string
@@ -172,10 +143,9 @@ type Pull struct {
 	Base        string // default: the default branch
 	Draft       bool
 
-	// Files and Diff are what it changes; without them they are read from the
-	// repository that AttachGit named.
+	// Files are what it changes; without them they are read from the repository
+	// that AttachGit named.
 	Files []File
-	Diff  string
 }
 
 // OpenPull opens a pull request. A head that does not exist is made up, unless
@@ -192,27 +162,10 @@ func (p Person) OpenPull(pull Pull) Sent {
 			head.sha = fakeSHA(head.label() + itoa64(me.world.id()))
 			head.repo.branches[head.ref] = head.sha
 		}
-		base := side{repo: r, ref: cmp.Or(pull.Base, r.branch)}
+		base := side{repo: r, ref: cmp.Or(pull.Base, defaultBranch)}
 		base.sha, _ = r.find(base.ref)
 		i, told := me.propose(head, base, pull)
 		sent.Number, sent.Deliveries = i.number, told
-	})
-}
-
-// MergePull merges a pull request and closes what it says it closes.
-func (p Person) MergePull(number int) Sent { return p.onPull(number, actor.merge) }
-
-// ReadyForReview ends a draft.
-func (p Person) ReadyForReview(number int) Sent {
-	return p.onPull(number, func(me actor, i *issue) []string {
-		i.pull.draft = false
-		return me.tellIssue(i, "ready_for_review", nil)
-	})
-}
-
-func (p Person) onPull(number int, act func(actor, *issue) []string) Sent {
-	return p.do(func(me actor, r *repo, sent *Sent) {
-		sent.Number, sent.Deliveries = number, act(me, r.mustPull(number))
 	})
 }
 

@@ -81,9 +81,6 @@ func (c pullCalls) sides(r *repo, head, base string) (from, into side, refused *
 }
 
 func (c pullCalls) get(r *request) (*reply, *apiError) {
-	if r.wants("diff") || r.wants("patch") {
-		return &reply{raw: []byte(r.issue.diff()), contentType: "application/vnd.github.diff; charset=utf-8"}, nil
-	}
 	return ok(c.show.pull(r.issue, true))
 }
 

@@ -97,16 +97,16 @@ func (s renderer) repo(r *repo) obj {
 	}
 	return obj{
 		"id": r.id, "node_id": node("R", r.id), "name": r.name, "full_name": r.fullName(), "private": r.private,
-		"owner": s.user(r.owner), "html_url": web, "description": nullable(r.description), "fork": r.parent != nil, "url": api,
+		"owner": s.user(r.owner), "html_url": web, "description": nil, "fork": r.parent != nil, "url": api,
 		"issues_url": api + "/issues{/number}", "issue_comment_url": api + "/issues/comments{/number}", "pulls_url": api + "/pulls{/number}",
 		"comments_url": api + "/comments{/number}", "branches_url": api + "/branches{/branch}", "hooks_url": api + "/hooks",
 		"labels_url": api + "/labels{/name}", "collaborators_url": api + "/collaborators{/collaborator}",
 		"created_at": stamp(r.created), "updated_at": stamp(r.created), "pushed_at": stamp(r.created),
 		"git_url": "git://github.com/" + r.fullName() + ".git", "ssh_url": "git@github.com:" + r.fullName() + ".git", "clone_url": cmp.Or(r.git.CloneURL, web+".git"),
-		"size": 1, "stargazers_count": 0, "watchers_count": 0, "language": "Go", "has_issues": !r.noIssues, "has_projects": true,
+		"size": 1, "stargazers_count": 0, "watchers_count": 0, "language": "Go", "has_issues": true, "has_projects": true,
 		"has_downloads": true, "has_wiki": false, "has_pages": false, "has_discussions": false, "forks_count": 0, "mirror_url": nil,
 		"archived": r.archived, "disabled": false, "open_issues_count": open, "license": nil, "allow_forking": true, "is_template": false,
-		"topics": []string{}, "visibility": visibility, "forks": 0, "open_issues": open, "watchers": 0, "default_branch": r.branch,
+		"topics": []string{}, "visibility": visibility, "forks": 0, "open_issues": open, "watchers": 0, "default_branch": defaultBranch,
 	}
 }
 
@@ -162,9 +162,6 @@ func (s renderer) installation(i *installation) obj {
 		"created_at": stamp(i.created), "updated_at": stamp(i.created), "single_file_name": nil, "has_multiple_single_files": false,
 		"single_file_paths": []string{}, "suspended_by": nil, "suspended_at": nil,
 	}
-	if i.suspended {
-		out["suspended_by"], out["suspended_at"] = s.user(i.account), stamp(s.world.now())
-	}
 	return out
 }
 
@@ -207,7 +204,7 @@ func (s renderer) issue(i *issue) obj {
 	out := obj{
 		"url": api, "repository_url": repoAPI, "labels_url": api + "/labels{/name}", "comments_url": api + "/comments", "events_url": api + "/events",
 		"html_url": web, "id": i.id, "node_id": node("I", i.id), "number": i.number, "title": i.title, "user": s.user(i.author),
-		"labels": s.labels(i.repo, i.labels), "state": i.state(), "locked": i.locked, "assignee": nil, "assignees": []any{}, "milestone": nil,
+		"labels": s.labels(i.repo, i.labels), "state": i.state(), "locked": false, "assignee": nil, "assignees": []any{}, "milestone": nil,
 		"comments": len(i.comments), "created_at": stamp(i.created), "updated_at": stamp(i.updated), "closed_at": stamp(i.closedAt),
 		"author_association": i.repo.association(i.author), "active_lock_reason": nil, "body": nullable(i.body), "closed_by": s.user(i.closedBy),
 		"reactions": rollup(api+"/reactions", i.reactions), "timeline_url": api + "/timeline", "performed_via_github_app": s.performed(i.post),
@@ -217,7 +214,7 @@ func (s renderer) issue(i *issue) obj {
 		out["draft"] = i.pull.draft
 		out["pull_request"] = obj{
 			"url": repoAPI + "/pulls/" + itoa(i.number), "html_url": web, "diff_url": web + ".diff", "patch_url": web + ".patch",
-			"merged_at": stamp(i.pull.mergedAt),
+			"merged_at": nil,
 		}
 	}
 	return out
@@ -250,7 +247,7 @@ func (s renderer) reviewComment(c *comment) obj {
 			"self": obj{"href": api}, "html": obj{"href": web}, "pull_request": obj{"href": pullAPI},
 		},
 		"reactions": rollup(api+"/reactions", c.reactions), "start_line": nil, "original_start_line": nil, "start_side": nil, "line": nil,
-		"original_line": nil, "side": c.side, "position": nil, "original_position": nil, "subject_type": "line",
+		"original_line": nil, "side": "RIGHT", "position": nil, "original_position": nil, "subject_type": "line",
 	}
 	if c.replyTo != 0 {
 		out["in_reply_to_id"] = c.replyTo
@@ -261,9 +258,6 @@ func (s renderer) reviewComment(c *comment) obj {
 	}
 	out["line"], out["original_line"] = c.line, c.line
 	out["position"], out["original_position"] = strings.Count(c.hunk, "\n"), strings.Count(c.hunk, "\n")
-	if c.startLine != 0 {
-		out["start_line"], out["original_start_line"], out["start_side"] = c.startLine, c.startLine, c.side
-	}
 	return out
 }
 
@@ -301,7 +295,7 @@ func (s renderer) pull(i *issue, alone bool) obj {
 		"url": api, "id": p.id, "node_id": node("PR", p.id), "html_url": issue["html_url"], "diff_url": links["diff_url"], "patch_url": links["patch_url"],
 		"issue_url": issue["url"], "commits_url": api + "/commits", "review_comments_url": api + "/comments", "comments_url": issue["comments_url"],
 		"review_comment_url": repoAPI + "/pulls/comments{/number}", "statuses_url": repoAPI + "/statuses/" + p.head.sha,
-		"head": s.side(p.head), "base": s.side(p.base), "merged_at": stamp(p.mergedAt), "merge_commit_sha": nil,
+		"head": s.side(p.head), "base": s.side(p.base), "merged_at": nil, "merge_commit_sha": nil,
 		"requested_reviewers": []any{}, "requested_teams": []any{}, "draft": p.draft, "auto_merge": nil,
 		"_links": obj{"self": obj{"href": api}, "html": obj{"href": issue["html_url"]}, "issue": obj{"href": issue["url"]}, "comments": obj{"href": issue["comments_url"]}},
 	}
@@ -320,15 +314,11 @@ func (s renderer) pull(i *issue, alone bool) obj {
 		added, removed = added+f.Additions, removed+f.Deletions
 	}
 	maps.Copy(out, obj{
-		"merged": p.merged, "mergeable": !p.merged, "rebaseable": false, "mergeable_state": "clean", "merged_by": s.user(p.mergedBy),
+		"merged": false, "mergeable": true, "rebaseable": false, "mergeable_state": "clean", "merged_by": nil,
 		"comments": len(i.comments), "review_comments": len(p.comments), "maintainer_can_modify": p.head.repo != p.base.repo,
 		"commits": max(1, p.commits), "additions": added, "deletions": removed, "changed_files": len(files),
 	})
 	return out
-}
-
-func (s renderer) branch(r *repo, name, sha string) obj {
-	return obj{"name": name, "commit": obj{"sha": sha, "url": s.repoURL(r) + "/commits/" + sha}, "protected": false}
 }
 
 func (s renderer) member(r *repo, u *user) obj {

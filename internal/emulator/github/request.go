@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,11 +35,9 @@ type request struct {
 
 // reply is what an operation answers.
 type reply struct {
-	status      int // 0 is 200
-	body        any
-	raw         []byte // instead of body
-	contentType string
-	header      map[string]string
+	status int // 0 is 200
+	body   any
+	header map[string]string
 }
 
 func ok(body any) (*reply, *apiError) { return &reply{body: body}, nil }
@@ -138,7 +135,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	found, vars := s.operations.find(r)
-	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), At: s.world.now()}
+	call := Call{Operation: "unknown", Method: r.Method, Path: r.URL.Path}
 	in, refused := readInput(r)
 	if in != nil {
 		call.Body = maps.Clone(in.fields)
@@ -289,17 +286,4 @@ func (r *request) since() (time.Time, *apiError) {
 		return time.Time{}, refuse(http.StatusUnprocessableEntity, "Invalid request.\n\nFor 'properties/since', "+clip(text)+" is not a valid date.")
 	}
 	return t, nil
-}
-
-// wants reports whether the Accept header asks for one of the media types, such
-// as "diff".
-func (r *request) wants(format string) bool {
-	for part := range strings.SplitSeq(r.http.Header.Get("Accept"), ",") {
-		kind, _, _ := mime.ParseMediaType(strings.TrimSpace(part))
-		sub, ok := strings.CutPrefix(kind, "application/vnd.github.")
-		if ok && slices.Contains(strings.FieldsFunc(sub, func(c rune) bool { return c == '.' || c == '+' }), format) {
-			return true
-		}
-	}
-	return false
 }

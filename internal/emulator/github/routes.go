@@ -18,17 +18,13 @@ const (
 	ListComments              = "issues/list-comments"
 	ListCommentsForRepo       = "issues/list-comments-for-repo"
 	DeleteComment             = "issues/delete-comment"
-	CreateIssue               = "issues/create"
-	UpdateIssue               = "issues/update"
 	GetIssue                  = "issues/get"
 	CreatePull                = "pulls/create"
 	UpdatePull                = "pulls/update"
 	GetPull                   = "pulls/get"
 	ListPulls                 = "pulls/list"
 	ListFiles                 = "pulls/list-files"
-	CreateReview              = "pulls/create-review"
 	CreateReviewComment       = "pulls/create-review-comment"
-	CreateReviewReply         = "pulls/create-reply-for-review-comment"
 	UpdateReviewComment       = "pulls/update-review-comment"
 	ListReviewComments        = "pulls/list-review-comments"
 	ListReviewCommentsForRepo = "pulls/list-review-comments-for-repo"
@@ -39,8 +35,6 @@ const (
 	ListInstallationRepos     = "apps/list-repos-accessible-to-installation"
 	ListDeliveries            = "apps/list-webhook-deliveries"
 	RedeliverDelivery         = "apps/redeliver-webhook-delivery"
-	ListRepoHookDeliveries    = "repos/list-webhook-deliveries"
-	RedeliverRepoHookDelivery = "repos/redeliver-webhook-delivery"
 )
 
 // permission is one way to be allowed something.
@@ -87,7 +81,7 @@ func (s *Server) routes() routes {
 	show := renderer{s.world}
 	comments := commentCalls{show, &s.lag}
 	return slices.Concat(
-		appRoutes(appCalls{show, s.credentials}), hookRoutes(hookCalls{s.webhooks}), userRoutes(userCalls{show}, s.pace), repoRoutes(repoCalls{show}),
+		appRoutes(appCalls{show, s.credentials}), hookRoutes(hookCalls{s.webhooks}), userRoutes(userCalls{show}), repoRoutes(repoCalls{show}),
 		issueRoutes(issueCalls{show}), commentRoutes(comments), pullRoutes(pullCalls{show}), reviewRoutes(reviewCalls{show}, comments),
 		reactionRoutes(reactionCalls{show}),
 	)
@@ -119,64 +113,38 @@ func appRoutes(c appCalls) []*route {
 	return []*route{
 		on("GET /app", "apps/get-authenticated", appOnly, nil, false, c.get),
 		on("GET /app/installations", ListInstallations, appOnly, nil, false, c.installations),
-		on("GET /app/installations/{installation#}", "apps/get-installation", appOnly, nil, false, c.installation),
 		on("POST /app/installations/{installation#}/access_tokens", CreateInstallationToken, appOnly, nil, false, c.createToken),
 		on("GET /repos/{owner}/{repo}/installation", "apps/get-repo-installation", appOnly, nil, false, c.installation),
-		on("GET /orgs/{login}/installation", "apps/get-org-installation", appOnly, nil, false, c.installation),
-		on("GET /users/{login}/installation", "apps/get-user-installation", appOnly, nil, false, c.installation),
 		on("GET /installation/repositories", ListInstallationRepos, installationOnly, perm("metadata", "read", Read), false, c.repos),
-		on("DELETE /installation/token", "apps/revoke-installation-access-token", installationOnly, nil, false, c.revokeToken),
 	}
 }
 
 func hookRoutes(c hookCalls) []*route {
-	hooks := perm("repository_hooks", "read", Admin)
 	return []*route{
-		on("GET /app/hook/config", "apps/get-webhook-config-for-app", appOnly, nil, false, c.config),
 		on("GET /app/hook/deliveries", ListDeliveries, appOnly, nil, false, c.deliveries),
-		on("GET /app/hook/deliveries/{delivery#}", "apps/get-webhook-delivery", appOnly, nil, false, c.delivery),
 		on("POST /app/hook/deliveries/{delivery#}/attempts", RedeliverDelivery, appOnly, nil, false, c.redeliver),
-		on("GET /repos/{owner}/{repo}/hooks", "repos/list-webhooks", anyToken, hooks, false, c.list),
-		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries", ListRepoHookDeliveries, anyToken, hooks, false, c.deliveries),
-		on("GET /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}", "repos/get-webhook-delivery", anyToken, hooks, false, c.delivery),
-		on("POST /repos/{owner}/{repo}/hooks/{hook#}/deliveries/{delivery#}/attempts", RedeliverRepoHookDelivery, anyToken, perm("repository_hooks", "write", Admin), false, c.redeliver),
 	}
 }
 
-func userRoutes(c userCalls, limits *pace) []*route {
+func userRoutes(c userCalls) []*route {
 	return []*route{
-		on("GET /rate_limit", "rate-limit/get", anyToken, nil, false, limits.get),
 		on("GET /user", "users/get-authenticated", anyToken, nil, false, c.self),
 		on("GET /user/repos", "repos/list-for-authenticated-user", anyToken, nil, false, c.ownRepos),
-		on("GET /user/{user#}", "users/get-by-id", anyToken, nil, false, c.get),
 		on("GET /users/{login}", "users/get-by-username", anyToken, nil, false, c.get),
 	}
 }
 
 func repoRoutes(c repoCalls) []*route {
-	metadata, contents := perm("metadata", "read", Read), perm("contents", "read", Read)
 	return []*route{
-		on("GET /repos/{owner}/{repo}", GetRepo, anyToken, metadata, false, c.get),
-		on("GET /repos/{owner}/{repo}/branches", "repos/list-branches", anyToken, contents, false, c.branches),
-		on("GET /repos/{owner}/{repo}/branches/{branch...}", "repos/get-branch", anyToken, contents, false, c.branch),
-		on("GET /repos/{owner}/{repo}/git/ref/heads/{branch...}", "git/get-ref", anyToken, contents, false, c.ref),
-		on("GET /repos/{owner}/{repo}/collaborators", "repos/list-collaborators", anyToken, perm("metadata", "read", Write), false, c.collaborators),
-		on("GET /repos/{owner}/{repo}/collaborators/{login}", "repos/check-collaborator", anyToken, perm("metadata", "read", Write), false, c.checkCollaborator),
+		on("GET /repos/{owner}/{repo}", GetRepo, anyToken, perm("metadata", "read", Read), false, c.get),
 		on("GET /repos/{owner}/{repo}/collaborators/{login}/permission", GetPermission, anyToken, perm("metadata", "read", Write), false, c.permission),
 	}
 }
 
 func issueRoutes(c issueCalls) []*route {
-	read := orPull("read", Read)
 	return []*route{
-		on("GET /repos/{owner}/{repo}/labels", "issues/list-labels-for-repo", anyToken, read, false, c.labels),
 		on("GET /repos/{owner}/{repo}/issues", "issues/list-for-repo", anyToken, perm("issues", "read", Read), false, c.list),
-		on("POST /repos/{owner}/{repo}/issues", CreateIssue, anyToken, perm("issues", "write", Read), true, c.create),
-		on("GET /repos/{owner}/{repo}/issues/{number#}", GetIssue, anyToken, read, false, c.get),
-		on("PATCH /repos/{owner}/{repo}/issues/{number#}", UpdateIssue, anyToken, orPull("write", Triage), false, c.update),
-		on("GET /repos/{owner}/{repo}/issues/{number#}/labels", "issues/list-labels-on-issue", anyToken, read, false, c.labels),
-		on("POST /repos/{owner}/{repo}/issues/{number#}/labels", "issues/add-labels", anyToken, orPull("write", Triage), false, c.addLabels),
-		on("DELETE /repos/{owner}/{repo}/issues/{number#}/labels/{label...}", "issues/remove-label", anyToken, orPull("write", Triage), false, c.removeLabel),
+		on("GET /repos/{owner}/{repo}/issues/{number#}", GetIssue, anyToken, orPull("read", Read), false, c.get),
 	}
 }
 
@@ -207,15 +175,12 @@ func reviewRoutes(c reviewCalls, comments commentCalls) []*route {
 	read, write := perm("pull_requests", "read", Read), perm("pull_requests", "write", Read)
 	return []*route{
 		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews", "pulls/list-reviews", anyToken, read, false, c.list),
-		on("POST /repos/{owner}/{repo}/pulls/{number#}/reviews", CreateReview, anyToken, write, true, c.create),
 		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}", "pulls/get-review", anyToken, read, false, c.get),
 		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments", CreateReviewComment, anyToken, write, true, c.comment),
-		on("POST /repos/{owner}/{repo}/pulls/{number#}/comments/{comment#}/replies", CreateReviewReply, anyToken, write, true, c.reply),
 		on("GET /repos/{owner}/{repo}/pulls/comments", ListReviewCommentsForRepo, anyToken, read, false, comments.listOfLines),
 		on("GET /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/get-review-comment", anyToken, read, false, comments.get),
 		on("PATCH /repos/{owner}/{repo}/pulls/comments/{comment#}", UpdateReviewComment, anyToken, write, false, comments.update),
 		on("DELETE /repos/{owner}/{repo}/pulls/comments/{comment#}", "pulls/delete-review-comment", anyToken, write, false, comments.remove),
-		on("GET /repos/{owner}/{repo}/pulls/{number#}/reviews/{review#}/comments", "pulls/list-comments-for-review", anyToken, read, false, comments.listOfReview),
 		on("GET /repos/{owner}/{repo}/pulls/{number#}/comments", ListReviewComments, anyToken, read, false, comments.listOfLines),
 	}
 }
@@ -248,13 +213,6 @@ func (r *route) match(path []string) (map[string]string, bool) {
 	for i, segment := range r.segments {
 		name, variable := strings.CutPrefix(segment, "{")
 		name = strings.TrimSuffix(name, "}")
-		if rest, ok := strings.CutSuffix(name, "..."); ok && variable {
-			if i >= len(path) {
-				return nil, false
-			}
-			vars[rest] = strings.Join(path[i:], "/")
-			return vars, true
-		}
 		if i >= len(path) {
 			return nil, false
 		}

@@ -18,10 +18,6 @@ type Options struct {
 	// Limits are how fast the bot may call; nil is what GitHub publishes.
 	Limits *Limits
 
-	// OldTokens makes installation tokens of the old format, 40 characters,
-	// unless the request asks for one with X-GitHub-Stateless-S2S-Token.
-	OldTokens bool
-
 	// TokenLifetime is how long an installation token is good; default one hour.
 	TokenLifetime time.Duration
 
@@ -39,9 +35,6 @@ type Options struct {
 	// server's lock and before the bot's call is answered. It may be called
 	// concurrently.
 	OnChange func(Change)
-
-	// Addr is where Start listens; default a free port of 127.0.0.1.
-	Addr string
 
 	// KeepCalls is how many calls and deliveries are kept. Zero keeps all, a
 	// negative number none; deliveries that the bot has not acknowledged stay.
@@ -113,10 +106,7 @@ const (
 // Change is one change of what people see.
 type Change struct {
 	Kind    ChangeKind
-	Repo    string
-	Number  int
 	Comment Comment // as it is after the change; zero if it is about none
-	At      time.Time
 }
 
 // Server is an emulated GitHub with one App. It is safe for concurrent use. Its
@@ -143,7 +133,7 @@ func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	s := &Server{}
 	s.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "GitHub", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls,
+		Name: "GitHub", Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls,
 		NameOf: func(c Call) string { return c.Operation }, Faults: func(c Call) []string { return []string{c.Operation, AnyOperation} },
 	})
 	w := newWorld(s.core, opts)
@@ -155,9 +145,6 @@ func New(opts Options) *Server {
 	s.operations = s.routes()
 	return s
 }
-
-// BotLogin returns the login of the App's bot.
-func (s *Server) BotLogin() string { return s.world.appBot.login }
 
 // actor returns who does what a user does, itself or through the App.
 func (s *Server) actor(u *user, viaApp bool) actor {

@@ -16,12 +16,11 @@ func (c userCalls) self(r *request) (*reply, *apiError) {
 }
 
 func (c userCalls) get(r *request) (*reply, *apiError) {
-	for _, u := range c.show.world.users {
-		if r.vars["user"] != "" && u.id == r.id("user") || r.vars["user"] == "" && sameName(u.login, r.vars["login"]) {
-			return ok(c.profile(u))
-		}
+	u := c.show.world.findUser(r.vars["login"])
+	if u == nil {
+		return nil, notFound()
 	}
-	return nil, notFound()
+	return ok(c.profile(u))
 }
 
 func (c userCalls) profile(u *user) any {
@@ -40,8 +39,7 @@ func (c userCalls) ownRepos(r *request) (*reply, *apiError) {
 	var out []*repo
 	for _, candidate := range c.show.world.repos {
 		_, direct := candidate.collaborators[r.who.user]
-		_, member := candidate.owner.members[r.who.user]
-		if (direct || member || candidate.owner == r.who.user) && r.who.sees(candidate) {
+		if (direct || candidate.owner == r.who.user) && r.who.sees(candidate) {
 			out = append(out, candidate)
 		}
 	}

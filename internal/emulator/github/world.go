@@ -91,7 +91,7 @@ func (w *world) know(login string) *user {
 	if u := w.findUser(login); u != nil {
 		return u
 	}
-	u := &user{id: int64(1000 + len(w.users)), login: login, kind: typeUser, members: map[*user]bool{}, base: Read}
+	u := &user{id: int64(1000 + len(w.users)), login: login, kind: typeUser}
 	if strings.HasSuffix(login, "[bot]") {
 		u.kind = typeBot
 	}
