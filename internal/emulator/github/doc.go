@@ -21,8 +21,8 @@
 // routes.go, which has those that the bot calls: of apps, installations and their
 // tokens, deliveries of the App, users, repositories, permissions, issues,
 // comments, reactions, pull requests with files, reviews and review comments.
-// Every answer carries the headers of the rate limit, reading
-// answers an ETag, lists a Link.
+// Every answer carries the headers of the rate limit, reading answers an ETag,
+// lists a Link.
 //
 // Refused with GitHub's status and words: bad and expired credentials, a JWT
 // with wrong claims or signature, what the installation, its narrowed token or
