@@ -81,7 +81,11 @@ func (c benchCommand) profile() (flags []string, err error) {
 		if path == "" {
 			continue
 		}
-		if path, err = filepath.Abs(path); err != nil {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) //nolint:gosec // the operator named it
+		if err != nil {
+			return nil, fmt.Errorf("%s %s cannot be written; name a file in a folder that is there: %w", flag, path, errUsage)
+		}
+		if path, err = filepath.Abs(path); errors.Join(err, f.Close()) != nil {
 			return nil, fmt.Errorf("name a profile: %w", err)
 		}
 		flags = append(flags, flag+"="+path)

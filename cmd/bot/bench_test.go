@@ -45,6 +45,8 @@ func TestWhatCannotBeTried(t *testing.T) {
 		{[]string{"bench", "--histories", "-5"}, "a history"},
 		{[]string{"bench", "--dir", "/nonexistent"}, "/nonexistent"},
 		{[]string{"bench", "--database-url", "mysql://x"}, "postgres://"},
+		{[]string{"bench", "--cpuprofile", "nosuch/cpu.out"}, "--cpuprofile nosuch/cpu.out cannot be written"},
+		{[]string{"bench", "--memprofile", "."}, "--memprofile . cannot be written"},
 		{[]string{"chaos", "--with", "x"}, `NAME=VALUE with an option of bot serve, not "x"`},
 		{[]string{"chaos", "--with", "LOG_LEVELS=debug"}, "LOG_LEVELS"},
 	} {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,6 +54,9 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 		}
 		all = append(all, knownAgent{config: c, asked: true})
 	}
+	if err := errors.Join(addressed("AGENT_ENV", ps.config.Agents.Env, all), addressed("AGENT_HOSTS", ps.config.Agents.Hosts, all)); err != nil {
+		return nil, err
+	}
 	for i := range all {
 		a := &all[i]
 		if a.home, err = filepath.Abs(filepath.Join(ps.config.Agents.Home, string(a.config.Name))); err != nil {
@@ -65,6 +69,20 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 		}
 	}
 	return all, nil
+}
+
+// addressed refuses what a list gives to an agent that there is not.
+func addressed(option string, list []string, all []knownAgent) error {
+	names := make([]string, len(all))
+	for i, a := range all {
+		names[i] = string(a.config.Name)
+	}
+	for _, entry := range list {
+		if name, _, own := strings.Cut(entry, "="); own && !slices.Contains(names, name) {
+			return fault.Newf(fault.Invalid, "%s: %q is for an agent that there is not; use one of %s.", option, entry, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // codexUsesKey has Codex's front end log Codex in with the key in its environment, which it

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/option"
 )
 
 // TestAgentsTakeNoNameOfAModel: an agent that is called as a model API is would answer in
@@ -19,6 +20,28 @@ func TestAgentsTakeNoNameOfAModel(t *testing.T) {
 		cfg.Agents.Others = k.Assistant() + "=agent"
 		if _, err := newPrograms(cfg, Env{}).knownAgents(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", cfg.Agents.Others, err)
+		}
+	}
+}
+
+// What is given to one agent by name is given to one that there is.
+func TestNothingIsGivenToAnAgentThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		env, hosts string
+		want       string // of what is wrong; nothing is
+	}{
+		{env: "claude=A", hosts: "mine=example.com"},
+		{env: "A", hosts: "example.com"},
+		{hosts: "nosuch=example.com", want: `AGENT_HOSTS: "nosuch=example.com" is for an agent that there is not; use one of claude, codex, mine`},
+		{env: "Claude=A", want: `AGENT_ENV: "Claude=A" is for an agent that there is not`},
+	} {
+		cfg := config.Config{Sections: Sections(), Agents: config.Agents{
+			Claude: "claude-agent-acp", Codex: "codex-acp", Others: "mine=/opt/agent", Env: option.List(tc.env), Hosts: option.List(tc.hosts),
+		}}
+		_, err := newPrograms(cfg, Env{}).knownAgents()
+		if (err == nil) != (tc.want == "") || err != nil && (!fault.Is(err, fault.Invalid) || !strings.HasPrefix(fault.Public(err), tc.want)) {
+			t.Errorf("AGENT_ENV=%s AGENT_HOSTS=%s: %v, want %q", tc.env, tc.hosts, err, tc.want)
 		}
 	}
 }

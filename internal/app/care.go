@@ -237,8 +237,7 @@ func conversationID(ctx context.Context, tx *store.Tx, named string) (string, er
 
 // ListSessions prints sessions, the newest first.
 func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuery) error {
-	limit, err := pageSize(q.Limit, 50)
-	if err != nil {
+	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
@@ -248,7 +247,7 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 			if err != nil {
 				return err
 			}
-			rows, err = tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: limit})
+			rows, err = tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: q.Limit})
 			return err
 		})
 		if err != nil {
@@ -262,7 +261,7 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 			say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
 				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
 		}
-		if len(rows) == limit {
+		if len(rows) == q.Limit {
 			say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
 		}
 		return nil
@@ -326,8 +325,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 			return fault.Newf(fault.Invalid, "--before %q is not a number printed by a search.", q.Before)
 		}
 	}
-	limit, err := pageSize(q.Limit, 20)
-	if err != nil {
+	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
@@ -337,7 +335,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 			if err != nil {
 				return err
 			}
-			hits, err = tx.Search().Messages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: limit})
+			hits, err = tx.Search().Messages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: q.Limit})
 			return err
 		})
 		if err != nil {
@@ -350,7 +348,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 			say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
 				transcript.Around(h.Content, store.Words(q.Words), 100))
 		}
-		if len(hits) == limit {
+		if len(hits) == q.Limit {
 			say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)
 		}
 		return nil

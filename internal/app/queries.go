@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,11 +18,11 @@ import (
 const maxListed = 1000
 
 // pageSize checks how many rows somebody asked for.
-func pageSize(limit, usual int) (int, error) {
-	if limit < 0 || limit > maxListed {
-		return 0, fault.Newf(fault.Invalid, "--limit %d is not between 1 and %d; use --before or --after to continue from a page.", limit, maxListed)
+func pageSize(limit int) error {
+	if limit < 1 || limit > maxListed {
+		return fault.Newf(fault.Invalid, "--limit %d is not between 1 and %d; use --before or --after to continue from a page.", limit, maxListed)
 	}
-	return cmp.Or(limit, usual), nil
+	return nil
 }
 
 // MessageQuery says which messages to list.
@@ -41,8 +40,7 @@ type MessageQuery struct {
 // ListMessages prints messages, a line each, in the order in which they were
 // said or with Desc the newest first.
 func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuery) error {
-	limit, err := pageSize(q.Limit, 50)
-	if err != nil {
+	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
@@ -54,7 +52,7 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 			}
 			list, err = tx.Search().ListMessages(ctx, store.MessageFilter{
 				SessionID: q.Session, ConversationID: conversation, Agent: q.Agent,
-				Desc: q.Desc, Limit: limit, Offset: q.Offset, After: q.After,
+				Desc: q.Desc, Limit: q.Limit, Offset: q.Offset, After: q.After,
 			})
 			return err
 		})
@@ -72,7 +70,7 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 			}
 			say(env.Stdout, "  %d  %s  %s: %s\n", m.Seq, m.At.Format("2006-01-02 15:04Z"), m.Role, messageLine(m))
 		}
-		if len(list) == limit {
+		if len(list) == q.Limit {
 			say(env.Stdout, "more: --after %s\n", list[len(list)-1].Cursor())
 		}
 		return nil

@@ -37,7 +37,7 @@ func (w *world) shown() map[string]string {
 	w.t.Helper()
 	cfg := w.config()
 	listed := w.operator("list sessions", func(env app.Env) error {
-		return app.ListSessions(w.t.Context(), cfg, env, app.SessionQuery{})
+		return app.ListSessions(w.t.Context(), cfg, env, app.SessionQuery{Limit: 50})
 	})
 	all := make(map[string]string)
 	for line := range strings.Lines(listed) {
@@ -73,7 +73,7 @@ func TestBackupWhileTurnsRun(t *testing.T) {
 			t.Fatalf("%d sessions, want 2: %v", len(before), before)
 		}
 		found := w.operator("search", func(env app.Env) error {
-			return app.SearchSessions(t.Context(), cfg, env, app.SessionQuery{Words: "question NUMBER 1"})
+			return app.SearchSessions(t.Context(), cfg, env, app.SessionQuery{Words: "question NUMBER 1", Limit: 20})
 		})
 		if strings.Count(found, "\n") != 1 || !strings.Contains(found, "question number 1") {
 			t.Errorf("search beside the running bot found:\n%s", found)

@@ -43,7 +43,7 @@ func TestASessionStandsAsItsTurnsGo(t *testing.T) {
 		key := w.newKey("dashboard", "sessions:read")
 		list := func(status string) string {
 			return w.operator("sessions list", func(env app.Env) error {
-				return app.ListSessions(t.Context(), w.config(), env, app.SessionQuery{Status: status})
+				return app.ListSessions(t.Context(), w.config(), env, app.SessionQuery{Status: status, Limit: 50})
 			})
 		}
 
