@@ -232,6 +232,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.web.Listen(ctx); err != nil {
 		return err
 	}
+	warnBackups(ctx, d.config, d.log)
 	if d.web.Public() {
 		d.log.WarnContext(ctx, "HTTP listens on more than this machine; put a TLS proxy in front", "addr", d.web.Addr())
 	}

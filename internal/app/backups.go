@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,6 +25,14 @@ func postgresTools(cfg config.Config, env Env) backup.Postgres {
 		}
 	}
 	return p
+}
+
+// warnBackups says at the start that no backup could be made later.
+func warnBackups(ctx context.Context, cfg config.Config, log *slog.Logger) {
+	if err := writable(cfg.BackupDir); err != nil {
+		log.WarnContext(ctx, "no backup can be made: BACKUP_DIR cannot be written to; make the bot's user its owner, or set it to another folder",
+			"folder", cfg.BackupDir, "err", err)
+	}
 }
 
 // BackupCreate makes a backup in BACKUP_DIR; the daemon may run.

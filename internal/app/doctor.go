@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -104,17 +105,23 @@ func (e *examination) examineWorkspace(context.Context) []doctor.Finding {
 	if err != nil {
 		return one(doctor.Failed("workspace", fault.Wrap(err, fault.Invalid, "WORKSPACE_PATH"), "bot config show"))
 	}
-	there := dir
-	for _, err := os.Stat(there); os.IsNotExist(err) && there != filepath.Dir(there); _, err = os.Stat(there) {
-		there = filepath.Dir(there)
-	}
-	f, err := os.CreateTemp(there, ".doctor-*")
-	if err != nil {
+	if err := writable(dir); err != nil {
 		return one(doctor.Found("workspace", doctor.Fail, "cannot write to WORKSPACE_PATH "+dir, "make the bot's user its owner, or set WORKSPACE_PATH to another folder"))
 	}
-	_ = f.Close()
-	_ = os.Remove(f.Name())
 	return one(doctor.Found("workspace", doctor.OK, dir+" is writable", ""))
+}
+
+// writable proves that a folder can be written to, or made where it is missing, with a
+// file that it removes.
+func writable(dir string) error {
+	for _, err := os.Stat(dir); os.IsNotExist(err) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err //nolint:wrapcheck // it names the folder
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // examineHosts reads the lists of hosts as the start does, which ends at a wrong one.
@@ -251,8 +258,8 @@ func (e *examination) examineBackup(now time.Time) doctor.Finding {
 	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
 		return doctor.Found("backup", doctor.Skip, "nothing to back up yet", "")
 	}
-	if _, err := backup.List(e.config.BackupDir); err != nil {
-		return doctor.Found("backup", doctor.Fail, "cannot read BACKUP_DIR "+e.config.BackupDir, "make it a folder of the bot's user, or see where the value comes from: bot config show")
+	if _, err := backup.List(e.config.BackupDir); err != nil || writable(e.config.BackupDir) != nil {
+		return doctor.Found("backup", doctor.Fail, "cannot read or write BACKUP_DIR "+e.config.BackupDir, "make it a folder of the bot's user, or see where the value comes from: bot config show")
 	}
 	newest, ok := newestBackup(e.config.BackupDir)
 	if !ok {

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
@@ -29,5 +33,36 @@ func TestDoctorNamesTheAddressOfAModelThatIsAway(t *testing.T) {
 	found := newExamination(config.Config{}, Env{Log: slog.New(slog.DiscardHandler)}).examineModel(t.Context(), m)
 	if len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Fix, "OPENAI_API_KEY, OPENAI_BASE_URL and the model's name") {
 		t.Errorf("it finds %+v", found)
+	}
+}
+
+// A folder that no backup can be written to is said before the first backup is needed: by
+// the doctor, and by the start, which goes on.
+func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, file := filepath.Join(dir, "bot.db"), filepath.Join(dir, "file")
+	for _, name := range []string{db, file} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := config.Config{Database: config.Database{Driver: config.DriverSQLite, Path: db}}
+	for _, c := range []struct {
+		folder string
+		bad    bool
+	}{{file, true}, {filepath.Join(file, "in", "it"), true}, {dir, false}, {filepath.Join(dir, "new", "one"), false}} {
+		cfg.BackupDir = c.folder
+		if found := newExamination(cfg, Env{}).examineBackup(time.Now()); (found.Status == doctor.Fail) != c.bad || !strings.Contains(found.Detail, c.folder) {
+			t.Errorf("%s: the doctor finds %+v", c.folder, found)
+		}
+		var said bytes.Buffer
+		warnBackups(t.Context(), cfg, slog.New(slog.NewTextHandler(&said, nil)))
+		if strings.Contains(said.String(), "BACKUP_DIR") != c.bad {
+			t.Errorf("%s: the start says %q", c.folder, said.String())
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
