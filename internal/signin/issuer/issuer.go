@@ -12,11 +12,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"remote-agent/internal/fault"
 )
@@ -47,8 +48,8 @@ type Issuer struct {
 	config Config
 	client *http.Client
 
-	mu       sync.Mutex // guards provider
-	provider *oidc.Provider
+	provider atomic.Pointer[oidc.Provider]
+	asking   singleflight.Group // nobody waits for a provider that hangs longer than one exchange
 }
 
 // New returns an Issuer. It does no I/O.
@@ -158,21 +159,30 @@ func (i *Issuer) named(token *oidc.IDToken) (string, error) {
 
 // connect returns the client of the provider, after it was discovered.
 func (i *Issuer) connect(ctx context.Context, back string) (*oauth2.Config, *oidc.Provider, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.provider == nil {
-		// The provider keeps the context for its keys, so that it must not end with the request.
-		known := oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-		provider, err := oidc.NewProvider(known, i.config.URL)
-		if err != nil {
-			return nil, nil, i.away(err)
+	provider := i.provider.Load()
+	if provider == nil {
+		found := i.asking.DoChan("", func() (any, error) {
+			// The provider keeps the context for its keys, so that it must not end with the request.
+			p, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.config.URL)
+			if err == nil {
+				i.provider.Store(p)
+			}
+			return nil, err
+		})
+		select {
+		case result := <-found:
+			if result.Err != nil {
+				return nil, nil, i.away(result.Err)
+			}
+		case <-ctx.Done():
+			return nil, nil, i.away(ctx.Err())
 		}
-		i.provider = provider
+		provider = i.provider.Load()
 	}
 	return &oauth2.Config{
-		ClientID: i.config.ClientID, ClientSecret: i.config.Secret, Endpoint: i.provider.Endpoint(),
+		ClientID: i.config.ClientID, ClientSecret: i.config.Secret, Endpoint: provider.Endpoint(),
 		RedirectURL: back, Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
-	}, i.provider, nil
+	}, provider, nil
 }
 
 func (i *Issuer) away(err error) error {

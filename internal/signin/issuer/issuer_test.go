@@ -1,11 +1,15 @@
 package issuer_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -132,4 +136,44 @@ func TestIssuerIsBounded(t *testing.T) {
 	if total := <-wrote; total >= 64<<20 {
 		t.Errorf("all %d bytes were taken", total)
 	}
+}
+
+// hanging is the way to a provider that says nothing.
+type hanging struct{ asked atomic.Int32 }
+
+// RoundTrip implements http.RoundTripper.
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked.Add(1)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// Who signs in does not wait for those who came before, and no longer than they want to.
+func TestAProviderThatHangsKeepsEverybodyWaitingOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		way := &hanging{}
+		i := issuer.New(issuer.Config{URL: "https://issuer.example.com", ClientID: issuertest.Client, Client: &http.Client{Transport: way}})
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				begun := time.Now()
+				if _, _, err := i.Begin(t.Context(), back); !fault.Is(err, fault.Unavailable) || time.Since(begun) > 11*time.Second {
+					t.Errorf("after %s: %v", time.Since(begun), err)
+				}
+			})
+		}
+		all.Go(func() {
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, _, err := i.Begin(ctx, back); err == nil || time.Since(begun) > time.Second {
+				t.Errorf("somebody who left: %v", err)
+			}
+		})
+		all.Wait()
+		if n := way.asked.Load(); n != 1 {
+			t.Errorf("the provider was asked %d times at once", n)
+		}
+	})
 }
