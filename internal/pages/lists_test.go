@@ -44,6 +44,23 @@ func TestAListThatFitsHasNoMore(t *testing.T) {
 				}
 			}},
 			{"/costs?by=model", "The first 100 are shown", 100, func(i int) { w.used(s, ann.String(), fmt.Sprintf("m%d", i), 0, 1, 1) }},
+			{"/", "Only the first 50 are shown", 49, func(i int) { // and one of fill
+				e := sessions.Entry{ConversationID: s.conversation.ID, In: messages.Inbound{Event: messages.EventID(fmt.Sprintf("n%d", i)), Kind: messages.KindMessage,
+					Conversation: s.conversation.Key, Sender: messages.Sender{ID: "42"}, Text: "x"}}
+				w.do(func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Inbox().InsertEntry(ctx, &e)
+					return err
+				})
+			}},
+			{"/queue", "Schedules (the next 100)", 100, func(i int) {
+				w.do(func(ctx context.Context, tx *store.Tx) error {
+					c, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "telegram", ID: fmt.Sprint(i)}, "demo")
+					if err != nil {
+						return err
+					}
+					return tx.Tasks().SaveSchedule(ctx, &sessions.Schedule{AgentID: s.profile, ConversationID: c.ID, CreatedBy: "telegram/42", CreatedAt: w.now, NextAt: w.now.Add(time.Hour)})
+				})
+			}},
 		} {
 			b := w.as(ann)
 			for i := range c.fits {

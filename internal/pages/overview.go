@@ -117,7 +117,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 		if service, err = tx.People().ServiceState(ctx); err != nil {
 			return err
 		}
-		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen); err != nil {
+		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen+1); err != nil {
 			return err
 		}
 		if failed, err = tx.Lists().Sessions(ctx, store.SessionFilter{Viewer: r.viewer(), Status: sessions.Failed, Since: now.Add(-failedFor), Limit: maxFailed}); err != nil {
@@ -174,7 +174,7 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group {
 	var running, waiting html.Group
 	now := p.show.now()
-	for _, e := range entries {
+	for _, e := range entries[:min(len(entries), maxOpen)] {
 		about := []any{chatName(string(e.Key.Platform), e.Key.ID)}
 		parked := e.NextAt.After(now)
 		switch {
@@ -214,6 +214,9 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 	body := html.Group{html.El("h2", html.Text("Running")), listed(running, "Nothing runs.")}
 	if len(waiting) > 0 {
 		body = append(body, html.El("h2", html.Text("Waiting")), html.El("ul", html.Class("list"), waiting))
+	}
+	if len(entries) > maxOpen {
+		body = append(body, html.El("p", html.Class("muted"), html.ID("open-more"), html.Textf("Only the first %d are shown.", maxOpen)))
 	}
 	return body
 }

@@ -68,7 +68,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		if givenUp, err = tx.Queue().FailedDeliveries(ctx, q.Get("answers"), deadPage+1); err != nil {
 			return err
 		}
-		if tasks, err = tx.Tasks().Schedules(ctx, maxQueued); err != nil {
+		if tasks, err = tx.Tasks().Schedules(ctx, maxQueued+1); err != nil {
 			return err
 		}
 		for _, s := range tasks {
@@ -207,7 +207,10 @@ func (p *queuePages) answerLine(d store.QueuedDelivery, mark html.Node, actions 
 
 // queuedTasks are the standing tasks.
 func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey) html.Node {
-	now := p.show.now()
+	now, heading := p.show.now(), "Schedules"
+	if len(tasks) > maxQueued {
+		tasks, heading = tasks[:maxQueued], fmt.Sprintf("Schedules (the next %d)", maxQueued)
+	}
 	lines := html.Map(tasks, func(s sessions.Schedule) html.Node {
 		key := places[s.ConversationID]
 		about := []any{"by " + s.CreatedBy, wording.Count(int(s.Runs), "run", "runs")}
@@ -218,7 +221,7 @@ func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places m
 			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), meta(about...),
 			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
 	})
-	return section("schedules", "Schedules", lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
+	return section("schedules", heading, lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
 }
 
 // deadTurns are the messages whose turns failed.
