@@ -313,7 +313,7 @@ func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, er
 	p, _, err := inRepo(ctx, c, at.repo, op{name: "reading a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
 		return g.PullRequests.Get(g.ctx, g.owner, g.repo, at.number)
 	})
-	if err == nil && p.GetNumber() != at.number {
+	if err == nil && (p.GetNumber() != at.number || p.GetBase().GetRepo() == nil) {
 		err = fault.Wrap(errNoID, fault.Unavailable, "reading a pull request")
 	}
 	return p, err

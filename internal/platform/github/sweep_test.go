@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/platformtest"
 )
@@ -122,5 +124,24 @@ func TestAPullRequestThatFailsHoldsUpNoOther(t *testing.T) {
 	sweep(60*time.Minute, issue, review)
 	if got, _ := stored.Load(t.Context(), "sweep:acme/web:issues"); got != at(2*time.Minute) {
 		t.Errorf("the position is %s", got)
+	}
+}
+
+// TestAPullRequestWithoutItsRepository: an answer that lacks it is taken for a broken one.
+func TestAPullRequestWithoutItsRepository(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"number":1}`) }))
+	t.Cleanup(server.Close)
+	a, err := New(Config{Token: "ghp_0123456789abcdef", Poll: true, APIURL: server.URL, Repositories: []string{"acme/web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	in := messages.Inbound{
+		Conversation: messages.ConversationKey{Platform: Name, ID: "acme/web#1"},
+		Repository:   &messages.Repository{URL: server.URL + "/acme/web.git", ReadOnly: true},
+	}
+	if _, err := a.Locate(t.Context(), in); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("it is %v", err)
 	}
 }
