@@ -118,6 +118,64 @@ func TestAFirstMessageWithoutAConnection(t *testing.T) {
 	}
 }
 
+// What is written on the page of a session is kept where the bot is not there, too.
+func TestAMessageToASessionWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	b.Model.Enqueue(openai.Text("One."))
+	w.writes("textarea[name=text]", "begin")
+	w.presses("Send")
+	w.sees("All conversations", "One.", "Session")
+	w.number(`(() => { document.querySelector('a[href^="/sessions/"]').click(); return 1 })()`)
+	w.sees("Starts the next turn.")
+	written := func(want string) {
+		t.Helper()
+		if text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`)); err != nil || text != want {
+			t.Errorf("the field has %q, %v; want %q", text, err, want)
+		}
+	}
+	path := w.path()
+	w.writes("textarea[name=text]", "a long question")
+	b.Stop()
+	w.presses("Send")
+	w.sees("Not sent: there is no connection.")
+	b.Start()
+	w.visit(path)
+	written("a long question")
+	b.Model.Enqueue(openai.Text("Two."))
+	w.presses("Send")
+	w.sees("Sent. The answer appears here", "Two.")
+	written("")
+	w.writes("textarea[name=text]", "/help all")
+	w.presses("Send")
+	w.sees("list the repositories", "Go on")
+	w.visit(path)
+	written("")
+}
+
+// What is refused stays, with its files.
+func TestARefusedMessageKeepsItsFiles(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	w.writes("textarea[name=text]", "see the file")
+	w.number(`(() => {
+		const all = new DataTransfer();
+		all.items.add(new File(["x"], "file.txt"));
+		document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, cancelable: true}));
+		document.querySelector("#say [name=token]").value = "of another page";
+		return 1;
+	})()`)
+	w.presses("Send")
+	w.sees("Not sent. This form is not from a page that you have open")
+	if kept := w.number(`document.querySelector("textarea[name=text]").value.length * 10 + document.querySelector("input[type=file]").files.length`); kept != 121 {
+		t.Errorf("the text and the files are not kept: %d", kept)
+	}
+}
+
 // talk says something, reads the answer while it is written, stops it, sends a file, and
 // goes on behind a restart. sees waits until the page that is open shows something.
 func talk(b *bot.Bot, w *window, sees func(parts ...string)) {

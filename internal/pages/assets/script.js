@@ -53,9 +53,6 @@ document.querySelectorAll('textarea[data-draft]').forEach((field) => {
 document.addEventListener('input', ({ target }) => {
   if (target.dataset.draft) sessionStorage.setItem('draft:' + target.dataset.draft, target.value);
 });
-document.addEventListener('submit', (e) => {
-  e.target.querySelectorAll('[data-draft]').forEach((field) => sessionStorage.removeItem('draft:' + field.dataset.draft));
-});
 
 // Who presses twice means it once: the second request would end the first, and find nothing
 // left to do.
@@ -206,10 +203,9 @@ const live = (() => {
   return { refresh };
 })();
 
-// Files are dropped or pasted into a form that takes some, and what is said is sent without
-// leaving the page before it is there.
+// Files are dropped or pasted into a form that takes some.
 document.querySelectorAll('form[enctype]').forEach((form) => {
-  const field = form.querySelector('input[type=file]'), text = form.querySelector('textarea');
+  const field = form.querySelector('input[type=file]');
   // What is too much is said before it is on its way.
   const judge = () => {
     const { most, each, all } = field.dataset, files = [...field.files], mb = (n) => Math.floor(n / 1048576) + ' MB';
@@ -230,6 +226,12 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
   form.addEventListener('paste', (e) => add(e, e.clipboardData));
   form.addEventListener('drop', (e) => add(e, e.dataTransfer));
   form.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
+});
+
+// What is said is sent without leaving the page before it is there: what was written, and
+// the files that were chosen, stay until it is.
+document.querySelectorAll('textarea[data-draft]').forEach((text) => {
+  const form = text.form, files = form.enctype === 'multipart/form-data';
   text.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit(); });
   const begins = form.getAttribute('action') === '/chat'; // a conversation, which has a page of its own
   const note = document.createElement('p');
@@ -242,10 +244,13 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
     button.disabled = true;
     note.remove();
     try {
-      const answer = await fetch(form.action, { method: 'POST', body: new FormData(form) });
-      if (!answer.ok) throw answer;
-      if (begins) { keep(''); location.assign(answer.url + '#say'); return; }
+      const body = new FormData(form);
+      const answer = await fetch(form.action, files ? { method: 'POST', body } : { method: 'POST', body: new URLSearchParams(body), redirect: 'manual' });
+      if (answer.type === 'opaqueredirect') { keep(''); location.assign(location.pathname); return; }
+      if (answer.ok && begins) { keep(''); location.assign(answer.url + '#say'); return; }
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      if (!answer.ok) throw page.querySelector('main p')?.textContent || 'The server answers ' + answer.status + '.';
+      if (!files) { keep(''); document.querySelector('main').replaceWith(page.querySelector('main')); return; } // a long answer
       const more = text.value.startsWith(said) ? text.value.slice(said.length).trimStart() : text.value; // typed meanwhile
       form.reset();
       text.value = more;
@@ -256,8 +261,7 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
       scrollTo(0, document.body.scrollHeight);
     } catch (why) {
       keep(text.value);
-      if (why instanceof Response) { HTMLFormElement.prototype.submit.call(form); return; } // the browser shows why not
-      note.textContent = 'Not sent: there is no connection. What you wrote is kept; send it again.';
+      note.textContent = typeof why === 'string' ? 'Not sent. ' + why : 'Not sent: there is no connection. What you wrote is kept; send it again.';
       form.append(note);
     } finally { button.disabled = false; }
   });
