@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +45,24 @@ func TestNothingIsGivenToAnAgentThatThereIsNot(t *testing.T) {
 		if (err == nil) != (tc.want == "") || err != nil && (!fault.Is(err, fault.Invalid) || !strings.HasPrefix(fault.Public(err), tc.want)) {
 			t.Errorf("AGENT_ENV=%s AGENT_HOSTS=%s: %v, want %q", tc.env, tc.hosts, err, tc.want)
 		}
+	}
+}
+
+// A tier of an assistant that cannot answer is said at the start, not only to who chooses it.
+func TestATierOfNobodyIsSaid(t *testing.T) {
+	t.Parallel()
+	dir, said := t.TempDir(), bytes.Buffer{}
+	cfg := config.Config{
+		DataDir: dir, Assistant: config.AssistantDemo, Sections: Sections(), Tiers: map[string]config.Tier{"fast": {Assistant: "nosuch", Model: "m"}, "cheap": {Assistant: "demo", Model: "m"}},
+		Agents: config.Agents{Claude: "/nonexistent/claude", Codex: "/nonexistent/codex", Home: dir},
+	}
+	r, err := newRoster(newPrograms(cfg, Env{Log: slog.New(slog.NewTextHandler(&said, nil))}), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close() //nolint:errcheck // the test is over
+	if got := said.String(); !strings.Contains(got, "option=MODEL_FAST assistant=nosuch") || strings.Contains(got, "MODEL_CHEAP") {
+		t.Errorf("the start says %q", got)
 	}
 }
 

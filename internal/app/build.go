@@ -46,7 +46,13 @@ func newRoster(ps *programs, conversations int) (*roster, error) {
 	if err := r.addAgents(conversations); err != nil {
 		return r, err
 	}
-	return r, checkDefault(ps.config, names(r.all))
+	there := names(r.all)
+	for _, tier := range slices.Sorted(maps.Keys(ps.config.Tiers)) {
+		if who := ps.config.Tiers[tier].Assistant; !there[who] {
+			ps.log.Warn("a model cannot be used, because its assistant is not configured", "option", "MODEL_"+strings.ToUpper(tier), "assistant", who)
+		}
+	}
+	return r, checkDefault(ps.config, there)
 }
 
 // checkDefault refuses an assistant of new conversations that is none of those there are.

@@ -70,7 +70,7 @@ func readMCPConfig(cfg config.Config) (map[string]mcpserver.Server, error) {
 	}
 	text, err := os.ReadFile(cfg.Tools.MCPConfig)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: "MCP_CONFIG: the file cannot be read."}
+		return nil, &fault.Error{Kind: fault.Invalid, Err: err, Public: fmt.Sprintf("MCP_CONFIG: %s cannot be read; correct the path, or let the bot's user read the file.", cfg.Tools.MCPConfig)}
 	}
 	var file mcpserver.File
 	if err := json.Unmarshal(text, &file); err != nil {

@@ -107,6 +107,7 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 		l.config.Warnings = append(l.config.Warnings, repeated(filepath.Base(path), text)...)
 		l.derive()
 		l.checkSignIn()
+		l.checkUnused()
 		l.checkSections()
 	}
 	return l.config, l.problems
@@ -283,6 +284,25 @@ func (l *loader) checkSections() {
 		section.Check(&c)
 		l.problems = append(l.problems, c.Problems...)
 		l.config.Warnings = append(l.config.Warnings, c.Warnings...)
+	}
+}
+
+// checkUnused warns of options that are set, and do nothing as long as another one is not.
+func (l *loader) checkUnused() {
+	c := &l.config
+	_, decided := c.Text("TOOL_NETWORK") // who writes that it is off knows
+	for _, u := range []struct {
+		idle        bool
+		name, needs string
+	}{
+		{!c.Tools.Network && !decided, "TOOL_HOSTS", "TOOL_NETWORK=on"},
+		{c.SignIn.Issuer == "", "OIDC_CLIENT_ID", "OIDC_ISSUER"},
+		{c.SignIn.Issuer == "", "OIDC_CLIENT_SECRET", "OIDC_ISSUER"},
+		{c.SignIn.Issuer == "" && c.SignIn.Header == "", "SIGN_IN_PEOPLE", "OIDC_ISSUER or SIGN_IN_HEADER"},
+	} {
+		if _, set := c.Text(u.name); set && u.idle && l.sound("TOOL_NETWORK", "OIDC_ISSUER", "SIGN_IN_HEADER") {
+			l.warn("%s has no effect without %s: set that as well, or remove %s", u.name, u.needs, u.name)
+		}
 	}
 }
 

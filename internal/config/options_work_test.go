@@ -255,3 +255,29 @@ func TestAssistantFollowsFromAnthropic(t *testing.T) {
 		}
 	}
 }
+
+// What is set and does nothing is said, with what is missing.
+func TestOptionsThatDoNothingAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ env, with, missing string }{
+		{"TOOL_HOSTS=example.com", "TOOL_NETWORK=on", "TOOL_NETWORK=on"},
+		{"TOOL_HOSTS=example.com", "TOOL_NETWORK=off", "TOOL_NETWORK=on"},
+		{"OIDC_CLIENT_ID=bot", "", "OIDC_ISSUER"},
+		{"OIDC_CLIENT_SECRET=hush", "", "OIDC_ISSUER"},
+		{"SIGN_IN_PEOPLE=ann=console/local", "", "OIDC_ISSUER or SIGN_IN_HEADER"},
+	} {
+		name, _, _ := strings.Cut(c.env, "=")
+		if got := mustLoad(t, "", nil, c.env).Warnings; len(got) != 1 || !strings.HasPrefix(got[0], name+" has no effect without "+c.missing) {
+			t.Errorf("%s: warnings = %q", c.env, got)
+		}
+		if c.with == "" {
+			continue
+		}
+		if got := mustLoad(t, "", nil, c.env, c.with).Warnings; len(got) != 0 {
+			t.Errorf("%s %s: warnings = %q", c.env, c.with, got)
+		}
+	}
+	if got := mustLoad(t, "", nil, "SIGN_IN_PEOPLE=ann=console/local", "SIGN_IN_HEADER=X-User", "TRUSTED_PROXIES=10.0.0.5").Warnings; len(got) != 0 {
+		t.Errorf("warnings = %q", got)
+	}
+}
