@@ -71,7 +71,7 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 	return all, nil
 }
 
-// addressed refuses what a list gives to an agent that there is not.
+// addressed refuses a list that names an agent that does not exist.
 func addressed(option string, list []string, all []knownAgent) error {
 	names := make([]string, len(all))
 	for i, a := range all {
@@ -79,7 +79,7 @@ func addressed(option string, list []string, all []knownAgent) error {
 	}
 	for _, entry := range list {
 		if name, _, own := strings.Cut(entry, "="); own && !slices.Contains(names, name) {
-			return fault.Newf(fault.Invalid, "%s: %q is for an agent that there is not; use one of %s.", option, entry, strings.Join(names, ", "))
+			return fault.Newf(fault.Invalid, "%s: %q names an agent that does not exist; use one of %s.", option, entry, strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -35,8 +35,8 @@ func TestNothingIsGivenToAnAgentThatThereIsNot(t *testing.T) {
 	}{
 		{env: "claude=A", hosts: "mine=example.com"},
 		{env: "A", hosts: "example.com"},
-		{hosts: "nosuch=example.com", want: `AGENT_HOSTS: "nosuch=example.com" is for an agent that there is not; use one of claude, codex, mine`},
-		{env: "Claude=A", want: `AGENT_ENV: "Claude=A" is for an agent that there is not`},
+		{hosts: "nosuch=example.com", want: `AGENT_HOSTS: "nosuch=example.com" names an agent that does not exist; use one of claude, codex, mine`},
+		{env: "Claude=A", want: `AGENT_ENV: "Claude=A" names an agent that does not exist`},
 	} {
 		cfg := config.Config{Sections: Sections(), Agents: config.Agents{
 			Claude: "claude-agent-acp", Codex: "codex-acp", Others: "mine=/opt/agent", Env: option.List(tc.env), Hosts: option.List(tc.hosts),
