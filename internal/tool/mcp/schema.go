@@ -18,19 +18,21 @@ const (
 
 // checkSchema returns the schema of a tool in a form that every provider takes:
 // an object, of bounded size and depth, that refers only to itself and not in a
-// circle. The same schema always gives the same bytes.
-func checkSchema(schema any) (json.RawMessage, error) {
+// circle, with arguments and without alternatives at its top. The same schema always
+// gives the same bytes. renamed has the names of arguments that the server knows under
+// others.
+func checkSchema(schema any) (fit json.RawMessage, renamed map[string]string, err error) {
 	raw, err := json.Marshal(schema)
 	if err != nil {
-		return nil, errors.New("its schema cannot be read")
+		return nil, nil, errors.New("its schema cannot be read")
 	}
 	if len(raw) > maxSchema {
-		return nil, fmt.Errorf("its schema has %d bytes; at most %d are taken", len(raw), maxSchema)
+		return nil, nil, fmt.Errorf("its schema has %d bytes; at most %d are taken", len(raw), maxSchema)
 	}
 	raw = []byte(tool.Visible(string(raw)))
 	var root map[string]any
 	if err := json.Unmarshal(raw, &root); err != nil {
-		return nil, errors.New("its schema is not an object")
+		return nil, nil, errors.New("its schema is not an object")
 	}
 	if root == nil { // there is none, or null
 		root = map[string]any{}
@@ -40,16 +42,21 @@ func checkSchema(schema any) (json.RawMessage, error) {
 		root["type"] = "object"
 	case "object":
 	default:
-		return nil, errors.New("its arguments are not an object")
+		return nil, nil, errors.New("its arguments are not an object")
 	}
-	if _, ok := root["properties"].(map[string]any); !ok {
-		root["properties"] = map[string]any{}
+	properties, ok := root["properties"].(map[string]any)
+	if !ok {
+		properties = map[string]any{}
+		root["properties"] = properties
 	}
 	w := &schemaWalk{root: root, open: make(map[string]bool)}
 	if err := w.visit(root, 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return json.Marshal(root)
+	w.flatten(properties)
+	renamed = rename(root, properties)
+	fit, err = json.Marshal(root)
+	return fit, renamed, err
 }
 
 type schemaWalk struct {
@@ -71,6 +78,9 @@ func (w *schemaWalk) visit(node any, depth int) error {
 			if err := w.follow(ref, depth); err != nil {
 				return err
 			}
+		}
+		if _, ok := node["items"]; !ok && isList(node["type"]) {
+			node["items"] = map[string]any{} // OpenAI's API refuses a list that does not say of what
 		}
 		for _, child := range node {
 			if err := w.visit(child, depth+1); err != nil {

@@ -32,24 +32,26 @@ type offer struct {
 	name        string // as the server knows it
 	description string
 	schema      json.RawMessage
+	renamed     map[string]string // names of arguments to those that the server knows
 }
 
 func newOffer(t *sdk.Tool) (offer, error) {
 	if t.Name == "" || len(t.Name) > maxName {
 		return offer{}, fmt.Errorf("its name is empty or longer than %d bytes", maxName)
 	}
-	schema, err := checkSchema(t.InputSchema)
+	schema, renamed, err := checkSchema(t.InputSchema)
 	if err != nil {
 		return offer{}, err
 	}
-	return offer{name: t.Name, description: tool.Clip(tool.Visible(t.Description), maxDescription), schema: schema}, nil
+	return offer{name: t.Name, description: tool.Clip(tool.Visible(t.Description), maxDescription), schema: schema, renamed: renamed}, nil
 }
 
 // remote is a tool of a server.
 type remote struct {
-	conn *connection
-	name string // as the server knows it
-	spec messages.ToolSpec
+	conn    *connection
+	name    string // as the server knows it
+	spec    messages.ToolSpec
+	renamed map[string]string // as in offer
 }
 
 // newTool names a tool so that its name is not taken.
@@ -57,16 +59,21 @@ func newTool(c *connection, f offer, taken map[string]bool) tool.Tool {
 	full := "mcp__" + c.server.Name + "__" + f.name
 	name := messages.SafeName(full)
 	if taken[name] { // two names that differ only in characters that providers do not take
-		sum := sha256.Sum256([]byte(full))
-		tail := "_" + hex.EncodeToString(sum[:4])
-		name = name[:min(len(name), 64-len(tail))] + tail
+		name = another(name, full)
 	}
 	taken[name] = true
-	return &remote{conn: c, name: f.name, spec: messages.ToolSpec{
+	return &remote{conn: c, name: f.name, renamed: f.renamed, spec: messages.ToolSpec{
 		Name:        name,
 		Description: strings.TrimSpace(fmt.Sprintf("[MCP server %s] %s", c.server.Name, f.description)),
 		Schema:      f.schema,
 	}}
+}
+
+// another returns a name for what would be name, if that were not taken.
+func another(name, full string) string {
+	sum := sha256.Sum256([]byte(full))
+	tail := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), 64-len(tail))] + tail
 }
 
 // Spec implements tool.Tool.
@@ -81,11 +88,29 @@ func (t *remote) Effect(_ context.Context, args json.RawMessage) (tool.Effect, e
 		Rule:    t.spec.Name,
 	}
 	var b bytes.Buffer
-	if err := json.Indent(&b, args, "", "  "); err != nil {
+	if err := json.Indent(&b, t.original(args), "", "  "); err != nil {
 		return e, fault.Wrap(err, fault.Invalid, "show the arguments")
 	}
 	e.Detail = fmt.Sprintf("Calls the tool `%s` of the MCP server `%s` with\n\n%s", strings.ReplaceAll(tool.Line(t.name, maxName), "`", "'"), t.conn.server.Name, tool.Exact("json", b.String()))
 	return e, nil
+}
+
+// original returns arguments under the names that the server knows.
+func (t *remote) original(args json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if len(t.renamed) == 0 || json.Unmarshal(args, &object) != nil {
+		return args
+	}
+	for name, known := range t.renamed {
+		if value, ok := object[name]; ok {
+			delete(object, name)
+			object[known] = value
+		}
+	}
+	if named, err := json.Marshal(object); err == nil {
+		return named
+	}
+	return args
 }
 
 // Run implements tool.Tool.
@@ -94,7 +119,7 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 	call, cancel := context.WithTimeout(ctx, longestCall*limit)
 	defer cancel()
 	quiet := time.AfterFunc(limit, cancel)
-	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: args}, quiet)
+	answer, err := t.conn.call(call, &sdk.CallToolParams{Name: t.name, Arguments: t.original(args)}, quiet)
 	quiet.Stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
