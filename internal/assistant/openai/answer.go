@@ -26,6 +26,7 @@ type answer struct {
 	text    strings.Builder
 	thought strings.Builder
 	reasons bool // the thought is a part of the message
+	thinks  bool // there is a thought
 	calls   []messages.ToolCall
 	args    []*strings.Builder // of the calls, by position
 	index   map[int]int        // position of the newest call of a stream index
@@ -66,15 +67,22 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		}
 	}
 	a.text.WriteString(delta)
+	a.thinks = a.thinks || thought != ""
 	if a.reasons {
 		a.thought.WriteString(thought)
 	}
 	return delta, thought
 }
 
+// nothing reports whether the model wrote nothing at all, as far as the server says.
+func (a *answer) nothing() bool {
+	return strings.TrimSpace(a.text.String()) == "" && !a.thinks && len(a.calls) == 0 && a.usage.OutputTokens == 0
+}
+
 // addCall takes a piece of a call in, the i-th of a chunk. Pieces of one call share an
-// index. Some servers leave the index out, or send 0 for every call: then a new id is a new
-// call. Those that leave out the id as well send whole calls.
+// index. Some servers leave the index out, or send 0 for every call: then a name with a new
+// id is a new call. Those that leave out the id as well send whole calls. What says nothing
+// of whose it is continues the newest call.
 func (a *answer) addCall(i int, d api.ToolCall) {
 	index := 0
 	switch {
@@ -84,7 +92,10 @@ func (a *answer) addCall(i int, d api.ToolCall) {
 		index = i
 	}
 	at, known := a.index[index]
-	if !known || d.ID != "" && a.calls[at].ID != "" && d.ID != a.calls[at].ID || d.ID == "" && d.Index == nil && a.isWhole(at, d.Function) {
+	if n := len(a.calls); !known && d.ID == "" && d.Function.Name == "" && n > 0 && n < maxCalls {
+		at, known = n-1, true
+	}
+	if !known || d.Function.Name != "" && a.begins(at, d) {
 		if len(a.calls) == maxCalls {
 			return
 		}
@@ -106,11 +117,14 @@ func (a *answer) addCall(i int, d api.ToolCall) {
 	_, _ = a.args[at].WriteString(d.Function.Arguments) // a builder takes everything
 }
 
-// isWhole reports whether a piece that says nothing of whose it is begins another call than
-// the one at a position.
-func (a *answer) isWhole(at int, next api.FunctionCall) bool {
-	other := a.calls[at].Name != next.Name || next.Arguments != "" && json.Valid([]byte(a.args[at].String()))
-	return a.calls[at].Name != "" && next.Name != "" && other
+// begins reports whether a piece with a name begins another call than the one at a position.
+// Some servers make up another id for each piece, but name the call only once.
+func (a *answer) begins(at int, d api.ToolCall) bool {
+	c := a.calls[at]
+	if d.ID != "" {
+		return c.ID != "" && c.ID != d.ID
+	}
+	return c.Name != "" && (c.Name != d.Function.Name || d.Function.Arguments != "" && json.Valid([]byte(a.args[at].String())))
 }
 
 // message returns the whole answer, asked of the model of that name: its text, then its calls.

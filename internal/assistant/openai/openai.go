@@ -228,7 +228,7 @@ func (c *completion) finish(ctx context.Context) error {
 		return modelhttp.CutOff(errors.New("the stream ended without a finish reason"))
 	case reason == api.FinishReasonContentFilter:
 		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Try wording it differently.")
-	case reason == finishOverflow, reason == api.FinishReasonLength && empty && c.answer.usage.OutputTokens == 0:
+	case reason == finishOverflow, reason == api.FinishReasonLength && c.answer.nothing():
 		return assistant.Overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit before it wrote an answer. Ask for something smaller.")

@@ -314,6 +314,8 @@ func TestErrors(t *testing.T) {
 		"overflow: OpenRouter":  {handler: fails(400, body("This endpoint's maximum context length is 65,536 tokens. However, you requested about 90000", "", "")), kind: fault.Exhausted, overflow: true, limit: 65536},
 		"overflow in a stream":  {handler: stream(`{"error":{"message":"context_length_exceeded","code":"context_length_exceeded"}}`), kind: fault.Exhausted, overflow: true},
 		"overflow by finishing": {handler: stream(finish("model_context_window_exceeded"), done), kind: fault.Exhausted, overflow: true},
+		"length inside a call":  {handler: stream(call(0, "c1", "change", `{"content":"a`), finish("length"), done), kind: fault.Exhausted},
+		"length in a thought":   {handler: stream(`{"choices":[{"delta":{"reasoning_content":"Hm"}}]}`, finish("length"), done), kind: fault.Exhausted},
 		"length with no output": {handler: stream(finish("length"), done), kind: fault.Exhausted, overflow: true},
 	}
 	for name, tt := range tests {

@@ -71,6 +71,18 @@ func TestCallsAreAssembled(t *testing.T) {
 			[]string{call(0, "c1", "read", "{}"), call(0, "c2", "list", "{}")},
 			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{}`}},
 		},
+		"every index 0, without ids": {
+			[]string{call(0, "", "read", `{"a":1}`), call(0, "", "read", `{"a"`), call(0, "", "", `:2}`), call(0, "", "list", ``)},
+			[]messages.Block{messages.ToolCall{Name: "read", Arguments: `{"a":1}`}, messages.ToolCall{Name: "read", Arguments: `{"a":2}`}, messages.ToolCall{Name: "list"}},
+		},
+		"another id in every piece": { // gateways that make one up for each
+			[]string{call(0, "c1", "read", ``), call(0, "x1", "", `{"a"`), call(0, "x2", "", `:1}`), call(1, "c2", "list", `{`), call(1, "x3", "", `}`)},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":1}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{}`}},
+		},
+		"index 0 for the head of the second call only": { // DeepSeek behind Ollama's cloud
+			[]string{call(0, "c1", "read", `{"a":1}`), call(0, "c2", "list", `{"a"`), call(1, "", "", `:2}`)},
+			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":1}`}, messages.ToolCall{ID: "c2", Name: "list", Arguments: `{"a":2}`}},
+		},
 		"id in every piece": {
 			[]string{call(0, "c1", "read", `{"a"`), call(0, "c1", "read", `:1}`)},
 			[]messages.Block{messages.ToolCall{ID: "c1", Name: "read", Arguments: `{"a":1}`}},
