@@ -255,10 +255,16 @@ func Overflow(limit int, err error) error {
 
 // BlindError is in the chain of an error that says that the model does not take the
 // pictures or documents in the array: without their data it may answer.
-type BlindError struct{ Err error }
+type BlindError struct {
+	Err   error
+	These bool // it takes others, but not all of these: one is damaged, or there are too many
+}
 
 // Error returns the provider's text, for the operator.
 func (e *BlindError) Error() string {
+	if e.These {
+		return "the model does not take a picture or document: " + e.Err.Error()
+	}
 	return "the model takes no pictures or documents: " + e.Err.Error()
 }
 
@@ -269,4 +275,10 @@ func (e *BlindError) Unwrap() error { return e.Err }
 // documents.
 func Blind(err error) error {
 	return &fault.Error{Kind: fault.Unsupported, Public: "This model cannot look at pictures or documents.", Err: &BlindError{Err: err}}
+}
+
+// Unreadable returns the Invalid error for a picture or document that the model does not
+// take, although it takes others.
+func Unreadable(err error) error {
+	return &fault.Error{Kind: fault.Invalid, Public: "The model could not read a picture or document.", Err: &BlindError{Err: err, These: true}}
 }

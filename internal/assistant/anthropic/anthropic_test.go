@@ -272,6 +272,7 @@ func TestErrors(t *testing.T) {
 		"gateway timeout":  {handler: fails(504, body("timeout_error", "x")), kind: fault.Unavailable},
 		"redirect":         {handler: fails(307, "", "Location", "https://elsewhere.example/v1/messages"), kind: fault.Unsupported, public: "ANTHROPIC_BASE_URL"},
 		"error as a text":  {handler: fails(400, `{"error":"no"}`), kind: fault.Invalid},
+		"damaged PDF":      {handler: fails(400, body(invalid, "messages.0.content.1.document.source.base64.data: The PDF specified was not valid.")), kind: fault.Invalid, public: "could not read"},
 		"budget":           {handler: fails(400, body(invalid, "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\"")), kind: fault.Unsupported, public: "ANTHROPIC_THINKING_TOKENS"},
 		"effort":           {handler: fails(400, body(invalid, "This model does not support the effort parameter.")), kind: fault.Unsupported, public: "ANTHROPIC_EFFORT"},
 		"max tokens":       {handler: fails(400, body(invalid, "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens")), kind: fault.Unsupported, public: "ANTHROPIC_MAX_TOKENS"},

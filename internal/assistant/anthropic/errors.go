@@ -115,6 +115,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		return &fault.Error{Kind: kind, Public: public, Err: err}
 	}
 	switch {
+	case status == http.StatusBadRequest && modelhttp.RefusesAFile(text):
+		return assistant.Unreadable(err)
 	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests && modelhttp.RefusesFiles(text):
 		return assistant.Blind(err)
 	case status == http.StatusPaymentRequired, status < http.StatusInternalServerError && noCredit.MatchString(text),

@@ -13,31 +13,39 @@ import (
 // asked returns the name of the model that the turn asks.
 func (r *run) asked() string { return cmp.Or(r.turn.Model, r.assistant.model.Model()) }
 
-// isBlind reports whether a request failed because the model takes no pictures or
-// documents, which is remembered of it.
+// isBlind reports whether a request failed because of its pictures or documents. That a
+// model takes none at all is remembered of it.
 func (r *run) isBlind(err error) bool {
-	if _, is := errors.AsType[*assistant.BlindError](err); !is || !assistant.ShowsFiles(r.array.Messages()...) {
+	blind, is := errors.AsType[*assistant.BlindError](err)
+	if !is || !assistant.ShowsFiles(r.array.Messages()...) {
 		return false
 	}
-	r.assistant.blind.Store(r.asked(), true)
+	if r.unreadable = blind.These; !r.unreadable {
+		r.assistant.blind.Store(r.asked(), true)
+	}
 	return true
 }
 
-// hideFiles takes the files out of the array for a model that takes none, and says
-// so if the request is about one.
+// hideFiles takes the files out of the array for a model that takes none, or not these, and
+// says so if the request is about one.
 func (r *run) hideFiles() error {
 	array := r.array.Messages()
-	if _, is := r.assistant.blind.Load(r.asked()); !is || !assistant.ShowsFiles(array...) {
+	if _, is := r.assistant.blind.Load(r.asked()); !is && !r.unreadable || !assistant.ShowsFiles(array...) {
 		return nil
 	}
-	r.array = messages.NewArray(assistant.WithoutFiles(array, "this model cannot look at it")...)
+	why := "this model cannot look at it"
+	notice := fmt.Sprintf("The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is in it.", r.asked())
+	if r.unreadable {
+		why = "the model could not read the files of this conversation"
+		notice = "The model could not read a picture or document of this conversation, so it answers without all of them. Send what matters again in another form, or describe what is in it."
+	}
+	r.array = messages.NewArray(assistant.WithoutFiles(array, why)...)
 	for _, m := range slices.Backward(array) {
 		if m.Role != messages.RoleUser {
 			continue
 		}
 		if assistant.ShowsFiles(m) {
-			return r.emit(assistant.Notice{Text: fmt.Sprintf(
-				"The model %s cannot look at pictures or documents, so it answers without them. Choose one that can with /model, or describe what is in it.", r.asked())})
+			return r.emit(assistant.Notice{Text: notice})
 		}
 		break
 	}

@@ -121,6 +121,8 @@ type run struct {
 	answered string // the model that answered last
 	repeats  repeats
 	refused  int // answers that called tools although there are none
+
+	unreadable bool // the model does not take the files of the array
 }
 
 func newRun(a *Assistant, turn assistant.Turn, emit assistant.Emit) *run {

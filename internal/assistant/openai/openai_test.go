@@ -281,6 +281,7 @@ func TestErrors(t *testing.T) {
 		"no tools: Groq":            {handler: fails(400, body("`tool calling` is not supported with this model", "invalid_request_error", "")), kind: fault.Unsupported, public: "cannot use tools"},
 		"no tools: Gemini":          {handler: fails(400, `[{"error":{"code":400,"message":"Function calling is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}]`), kind: fault.Unsupported, public: "cannot use tools"},
 		"bad request":               {handler: fails(400, body("Unknown parameter: 'x'", "invalid_request_error", "")), kind: fault.Invalid, public: "refused"},
+		"damaged picture":           {handler: fails(400, body("You uploaded an unsupported image. Please make sure your image is valid.", "invalid_request_error", "image_parse_error")), kind: fault.Invalid, public: "could not read"},
 		"no money":                  {handler: fails(402, body("Insufficient credits", "", "")), kind: fault.Exhausted, public: "quota"},
 		"spend limit":               {handler: fails(429, body("x", "enforced_spend_limit_reached", "")), kind: fault.Exhausted, public: "quota"},
 		"Google quota with a wait":  {handler: fails(429, body("You exceeded your current quota. Please retry in 7.5s.", "", "")), kind: fault.RateLimited, wait: 7500 * time.Millisecond},
