@@ -90,13 +90,13 @@ func (a *answer) add(e streamEvent) (text, thought string, err error) {
 
 // count takes the counts of the current request in, which are totals: those at
 // the end of a stream replace those at its beginning. What is left out keeps its
-// value.
+// value, and so does what some servers and gateways say 0 of at the end.
 func (a *answer) count(u usage) {
 	input := a.usage.InputTokens - a.usage.WrittenTokens - a.usage.CachedTokens
 	for _, c := range []struct{ from, to *int64 }{
 		{u.Input, &input}, {u.Written, &a.usage.WrittenTokens}, {u.Read, &a.usage.CachedTokens}, {u.Output, &a.usage.OutputTokens},
 	} {
-		if c.from != nil {
+		if c.from != nil && *c.from != 0 {
 			*c.to = *c.from
 		}
 	}

@@ -122,7 +122,6 @@ func askServer(t *testing.T, handler http.HandlerFunc) result {
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	got := askServer(t, stream(begin, ping, open, text("Hello"), text(", world"), closed, endTurn, stop))
 	want := result{
 		Text: "Hello, world",
 		Messages: []messages.Message{{
@@ -133,8 +132,14 @@ func TestAnswer(t *testing.T) {
 			Usage: assistant.Usage{InputTokens: 12, OutputTokens: 9, CachedTokens: 4, WrittenTokens: 3}, Model: "test-model-2026",
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
+	for name, end := range map[string]string{
+		"Anthropic": endTurn,
+		"SGLang":    strings.Replace(endTurn, `"usage":{`, `"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,`, 1),
+	} {
+		got := askServer(t, stream(begin, ping, open, text("Hello"), text(", world"), closed, end, stop))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("answer of %s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

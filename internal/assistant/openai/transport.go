@@ -212,7 +212,12 @@ func (r *eventReader) next() {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return
 	}
-	data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+	line = bytes.TrimSpace(line)
+	if said, ok := bytes.CutPrefix(line, []byte("error:")); ok { // as llama.cpp wrote it for long
+		r.refuse(parseFailure(http.StatusOK, slices.Concat([]byte(`{"error":`), said, []byte("}"))))
+		return
+	}
+	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {
 		return
 	}
@@ -225,8 +230,7 @@ func (r *eventReader) next() {
 		return
 	}
 	if f := streamFailure(data); f != nil {
-		r.x.fail(f)
-		r.err = errors.New("the API sent an error inside the stream")
+		r.refuse(f)
 		return
 	}
 	data = asTexts(data)
@@ -240,6 +244,12 @@ func (r *eventReader) next() {
 	}
 	r.buf = append(r.buf, "\n\n"...)
 	r.rest = r.buf
+}
+
+// refuse ends the stream with an error that the API sent inside of it.
+func (r *eventReader) refuse(f *apiFailure) {
+	r.x.fail(f)
+	r.err = errors.New("the API sent an error inside the stream")
 }
 
 // streamFailure returns the error in a chunk, if there is one.
