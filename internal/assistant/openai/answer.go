@@ -27,6 +27,7 @@ type answer struct {
 	thought strings.Builder
 	reasons bool // the thought is a part of the message
 	thinks  bool // there is a thought
+	inline  inline
 	calls   []messages.ToolCall
 	args    []*strings.Builder // of the calls, by position
 	index   map[int]int        // position of the newest call of a stream index
@@ -54,8 +55,9 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 			continue
 		}
 		// A refusal is the answer: the model says why it will not.
-		delta += c.Delta.Content + c.Delta.Refusal
-		thought += c.Delta.ReasoningContent
+		said, inline := a.inline.split(c.Delta.Content)
+		delta += said + c.Delta.Refusal
+		thought += c.Delta.ReasoningContent + inline
 		for i, call := range c.Delta.ToolCalls {
 			a.addCall(i, call)
 		}

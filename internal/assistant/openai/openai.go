@@ -218,6 +218,12 @@ func (c *completion) ask(ctx context.Context) error {
 
 // finish ends the request by the finish reason of its answer.
 func (c *completion) finish(ctx context.Context) error {
+	if rest := c.answer.inline.rest(); rest != "" {
+		c.answer.text.WriteString(rest)
+		if err := c.emit(assistant.TextDelta{Text: rest}); err != nil {
+			return err
+		}
+	}
 	text := c.answer.text.String()
 	empty := strings.TrimSpace(text) == ""
 	c.model.log.DebugContext(ctx, "model answered",

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"remote-agent/internal/assistant/assistanttest"
 	"remote-agent/internal/assistant/loop"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
 
@@ -118,5 +120,34 @@ func TestReasoningThatIsNotWanted(t *testing.T) {
 	}
 	if got := ask("And now?"); got.Err != nil || got.Text != "done" {
 		t.Errorf("afterwards: %q, %v", got.Text, got.Err)
+	}
+}
+
+// TestReasoningBetweenTags: a model server that knows nothing of the model's reasoning sends
+// it as the beginning of the answer.
+func TestReasoningBetweenTags(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]struct{ text, thought string }{
+		"<think>Hm, <b>.</think>\n\nYes.":            {"Yes.", "Hm, <b>."},
+		"\n<think>\nHm </thin\n</think>Yes. <think>": {"Yes. <think>", "\nHm </thin\n"},
+		"<think></think>Yes.":                        {"Yes.", ""},
+		"In <think>tags</think>":                     {"In <think>tags</think>", ""},
+		"  <thing> is not <":                         {"  <thing> is not <", ""},
+		"<thi":                                       {"<thi", ""},
+	} {
+		for _, size := range []int{1, 3, len(said)} {
+			var events []string
+			for piece := range slices.Chunk([]byte(said), size) {
+				events = append(events, text(string(piece)))
+			}
+			got := completeOnce(t, stream(append(events, finish("stop"), usage, done)...))
+			if got.Err != nil || got.Text != want.text || got.Thoughts != want.thought || len(got.Messages) != 1 || got.Messages[0].PlainText() != want.text {
+				t.Errorf("%q in pieces of %d: text %q, thought %q, %v, %v", said, size, got.Text, got.Thoughts, got.Messages, got.Err)
+			}
+		}
+	}
+	only := completeOnce(t, stream(text("<think>Hm, too long"), finish("length"), done))
+	if !fault.Is(only.Err, fault.Exhausted) || strings.Contains(fault.Public(only.Err), "conversation") {
+		t.Errorf("reasoning that is cut: %v", only.Err)
 	}
 }
