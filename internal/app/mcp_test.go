@@ -1,16 +1,24 @@
 package app
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/mcpserver"
+	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/tool/mcp"
+	"remote-agent/internal/tool/projectdb"
 )
 
 // A turn waits for a server that is being connected to for the first time: two seconds
@@ -63,5 +71,53 @@ func TestATurnWaitsForServersThatBegin(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTooManyTools: two servers with a hundred tools each must not make every request one that
+// OpenAI's API refuses.
+func TestTooManyTools(t *testing.T) {
+	t.Parallel()
+	var list strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&list, `,{"name":"t%d","inputSchema":{"type":"object"}}`, i)
+	}
+	startIn := func(string) func(context.Context, mcp.Server) (*mcp.Process, error) {
+		return func(context.Context, mcp.Server) (*mcp.Process, error) {
+			in, stdin := io.Pipe()
+			stdout, out := io.Pipe()
+			go func() {
+				for lines := bufio.NewScanner(in); lines.Scan(); {
+					var m struct {
+						ID     json.RawMessage `json:"id"`
+						Method string          `json:"method"`
+					}
+					if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+						continue
+					}
+					said := map[string]string{
+						"initialize": `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}`,
+						"tools/list": `"result":{"tools":[` + list.String()[1:] + `]}`,
+					}[m.Method]
+					_, _ = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, cmp.Or(said, `"error":{"code":-32601,"message":"no"}`))
+				}
+			}()
+			return &mcp.Process{Stdin: stdin, Stdout: stdout, Stop: func() error { return errors.Join(in.Close(), out.Close()) }}, nil
+		}
+	}
+	log := slog.New(slog.DiscardHandler)
+	servers := map[string]mcpserver.Server{"a": {Command: "a"}, "b": {Command: "b"}}
+	sets := &toolSets{mcp: newMCPServers(startIn, t.TempDir(), servers, time.Minute, log), log: log}
+	t.Cleanup(func() {
+		if err := sets.mcp.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	box, err := sets.Open(t.Context(), orchestrator.ToolTurn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if specs := box.Specs(); len(specs) != maxTools || specs[0].Name != projectdb.NameReader {
+		t.Errorf("%d tools, first %q", len(specs), specs[0].Name)
 	}
 }

@@ -105,6 +105,10 @@ func lookPath(name string, env Env) string {
 	return ""
 }
 
+// maxTools is how many tools a model is offered: OpenAI's API refuses a request that has
+// more.
+const maxTools = 128
+
 // Open implements orchestrator.Tools.
 func (t *toolSets) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.Box, error) {
 	box, err := tool.NewBox()
@@ -129,6 +133,10 @@ func (t *toolSets) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	for _, one := range all {
 		if turn.Profile != nil && !turn.Profile.Offers(one.Spec().Name) {
 			continue
+		}
+		if len(box.Specs()) == maxTools {
+			t.log.WarnContext(ctx, "there are too many tools; the rest is not offered to the model", "tools", len(all), "offered", maxTools)
+			break
 		}
 		if err := box.Add(one); err != nil {
 			return nil, errors.Join(err, box.Close())
@@ -317,7 +325,11 @@ func (t *toolSets) leave(codebaseID string) error {
 
 // Status implements orchestrator.Tools.
 func (t *toolSets) Status() []string {
-	return append([]string{"sandbox: " + t.runner.Level().String(), "network: " + t.outside.line()}, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
+	lines := []string{"sandbox: " + t.runner.Level().String(), "network: " + t.outside.line()}
+	if n := len(t.builtin) + len(t.mcp.names()); n > maxTools {
+		lines = append(lines, fmt.Sprintf("MCP servers: a model is offered only %d of %d tools. List the ones you want under \"allow\" in MCP_CONFIG.", maxTools, n))
+	}
+	return append(lines, slices.Concat(t.mcp.status(), t.agents.status(), t.agentTroubles())...)
 }
 
 // sweep removes the homes of conversations that have not run a program since
