@@ -30,6 +30,7 @@ type answer struct {
 	inline  inline
 	calls   []messages.ToolCall
 	args    []*strings.Builder // of the calls, by position
+	extras  []json.RawMessage  // what came with the calls, by position; see signedCalls
 	index   map[int]int        // position of the newest call of a stream index
 	finish  api.FinishReason
 	usage   assistant.Usage
@@ -108,6 +109,10 @@ func (a *answer) addCall(i int, d api.ToolCall) {
 		a.index[index] = at
 		a.calls = append(a.calls, messages.ToolCall{})
 		a.args = append(a.args, new(strings.Builder))
+		a.extras = append(a.extras, nil)
+	}
+	if extra := carried(d); extra != nil {
+		a.extras[at] = extra
 	}
 	c := &a.calls[at]
 	if c.ID == "" {
@@ -134,6 +139,9 @@ func (a *answer) message(model string) messages.Message {
 	m := messages.Message{Role: messages.RoleAssistant}
 	if a.thought.Len() > 0 {
 		m.Blocks = append(m.Blocks, messages.Thinking{Text: a.thought.String(), Provider: string(Name), Model: model})
+	}
+	if t, ok := a.signature(model); ok {
+		m.Blocks = append(m.Blocks, t)
 	}
 	if a.text.Len() > 0 {
 		m.Blocks = append(m.Blocks, messages.Text{Text: a.text.String()})

@@ -7,11 +7,11 @@ import (
 	"remote-agent/internal/pattern"
 )
 
-var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"`)
+var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"|"extra_content"\s*:\s*\{`)
 
 // asTexts returns a chunk with texts where go-openai reads nothing else: some servers send
 // what a model says as a list of parts, with its reasoning among them, and the arguments
-// of a call as an object. Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
+// of a call as an object. What signs a call is put in a text, too; see carry. Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
 func asTexts(data []byte) []byte {
 	if !inParts.Match(data) {
 		return data
@@ -31,6 +31,7 @@ func asTexts(data []byte) []byte {
 			delta["content"], delta["reasoning_content"] = textOf(parts)
 		}
 		for _, call := range list(delta["tool_calls"]) {
+			carry(object(call))
 			f := object(object(call)["function"])
 			if arguments, is := f["arguments"].(map[string]any); is {
 				if text, err := json.Marshal(arguments); err == nil {

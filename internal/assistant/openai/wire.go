@@ -115,12 +115,11 @@ var someTool = api.Tool{Type: api.ToolTypeFunction}
 // encoded returns what sender puts into the request. The messages begin with the system
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
-	key, replay := c.request.Conversation, ""
+	key := c.request.Conversation + "\x00" + c.name
 	if c.answer.reasons {
-		replay = c.name
-		key += "\x00" + replay
+		key += "\x00"
 	}
-	array, err := c.model.encodings.Array(key, c.request.Array, encoder(replay))
+	array, err := c.model.encodings.Array(key, c.request.Array, encoder(c.name, c.answer.reasons))
 	if err != nil {
 		return f, err
 	}
@@ -136,13 +135,18 @@ func (c *completion) encoded() (f fields, err error) {
 	return f, err
 }
 
-// encoder encodes messages as toWire maps them.
-func encoder(replay string) modelhttp.Encoder {
-	return modelhttp.Encoder{Encode: func(to []byte, unit []messages.Message) ([]byte, error) { return encode(to, unit, replay) }}
+// encoder encodes messages for a model as toWire maps them, with its reasoning if it wants
+// that back.
+func encoder(model string, reasons bool) modelhttp.Encoder {
+	return modelhttp.Encoder{Encode: func(to []byte, unit []messages.Message) ([]byte, error) { return encode(to, unit, model, reasons) }}
 }
 
 // encode appends messages in the API's form; see modelhttp.Encoder.
-func encode(to []byte, array []messages.Message, replay string) ([]byte, error) {
+func encode(to []byte, array []messages.Message, model string, reasons bool) ([]byte, error) {
+	replay := ""
+	if reasons {
+		replay = model
+	}
 	for _, m := range array {
 		var elements []any
 		if assistant.ShowsFiles(m) {
@@ -154,6 +158,9 @@ func encode(to []byte, array []messages.Message, replay string) ([]byte, error) 
 		}
 		for _, w := range elements {
 			element, err := json.Marshal(w)
+			if err == nil {
+				element, err = sign(element, m, model)
+			}
 			if err != nil {
 				return nil, err
 			}
