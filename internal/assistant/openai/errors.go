@@ -26,6 +26,10 @@ var words = modelhttp.API{
 // before it called tools.
 var errReasoning = errors.New("the request is without the model's reasoning")
 
+// errIDs is in the chain of an error that says that ids of calls have to have nine letters and
+// digits.
+var errIDs = errors.New("the request has ids of calls that the model does not take")
+
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
 // the errors themselves are not, because they may hold it.
@@ -105,6 +109,9 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	}
 	if strings.Contains(text, "reasoning_content") {
 		err = errors.Join(err, errReasoning)
+	}
+	if strings.Contains(text, "tool call id") && strings.Contains(text, "length of 9") {
+		err = errors.Join(err, errIDs)
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

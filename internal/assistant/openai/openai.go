@@ -67,6 +67,7 @@ type Model struct {
 	http      *http.Client
 	model     atomic.Pointer[string]
 	reasons   sync.Map // names of models that want their reasoning back
+	short     sync.Map // names of models that want short ids of calls
 	idle      time.Duration
 	key       string
 	public    bool // the API is OpenAI's own
@@ -132,7 +133,8 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //   - Reasoning is yielded as ThoughtDelta and is no part of the message: the API
 //     has no place for it. Some models refuse a request without it all the same,
 //     as DeepSeek's and Kimi's. Such a request is sent once more, and from then on
-//     the model gets back what it thought.
+//     the model gets back what it thought. The same goes for Mistral's models, which
+//     refuse the ids that other models gave to calls.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
 		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
@@ -148,20 +150,30 @@ type completion struct {
 	name    string // of the model that is asked
 	emit    assistant.Emit
 	answer  answer
+	short   bool // ids of calls are short
 	started time.Time
 }
 
 func (c *completion) do(ctx context.Context) error {
 	_, c.answer.reasons = c.model.reasons.Load(c.name)
+	_, c.short = c.model.short.Load(c.name)
 	err := c.ask(ctx)
-	if !errors.Is(err, errReasoning) || c.answer.reasons || c.answer.text.Len() > 0 {
+	known := &c.model.reasons
+	switch {
+	case c.answer.text.Len() > 0:
+		return err
+	case errors.Is(err, errReasoning) && !c.answer.reasons:
+		c.answer = answer{reasons: true}
+	case errors.Is(err, errIDs) && !c.short:
+		known, c.short = &c.model.short, true
+		c.answer = answer{reasons: c.answer.reasons}
+	default:
 		return err
 	}
-	c.model.log.InfoContext(ctx, "the model wants its reasoning back, asking again with it",
-		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name)
-	c.answer = answer{reasons: true}
+	c.model.log.InfoContext(ctx, "the model wants the conversation in another form, asking again",
+		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "reasoning", c.answer.reasons, "short_ids", c.short)
 	if err = c.ask(ctx); err == nil { // else the field may be what is refused: an error can also repeat what somebody wrote
-		c.model.reasons.Store(c.name, true)
+		known.Store(c.name, true)
 	}
 	return err
 }

@@ -2,8 +2,11 @@ package openai
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -116,10 +119,8 @@ var someTool = api.Tool{Type: api.ToolTypeFunction}
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
 	key := c.request.Conversation + "\x00" + c.name
-	if c.answer.reasons {
-		key += "\x00"
-	}
-	array, err := c.model.encodings.Array(key, c.request.Array, encoder(c.name, c.answer.reasons))
+	key += fmt.Sprint("\x00", c.answer.reasons, c.short)
+	array, err := c.model.encodings.Array(key, c.request.Array, c.encoder())
 	if err != nil {
 		return f, err
 	}
@@ -135,31 +136,40 @@ func (c *completion) encoded() (f fields, err error) {
 	return f, err
 }
 
-// encoder encodes messages for a model as toWire maps them, with its reasoning if it wants
-// that back.
-func encoder(model string, reasons bool) modelhttp.Encoder {
-	return modelhttp.Encoder{Encode: func(to []byte, unit []messages.Message) ([]byte, error) { return encode(to, unit, model, reasons) }}
+// encoder encodes messages as toWire maps them.
+func (c *completion) encoder() modelhttp.Encoder {
+	f := form{model: c.name, short: c.short}
+	if c.answer.reasons {
+		f.replay = c.name
+	}
+	return modelhttp.Encoder{Encode: f.encode}
+}
+
+// form is what depends on the model in how messages are encoded.
+type form struct {
+	model  string
+	replay string // the model, if it wants its reasoning back
+	short  bool   // ids of calls are short
 }
 
 // encode appends messages in the API's form; see modelhttp.Encoder.
-func encode(to []byte, array []messages.Message, model string, reasons bool) ([]byte, error) {
-	replay := ""
-	if reasons {
-		replay = model
-	}
+func (f form) encode(to []byte, array []messages.Message) ([]byte, error) {
 	for _, m := range array {
 		var elements []any
 		if assistant.ShowsFiles(m) {
 			elements = append(elements, toShown(m))
 		} else {
-			for _, w := range toWire([]messages.Message{m}, replay) {
+			for _, w := range toWire([]messages.Message{m}, f.replay) {
+				if f.short {
+					shorten(&w)
+				}
 				elements = append(elements, w)
 			}
 		}
 		for _, w := range elements {
 			element, err := json.Marshal(w)
 			if err == nil {
-				element, err = sign(element, m, model)
+				element, err = sign(element, m, f.model)
 			}
 			if err != nil {
 				return nil, err
@@ -171,6 +181,23 @@ func encode(to []byte, array []messages.Message, model string, reasons bool) ([]
 		}
 	}
 	return to, nil
+}
+
+// shorten makes the ids of calls what Mistral's models take, nine letters and digits.
+func shorten(w *api.ChatCompletionMessage) {
+	short := func(id string) string {
+		if len(id) == 9 && !strings.ContainsAny(id, "_-") {
+			return id
+		}
+		sum := sha256.Sum256([]byte(id))
+		return hex.EncodeToString(sum[:])[:9]
+	}
+	for i := range w.ToolCalls {
+		w.ToolCalls[i].ID = short(w.ToolCalls[i].ID)
+	}
+	if w.ToolCallID != "" {
+		w.ToolCallID = short(w.ToolCallID)
+	}
 }
 
 // shown is a message of a user with pictures or documents. go-openai has no parts for
