@@ -1,6 +1,10 @@
 package config
 
-import "remote-agent/internal/option"
+import (
+	"time"
+
+	"remote-agent/internal/option"
+)
 
 // The options of what works: tools, agents. They belong to the table in
 // options.go and are apart from it for their number.
@@ -36,7 +40,7 @@ func (c *Config) toolOptions() []Option {
 		{
 			Name: "TOOL_TIMEOUT", Default: "10m", Group: groupTools,
 			Help:  "Time limit for one command run by an assistant.",
-			parse: option.Duration(&c.Tools.Timeout, true),
+			parse: option.Duration(&c.Tools.Timeout, time.Second, 7*day),
 		},
 		{
 			Name: "TOOL_READ_PATHS", Empty: "system folders only", Group: groupTools,
@@ -143,7 +147,7 @@ func (c *Config) agentOptions() []Option {
 		{
 			Name: "AGENT_IDLE", Default: "10m", Group: groupAgents,
 			Help:  "How long an agent's process stays ready for the next message of its conversation.",
-			parse: option.Duration(&c.Agents.Idle, true),
+			parse: option.Duration(&c.Agents.Idle, time.Second, 7*day),
 		},
 	}
 }

@@ -3,7 +3,6 @@ package option
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -60,24 +59,28 @@ func Int(to *int, low, high int) Parser {
 	}
 }
 
+// The limits of Rate besides 0: a message in 100 seconds, and more than any platform
+// takes. Far below the first, nothing is ever sent.
+const minRate, maxRate = 0.01, 10_000
+
 // Rate takes a number of messages per second; 0 is no limit.
 func Rate(to *float64) Parser {
 	return func(text string) error {
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
-			return fmt.Errorf("is %q: use messages per second such as 30 or 0.5, or 0 for no limit", text)
+		if err != nil || n != 0 && !(n >= minRate && n <= maxRate) {
+			return fmt.Errorf("is %q: use messages per second from %v to %v, such as 30 or 0.5, or 0 for no limit", text, minRate, maxRate)
 		}
 		*to = n
 		return nil
 	}
 }
 
-// Duration takes a time with its unit, above 0 if positive.
-func Duration[D ~int64](to *D, positive bool) Parser {
+// Duration takes a time with its unit within limits.
+func Duration[D ~int64](to *D, low, high time.Duration) Parser {
 	return func(text string) error {
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 || (positive && d == 0) {
-			return fmt.Errorf("is %q: use a time with its unit, such as 30s, 10m or 1h", text)
+		if err != nil || d < low || d > high {
+			return fmt.Errorf("is %q: use a time from %v to %gh with its unit, such as 30s, 10m or 1h", text, low, high.Hours())
 		}
 		*to = D(d)
 		return nil
