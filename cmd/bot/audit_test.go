@@ -48,6 +48,8 @@ func TestFinding7TheAuditFromTheCommandLine(t *testing.T) {
 			t.Errorf("audit list %v: %q, want %q", c.args, out, c.want)
 		}
 	}
+	run(exitOK, "nothing found", "audit", "list", "--actor", "telegram/42")
+	run(exitUsage, "is not the id of a conversation", "audit", "list", "--conversation", "nosuch")
 	run(exitUsage, "--limit is from 1", "audit", "list", "--limit", "0")
 	run(exitUsage, "--since", "audit", "list", "--since", "soon")
 	run(exitUsage, "in the future", "audit", "list", "--since", "2999-01-01")

@@ -54,6 +54,9 @@ func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) er
 		if err != nil {
 			return err
 		}
+		if len(rows) == 0 && !q.JSON {
+			say(env.Stdout, "nothing found\n")
+		}
 		for _, r := range rows {
 			if err := sayAudit(env, r, q.JSON); err != nil {
 				return err

@@ -253,6 +253,9 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 		if err != nil {
 			return err
 		}
+		if len(rows) == 0 {
+			say(env.Stdout, "nothing found\n")
+		}
 		for _, r := range rows {
 			life := "ended"
 			if r.Active {

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/store"
 	"remote-agent/internal/transcript"
 )
@@ -54,6 +55,9 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 				SessionID: q.Session, ConversationID: conversation, Agent: q.Agent,
 				Desc: q.Desc, Limit: q.Limit, Offset: q.Offset, After: q.After,
 			})
+			if err == nil && len(list) == 0 && q.Agent != "" && q.Agent != profile.Default {
+				_, err = findAgent(ctx, tx, q.Agent) // sessions keep the name of a profile that was removed
+			}
 			return err
 		})
 		if err != nil {
@@ -61,6 +65,9 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 		}
 		if q.JSON {
 			return sayMessages(env, list)
+		}
+		if len(list) == 0 {
+			say(env.Stdout, "nothing found\n")
 		}
 		session := ""
 		for _, m := range list {

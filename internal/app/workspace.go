@@ -239,6 +239,9 @@ func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		fmt.Fprintf(out, "there are no repositories; add one with `bot repo add`\n") //nolint:errcheck // as above
+	}
 	for i, c := range all {
 		from := c.RepositoryURL
 		if from == "" {

@@ -103,6 +103,11 @@ type AuditFilter struct {
 
 // Rows returns the newest rows that f chooses, the oldest of them first.
 func (t *AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
+	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return nil, err
+		}
+	}
 	return rowsOf(ctx, t.tx, "list audit log", scanAudit, `SELECT * FROM (
 			SELECT `+auditColumns+` FROM audit_log
 			WHERE at_ms >= $1 AND (actor = $2 OR $2 = '') AND (action = $3 OR $3 = '' OR substr(action, 1, length($3) + 1) = $3 || '.')
