@@ -158,12 +158,12 @@ func (c *Config) workOptions() []Option {
 		{
 			Name: "TURN_TIMEOUT", Default: "60m", Group: groupWork,
 			Help:  "Time limit for one answer.",
-			parse: option.Duration(&c.TurnTimeout, time.Second, 7*day),
+			parse: option.Duration(&c.TurnTimeout, 10*time.Millisecond, 365*day),
 		},
 		{
 			Name: "SHUTDOWN_GRACE", Default: "30s", Group: groupWork,
 			Help:  "How long running answers may take to finish at shutdown; the rest continue after the restart.",
-			parse: option.Duration(&c.ShutdownGrace, 0, time.Hour),
+			parse: option.Duration(&c.ShutdownGrace, 0, day),
 		},
 	}
 }

@@ -40,7 +40,7 @@ func (c *Config) toolOptions() []Option {
 		{
 			Name: "TOOL_TIMEOUT", Default: "10m", Group: groupTools,
 			Help:  "Time limit for one command run by an assistant.",
-			parse: option.Duration(&c.Tools.Timeout, time.Second, 7*day),
+			parse: option.Duration(&c.Tools.Timeout, 10*time.Millisecond, 365*day),
 		},
 		{
 			Name: "TOOL_READ_PATHS", Empty: "system folders only", Group: groupTools,
@@ -147,7 +147,7 @@ func (c *Config) agentOptions() []Option {
 		{
 			Name: "AGENT_IDLE", Default: "10m", Group: groupAgents,
 			Help:  "How long an agent's process stays ready for the next message of its conversation.",
-			parse: option.Duration(&c.Agents.Idle, time.Second, 7*day),
+			parse: option.Duration(&c.Agents.Idle, 10*time.Millisecond, 365*day),
 		},
 	}
 }

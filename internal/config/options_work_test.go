@@ -81,7 +81,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"TOOL_NETWORK=true"}, []string{"TOOL_NETWORK", "on or off"}},
 		{[]string{"TOOL_TIMEOUT=10"}, []string{"TOOL_TIMEOUT", `"10"`, "unit"}},
 		{[]string{"TOOL_TIMEOUT=0s"}, []string{"TOOL_TIMEOUT"}},
-		{[]string{"TOOL_TIMEOUT=1ms"}, []string{"TOOL_TIMEOUT", "from 1s to 168h"}},
+		{[]string{"TOOL_TIMEOUT=1ms"}, []string{"TOOL_TIMEOUT", "from 10ms to 8760h"}},
 		{[]string{"TOOL_TIMEOUT=-1m"}, []string{"TOOL_TIMEOUT"}},
 		{[]string{"TOOL_READ_PATHS=/opt,cache"}, []string{"TOOL_READ_PATHS", `"cache"`, "absolute"}},
 		{[]string{"TOOL_READ_PATHS=~/go"}, []string{"TOOL_READ_PATHS", `"~/go"`, "absolute"}},
@@ -115,7 +115,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"AGENT_ENV=codex=OIDC_CLIENT_SECRET"}, []string{"AGENT_ENV", "OIDC_CLIENT_SECRET", "secret of the bot"}},
 		{[]string{"AGENT_IDLE=soon"}, []string{"AGENT_IDLE", "unit"}},
 		{[]string{"AGENT_IDLE=0s"}, []string{"AGENT_IDLE"}},
-		{[]string{"AGENT_IDLE=200h"}, []string{"AGENT_IDLE", "from 1s to 168h"}},
+		{[]string{"AGENT_IDLE=9000h"}, []string{"AGENT_IDLE", "from 10ms to 8760h"}},
 
 		// GitHub, one option.
 		{[]string{"GITHUB_MODE=push"}, []string{"GITHUB_MODE", `"push"`, "poll or webhook"}},
@@ -134,7 +134,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"GITHUB_WEB_URL=ssh://github.example.com"}, []string{"GITHUB_WEB_URL", "https://"}},
 		{[]string{"GITHUB_POLL_EVERY=45"}, []string{"GITHUB_POLL_EVERY", "unit"}},
 		{[]string{"GITHUB_SWEEP_EVERY=0s"}, []string{"GITHUB_SWEEP_EVERY"}},
-		{[]string{"GITHUB_POLL_EVERY=1ms"}, []string{"GITHUB_POLL_EVERY", "from 1s to 24h"}},
+		{[]string{"GITHUB_POLL_EVERY=1ms"}, []string{"GITHUB_POLL_EVERY", "from 10ms to 168h"}},
 		{[]string{"GITHUB_MENTION=@"}, []string{"GITHUB_MENTION", `"@"`, "@remote-agent"}},
 		{[]string{"GITHUB_MENTION=@remote agent"}, []string{"GITHUB_MENTION", "@remote-agent"}},
 		{[]string{"GITHUB_MENTION=@@bot"}, []string{"GITHUB_MENTION"}},

@@ -61,7 +61,7 @@ func Int(to *int, low, high int) Parser {
 
 // The limits of Rate besides 0: a message in 100 seconds, and more than any platform
 // takes. Far below the first, nothing is ever sent.
-const minRate, maxRate = 0.01, 10_000
+const minRate, maxRate = 0.01, 1_000_000
 
 // Rate takes a number of messages per second; 0 is no limit.
 func Rate(to *float64) Parser {

@@ -83,12 +83,12 @@ func (k *kind) Options() []option.Option {
 		{
 			Name: "GITHUB_POLL_EVERY", Default: "45s", Group: group,
 			Help:  "How often GitHub is polled in poll mode.",
-			Parse: option.Duration(&k.pollEvery, time.Second, 24*time.Hour),
+			Parse: option.Duration(&k.pollEvery, 10*time.Millisecond, 7*24*time.Hour),
 		},
 		{
 			Name: "GITHUB_SWEEP_EVERY", Default: "5m", Group: group,
 			Help:  "How often to re-request failed webhook deliveries and look for missed comments.",
-			Parse: option.Duration(&k.sweepEvery, time.Second, 24*time.Hour),
+			Parse: option.Duration(&k.sweepEvery, 10*time.Millisecond, 7*24*time.Hour),
 		},
 		{
 			Name: "GITHUB_MENTION", Empty: "@ and the app's name, else @remote-agent", Group: group,
