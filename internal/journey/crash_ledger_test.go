@@ -102,12 +102,26 @@ func (w *crashWorld) checkStrays(c *chatLog, view telegram.View, rec records) (s
 			return gap >= -strayAfter && gap <= strayBefore && left[slices.Index(w.kills, k)] > 0
 		})
 		if by < 0 {
-			w.t.Errorf("%s: message %d of chat %d is a stray placeholder that no kill explains", w.name, m.ID, c.id)
+			w.t.Errorf("%s: message %d of chat %d, %q of %s, is a stray placeholder that no kill explains; processes ended %s",
+				w.name, m.ID, c.id, m.Text, m.CreatedAt.Format(clockTime), w.endsAround(m.CreatedAt))
 			continue
 		}
 		left[by]--
 	}
 	return strays
+}
+
+const clockTime = "15:04:05.000"
+
+// endsAround tells when the processes ended that ended within a minute of a moment, and how.
+func (w *crashWorld) endsAround(at time.Time) string {
+	var ends []string
+	for _, p := range w.procs {
+		if gap := p.ended.Sub(at); gap.Abs() < time.Minute {
+			ends = append(ends, fmt.Sprintf("at %s (%s: %v)", p.ended.Format(clockTime), p.name, p.err))
+		}
+	}
+	return strings.Join(ends, ", ")
 }
 
 // checkAnswers reads a chat as a person does: every answer is there once, whole,

@@ -261,3 +261,26 @@ func TestAPlaceholderThatIsNotOnRecordIsTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestALongTurnShowsAfterTheDatabaseWasAway: it is away when the id of the placeholder is to
+// be recorded, and back soon.
+func TestALongTurnShowsAfterTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Hold("So far.", ot.Say("The answer.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Settle()
+		w.Process().Fail(errUnavailable)
+		w.Pass(time.Second)
+		w.Process().Fail(nil)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("So far.")
+		w.Model.Release()
+		w.Pass(time.Minute)
+		w.Chat.Find("The answer.")
+		if n := w.Chat.Strays(ot.Room); n > 0 {
+			t.Errorf("%d placeholders were left behind", n)
+		}
+	})
+}

@@ -60,6 +60,9 @@ type progress struct {
 // placing is how often the placeholder is tried; the answer does not depend on it.
 var placing = fault.Policy{Longest: time.Minute, Tries: 5, Uncertain: true}
 
+// recording is how often its id is recorded, until the lease is lost.
+var recording = fault.Policy{Longest: 10 * time.Second, Uncertain: true}
+
 // recordAfter is how long the id of a placeholder may be known here only: a turn
 // that ends sooner records it with its end. Until it is on record nothing of the
 // answer is shown in it, so that a crash leaves a stray placeholder and no text.
@@ -130,25 +133,28 @@ func (p *progress) lasts() bool {
 }
 
 // record writes the id of the placeholder down if the turn goes on for a while. It
-// reports whether it is on record, and may be edited.
+// reports whether it is on record, and may be edited. While the database does not answer
+// it is tried again: a long turn would show nothing until its end.
 func (p *progress) record(ctx context.Context) bool {
-	if !p.news {
-		return true
-	}
-	soon := time.NewTimer(recordAfter)
-	defer soon.Stop()
-	select {
-	case <-p.stopped.Done(): // the end of the turn records it
-		return false
-	case <-soon.C:
-	}
-	_, err := p.w.o.config.Storage.Commit(ctx, p.w.lease, commit.Changes{Deliveries: []messages.Delivery{*p.placed}})
-	if err != nil {
-		p.unsure = fault.Uncertain(err)
+	pause := recordAfter
+	for try := 1; p.news; try++ {
+		select {
+		case <-p.stopped.Done(): // the end of the turn records it
+			return false
+		case <-time.After(pause):
+		}
+		_, err := p.w.o.config.Storage.Commit(ctx, p.w.lease, commit.Changes{Deliveries: []messages.Delivery{*p.placed}})
+		if err == nil {
+			p.news = false
+			break
+		}
+		p.unsure = p.unsure || fault.Uncertain(err)
 		p.w.o.config.Log.InfoContext(ctx, "could not record the first message yet", "conversation", p.w.conv.Key, "err", err)
-		return false
+		var again bool
+		if pause, again = recording.Next(try, err); !again {
+			return false
+		}
 	}
-	p.news = false
 	return true
 }
 
