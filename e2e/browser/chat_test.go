@@ -49,6 +49,7 @@ func TestWritingOnWhileItIsSent(t *testing.T) {
 	w.writes("textarea[name=text]", "begin")
 	w.presses("Send")
 	w.sees("All conversations", "One.")
+	w.number(`(() => { document.querySelector("#say button").focus(); return 1 })()`)
 	field := func() string {
 		text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`))
 		if err != nil {
@@ -67,6 +68,9 @@ func TestWritingOnWhileItIsSent(t *testing.T) {
 	})()`))
 	w.until("what was written meanwhile stays", func() bool { return field() == "further" }, w.text)
 	w.sees("Two.")
+	if w.number(`document.activeElement === document.querySelector("#say button") ? 1 : 0`) == 0 {
+		t.Error("the button that sent it has lost the focus: who uses keys begins anew at the top of the page")
+	}
 	w.run(chromedp.Evaluate[chromedp.Void](`(() => {
 		const text = document.querySelector("textarea[name=text]");
 		text.value = "go on";
@@ -155,7 +159,7 @@ func TestAMessageToASessionWithoutAConnection(t *testing.T) {
 	written("")
 }
 
-// What is refused stays, with its files.
+// What is refused stays, with its files, and can be sent again.
 func TestARefusedMessageKeepsItsFiles(t *testing.T) {
 	t.Parallel()
 	b, w := started(t)
@@ -174,6 +178,9 @@ func TestARefusedMessageKeepsItsFiles(t *testing.T) {
 	if kept := w.number(`document.querySelector("textarea[name=text]").value.length * 10 + document.querySelector("input[type=file]").files.length`); kept != 121 {
 		t.Errorf("the text and the files are not kept: %d", kept)
 	}
+	b.Model.Enqueue(openai.Text("I see it."))
+	w.presses("Send")
+	w.sees("All conversations", "see the file", "file.txt", "I see it.")
 }
 
 // talk says something, reads the answer while it is written, stops it, sends a file, and

@@ -430,14 +430,37 @@ func watchedChat(ctx context.Context, from Storage, r *request, id string) (topi
 	return topics, err
 }
 
+var errUpload = fault.New(fault.Invalid, "The files are too large: send at most 25 MB at once.")
+
 // readUploads reads a form that may have files.
 func readUploads(r *http.Request) error {
+	if r.ContentLength > maxUpload {
+		readWritten(r)
+		return errUpload
+	}
 	err := r.ParseMultipartForm(inMemory) //nolint:gosec // ServeHTTP has bounded the body
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return fault.New(fault.Invalid, "The files are too large: send at most 25 MB at once.")
+		return errUpload
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "The form could not be read.")
 	}
 	return nil
+}
+
+// readWritten reads of a form that is too large what stands before its files, so that what
+// somebody wrote is not lost. A browser that could send nothing of the files would not read
+// the answer.
+func readWritten(r *http.Request) {
+	r.PostForm = make(url.Values)
+	parts, err := r.MultipartReader()
+	for fields := 0; err == nil && fields < 20; fields++ {
+		var part *multipart.Part
+		if part, err = parts.NextPart(); err != nil || part.FileName() != "" {
+			break
+		}
+		value, _ := io.ReadAll(io.LimitReader(part, maxForm))
+		r.PostForm.Add(part.FormName(), string(value))
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
 }

@@ -245,6 +245,9 @@ func TestAMessageInTheBrowserHasLimits(t *testing.T) {
 		if ok := c.refused == ""; ok != (r.Code == http.StatusSeeOther) || !ok && (r.Code != http.StatusBadRequest || !strings.Contains(r.Body.String(), c.refused)) {
 			t.Errorf("%s: %d, want %q:\n%.600s", c.name, r.Code, c.refused, r.Body)
 		}
+		if c.refused != "" && c.text == "look" { // what was written with files is there, to be sent again
+			wants(t, r.Body.String(), ">look</textarea>", "Send again")
+		}
 	}
 	if n := strings.Count(b.get("/chat"), `<a href="/chat/`); n != 3 {
 		t.Errorf("%d conversations were begun, want 3", n)

@@ -240,8 +240,8 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
   form.addEventListener('submit', async (e) => {
     e.preventDefault();
     const button = form.querySelector('button'), said = text.value;
-    if (button.disabled) return;
-    button.disabled = true;
+    if (button.ariaDisabled) return;
+    button.ariaDisabled = 'true'; // one that is disabled loses the focus
     note.remove();
     try {
       const body = new FormData(form);
@@ -249,6 +249,8 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
       if (answer.type === 'opaqueredirect') { keep(''); location.assign(location.pathname); return; }
       if (answer.ok && begins) { keep(''); location.assign(answer.url + '#say'); return; }
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      const token = page.querySelector('main form [name=token]'); // another one since somebody signed in again
+      if (!answer.ok && token) form.querySelector('[name=token]').value = token.value;
       if (!answer.ok) throw page.querySelector('main p')?.textContent || 'The server answers ' + answer.status + '.';
       if (!files) { keep(''); document.querySelector('main').replaceWith(page.querySelector('main')); return; } // a long answer
       const more = text.value.startsWith(said) ? text.value.slice(said.length).trimStart() : text.value; // typed meanwhile
@@ -263,6 +265,6 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
       keep(text.value);
       note.textContent = typeof why === 'string' ? 'Not sent. ' + why : 'Not sent: there is no connection. What you wrote is kept; send it again.';
       form.append(note);
-    } finally { button.disabled = false; }
+    } finally { button.ariaDisabled = null; }
   });
 });
