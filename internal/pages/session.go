@@ -36,12 +36,23 @@ type site struct {
 	url string // empty: this machine only
 }
 
+// scheme is that of PUBLIC_URL, if a request asks for its host; empty if not. The port that
+// a scheme has anyway counts for nothing: browsers leave it out.
+func (s site) scheme(r *http.Request) string {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return ""
+	}
+	usual := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+	if !strings.EqualFold(strings.TrimSuffix(u.Host, usual), strings.TrimSuffix(r.Host, usual)) {
+		return ""
+	}
+	return u.Scheme
+}
+
 // secure reports whether a request came by https, as far as that can be known: to the
 // host of PUBLIC_URL, if that begins with https.
-func (s site) secure(r *http.Request) bool {
-	u, err := url.Parse(s.url)
-	return r.TLS != nil || err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
-}
+func (s site) secure(r *http.Request) bool { return r.TLS != nil || s.scheme(r) == "https" }
 
 // guarded is the name of a cookie that lets somebody in: where the pages are reached by
 // https, one that no other host of the same domain can set.

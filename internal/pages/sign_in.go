@@ -366,7 +366,7 @@ func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) 
 		return view{}, tooMany(w, wait)
 	}
 	to := localPath(r.URL.Query().Get("to"))
-	if home, err := url.Parse(p.site.url); err == nil && !strings.EqualFold(home.Host, r.Host) && r.URL.Query().Get("from") == "" { // once: a proxy may hide the name
+	if p.site.scheme(r.Request) == "" && r.URL.Query().Get("from") == "" { // once: a proxy may hide the name
 		http.Redirect(w, r.Request, p.site.url+issuerPath+"?from=elsewhere&to="+queryEscape(to), http.StatusSeeOther)
 		return view{}, nil
 	}

@@ -119,17 +119,22 @@ func TestLinksLeadNowhereElse(t *testing.T) {
 	})
 }
 
+// A browser leaves the usual port out, also where PUBLIC_URL has it, and a proxy may add it.
 func TestBehindHTTPSTheCookieIsSecure(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world) {
-		b := w.browser()
-		b.host = "bot.example.com"
-		b.send("POST", "/sign-in", url.Values{"k": {w.link(bob)}})
-		if c := b.cookies["__Host-bot_session"]; c == nil || !c.Secure || !c.HttpOnly {
-			t.Errorf("the cookies: %+v", b.cookies)
-		}
-		b.get("/account")
-	})
+	for _, public := range []string{"https://bot.example.com", "https://Bot.example.com:443"} {
+		eachWith(t, func(c *pages.Config) { c.PublicURL = public }, func(t *testing.T, w *world) {
+			for _, host := range []string{"bot.example.com", "bot.example.com:443"} {
+				b := w.browser()
+				b.host = host
+				r := b.send("POST", "/sign-in", url.Values{"k": {w.link(bob)}})
+				if c := b.cookies["__Host-bot_session"]; c == nil || !c.Secure || !c.HttpOnly || r.Header().Get("Strict-Transport-Security") == "" {
+					t.Errorf("%s asked as %s: the cookies: %+v", public, host, b.cookies)
+				}
+				b.get("/account")
+			}
+		})
+	}
 }
 
 func TestFormsOfOthersDoNothing(t *testing.T) {
