@@ -47,11 +47,22 @@ func TestAPlanInTheBrowser(t *testing.T) {
 	other.sees("You need a link to sign in")
 
 	decide(b, w)
+	w.visit("/platforms")
+	if near := w.number(`(() => { const [a, b] = document.querySelectorAll("main > .card"); return Math.round(b.getBoundingClientRect().top - a.getBoundingClientRect().bottom) })()`); near < 8 {
+		t.Errorf("a platform is %d px from the next one", near)
+	}
+	w.visit("/chat")
+	w.writes("textarea[name=text]", "a secret thought")
 	w.visit("/account")
 	w.presses("Sign out here")
 	w.sees("You need a link to sign in")
 	w.visit("/sessions")
 	w.sees("You need a link to sign in")
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	if left := w.number(`document.querySelector("textarea[name=text]").value.length`); left != 0 {
+		t.Error("what somebody was writing is there for whoever signs in behind them")
+	}
 }
 
 // A double click sends a form once: a link signs in the one time that it works.

@@ -53,6 +53,8 @@ document.querySelectorAll('textarea[data-draft]').forEach((field) => {
 document.addEventListener('input', ({ target }) => {
   if (target.dataset.draft) sessionStorage.setItem('draft:' + target.dataset.draft, target.value);
 });
+// It is of whoever wrote it: nobody who signs in behind them sees it.
+document.querySelector('form[action="/sign-out"]')?.addEventListener('submit', () => sessionStorage.clear());
 
 // Who presses twice means it once: the second request would end the first, and find nothing
 // left to do.
