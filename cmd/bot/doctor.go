@@ -23,7 +23,7 @@ type doctorCommand struct {
 
 // Help implements commandline.Explained.
 func (doctorCommand) Help() string {
-	return "Every check proves something or says why it was skipped; each failure names a command or a link that fixes it. " +
+	return "Every check proves something or says why it was skipped; each failure says how to fix it. " +
 		"The daemon can keep running. Exit code 5 if a check failed."
 }
 

@@ -36,6 +36,16 @@ func TestDoctorNamesTheAddressOfAModelThatIsAway(t *testing.T) {
 	}
 }
 
+// The list of model APIs is that of Sections, which bot setup model asks about.
+func TestDoctorNamesTheCommandThatSetsUpAnyModel(t *testing.T) {
+	t.Parallel()
+	checks := newExamination(config.Config{Assistant: config.AssistantDemo}, Env{Log: slog.New(slog.DiscardHandler)}).modelChecks()
+	found := checks[len(checks)-1].Run(t.Context())
+	if len(found) != 1 || found[0].Fix != "bot setup model" {
+		t.Errorf("it finds %+v", found)
+	}
+}
+
 // A folder that no backup can be written to is said before the first backup is needed: by
 // the doctor, and by the start, which goes on.
 func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {

@@ -35,7 +35,7 @@ func (e *examination) modelChecks() []doctor.Check {
 	checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding { return e.examineDefault(models) }})
 	if len(models) == 0 && e.config.Assistant == config.AssistantDemo {
 		checks = append(checks, doctor.Check{Area: "models", Run: func(context.Context) []doctor.Finding {
-			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"))
+			return one(doctor.Found("model", doctor.Warn, "no model is configured: answers are scripted", "bot setup model"))
 		}})
 	}
 	return checks

@@ -219,7 +219,8 @@ type Checker interface {
 type Examiner interface {
 	Checker
 
-	// Examine is called after Check has worked. A finding's fix is a command or a link.
+	// Examine is called after Check has worked. A finding's fix is a command or a link
+	// where there is one.
 	Examine(ctx context.Context) []doctor.Finding
 }
 
