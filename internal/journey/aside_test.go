@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/emulator/telegram"
 )
@@ -139,9 +140,9 @@ func TestForkIntoAThreadOfItsOwn(t *testing.T) {
 		var dropped atomic.Bool
 		w.sl.InjectFunc(func(call slack.Call) slack.Fault {
 			if call.Method == "chat.postMessage" && strings.Contains(call.Params["text"], "Fork: one") && dropped.CompareAndSwap(false, true) {
-				return slack.DropAfter()
+				return slack.Fault{End: platformapi.After}
 			}
-			return slack.Pass()
+			return slack.Fault{}
 		})
 		person.InThread(asked.TS).Mentions("/fork 2 thread")
 		root := w.waitRoot("🍴 Fork: one")

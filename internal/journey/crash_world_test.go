@@ -57,7 +57,7 @@ func newCrashWorld(t *testing.T, name, databaseURL string, seed uint64, people *
 	w.ai.Script(people.model)
 	w.tg.InjectFunc(func(telegram.Call) telegram.Fault {
 		people.event()
-		return telegram.Pass()
+		return telegram.Fault{}
 	})
 	for _, start := range []func() error{w.tg.Start, w.ai.Start} {
 		if err := start(); err != nil {

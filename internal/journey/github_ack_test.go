@@ -82,7 +82,7 @@ func TestGitHubAcknowledgementWaitsForNobody(t *testing.T) {
 		h.git.Authorize(func(_, password, repo string, push bool) bool {
 			return held.Pass(t.Context()) == nil && h.Allows(password, repo, push)
 		})
-		h.InjectFunc(func(github.Call) github.Fault { return github.Hold(held) })
+		h.InjectFunc(func(github.Call) github.Fault { return github.Fault{Gate: held} })
 		w.ai.Enqueue(openai.Reply(openai.Gate(held), openai.Delta("Here I am.")))
 
 		sent := h.Person("gina").In(ghRepo).OpenIssue("Slow", "@remote-agent are you there?")

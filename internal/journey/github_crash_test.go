@@ -120,7 +120,7 @@ func newGitHubCrash(t *testing.T, w *world, mode string) *githubCrash {
 	c.git.CommitTo(ghRepo, "feature", []gittest.Entry{{Path: "sum.sh", Data: "#!/bin/sh\necho $(($1 + $2))\n"}})
 	c.InjectFunc(func(call github.Call) github.Fault {
 		c.inCall(call.Operation)
-		return github.Pass()
+		return github.Fault{}
 	})
 	w.ai.Script(func(r openai.Request) openai.Response {
 		text := r.LastUserText()

@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/codebase/gittest"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 const (
@@ -306,7 +307,7 @@ func TestGitHubCommentSurvivesALostAnswer(t *testing.T) {
 		h := w.withGitHub(sumRepo, "webhook")
 		h.start()
 		gina := h.Person("gina").In(ghRepo)
-		h.Inject("issues/create-comment", github.DropAfter())
+		h.Inject("issues/create-comment", github.Fault{End: platformapi.After})
 		w.ai.Enqueue(openai.Text("Only once, please."))
 		issue := gina.OpenIssue("Once", "@remote-agent say it").Number
 		h.sees(issue, "Only once, please.")

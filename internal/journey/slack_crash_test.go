@@ -69,7 +69,7 @@ func newSlackCrash(t *testing.T, transport, mode string) *slackCrash {
 			if call.Method == "chat.startStream" {
 				return slack.Refuse("channel_type_not_supported")
 			}
-			return slack.Pass()
+			return slack.Fault{}
 		})
 	}
 	c.ai.Script(func(r openai.Request) openai.Response {

@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/emulator/telegram"
 )
 
@@ -242,13 +243,13 @@ func TestTelegramFaults(t *testing.T) {
 		w.seesText(ann, "echo: one")
 
 		t.Log("an ambiguous first send leaves at most a stray placeholder")
-		w.tg.Inject("sendMessage", telegram.DropAfter())
+		w.tg.Inject("sendMessage", telegram.Fault{End: platformapi.After})
 		w.says(ann, "two")
 		w.seesText(ann, "echo: two")
 
 		t.Log("an ambiguous edit is repeated without harm")
 		w.settles()
-		w.tg.Inject("editMessageText", telegram.DropAfter())
+		w.tg.Inject("editMessageText", telegram.Fault{End: platformapi.After})
 		edits := w.tg.Count("editMessageText")
 		w.says(ann, "three")
 		w.seesText(ann, "echo: three")

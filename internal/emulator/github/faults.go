@@ -9,16 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/platformapi"
 )
 
 // Fault is something that goes wrong with one call. The zero value lets the call
-// pass. Use the constructors.
+// pass. For those that refuse there are constructors.
 type Fault = platformapi.Fault[apiError]
-
-// Pass lets one call through, to script "the second call fails".
-func Pass() Fault { return Fault{} }
 
 // Refuse answers with a status and a message and does nothing.
 func Refuse(status int, message string) Fault { return Fault{Refuse: refuse(status, message)} }
@@ -60,23 +56,6 @@ func ServerError(status int) Fault { return Fault{Refuse: &apiError{status: stat
 func ServerErrorAfter(status int) Fault {
 	return Fault{Instead: &apiError{status: status, html: true}}
 }
-
-// DropAfter does what was asked and then breaks the connection, which is the
-// case in which the caller cannot know.
-func DropAfter() Fault { return Fault{End: platformapi.After} }
-
-// CutAnswer does what was asked and breaks the connection in the middle of the
-// answer.
-func CutAnswer() Fault { return Fault{End: platformapi.Short} }
-
-// TruncatedJSON does what was asked and answers with half of the JSON.
-func TruncatedJSON() Fault { return Fault{End: platformapi.Truncated} }
-
-// Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{End: platformapi.Garbage} }
-
-// Hold stops the call before it is carried out until the gate opens.
-func Hold(gate *emulator.Gate) Fault { return Fault{Gate: gate} }
 
 // answer carries out one call with the fault that is due.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, call Call, do func(*Call) (*reply, *apiError, rate)) {

@@ -10,6 +10,7 @@ import (
 
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/platformapi"
 )
 
 func TestPagesAndTags(t *testing.T) {
@@ -161,12 +162,12 @@ func TestFaults(t *testing.T) {
 		"primary":         {github.PrimaryLimit(time.Now().Add(time.Hour)), 403, "API rate limit", false, false},
 		"502":             {github.ServerError(502), 502, "<html>", false, false},
 		"500 after":       {github.ServerErrorAfter(500), 500, "<html>", true, false},
-		"dropped after":   {github.DropAfter(), 0, "", true, false},
-		"cut":             {github.CutAnswer(), 201, "", true, true},
-		"half JSON":       {github.TruncatedJSON(), 201, "{", true, false},
-		"garbage":         {github.Garbage(), 200, "<html>", true, false},
+		"dropped after":   {github.Fault{End: platformapi.After}, 0, "", true, false},
+		"cut":             {github.Fault{End: platformapi.Short}, 201, "", true, true},
+		"half JSON":       {github.Fault{End: platformapi.Truncated}, 201, "{", true, false},
+		"garbage":         {github.Fault{End: platformapi.Garbage}, 200, "<html>", true, false},
 		"delay, then 503": {github.ServerError(503).After(time.Millisecond), 503, "", false, false},
-		"pass":            {github.Pass(), 201, "body", true, false},
+		"pass":            {github.Fault{}, 201, "body", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +199,7 @@ func TestHoldAndInjectFunc(t *testing.T) {
 	w := installed(t, github.Options{})
 	w.ann.OpenIssue("x", "x")
 	before := emulator.NewGate()
-	w.Inject(github.AnyOperation, github.Hold(before))
+	w.Inject(github.AnyOperation, github.Fault{Gate: before})
 	done := make(chan answer)
 	go func() {
 		a, _ := w.try("POST", "/repos/acme/web/issues/1/comments", o{"body": "x"})
@@ -216,7 +217,7 @@ func TestHoldAndInjectFunc(t *testing.T) {
 		if c.Operation == github.GetRepo {
 			return github.ServerError(500)
 		}
-		return github.Pass()
+		return github.Fault{}
 	})
 	w.call("GET", "/repos/acme/web", nil).is(500, "")
 	w.ClearFaults()

@@ -36,11 +36,8 @@ const (
 )
 
 // Fault is something that goes wrong with one call. The zero value lets the call
-// pass. Use the constructors.
+// pass. For those that refuse there are constructors.
 type Fault = platformapi.Fault[apiError]
-
-// Pass lets one call through, to script "the second call fails".
-func Pass() Fault { return Fault{} }
 
 // Refuse answers {"ok":false} with an error code and does nothing.
 func Refuse(code string) Fault { return Fault{Refuse: refuse(code)} }
@@ -58,20 +55,3 @@ func FailAfter(code string) Fault { return Fault{Instead: refuse(code)} }
 
 // ServerErrorAfter does what was asked and answers with a 5xx status.
 func ServerErrorAfter(status int) Fault { return Fault{Instead: &apiError{status: status}} }
-
-// DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{End: platformapi.Before} }
-
-// DropAfter does what was asked and then breaks the connection, which is the
-// case in which the caller cannot know.
-func DropAfter() Fault { return Fault{End: platformapi.After} }
-
-// CutAnswer does what was asked and breaks the connection in the middle of the
-// answer.
-func CutAnswer() Fault { return Fault{End: platformapi.Short} }
-
-// TruncatedJSON does what was asked and answers 200 with half of the JSON.
-func TruncatedJSON() Fault { return Fault{End: platformapi.Truncated} }
-
-// Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{End: platformapi.Garbage} }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/waittest"
 )
@@ -535,11 +536,11 @@ func TestFaults(t *testing.T) {
 		"5xx":         {slack.ServerError(503), false, func(st int, _ []byte, _ error) bool { return st == 503 }},
 		"fail after":  {slack.FailAfter("internal_error"), true, func(_ int, b []byte, _ error) bool { return strings.Contains(string(b), "internal_error") }},
 		"5xx after":   {slack.ServerErrorAfter(500), true, func(st int, _ []byte, _ error) bool { return st == 500 }},
-		"drop before": {slack.DropBefore(), false, func(_ int, _ []byte, err error) bool { return err != nil }},
-		"drop after":  {slack.DropAfter(), true, func(_ int, _ []byte, err error) bool { return err != nil }},
-		"cut":         {slack.CutAnswer(), true, func(_ int, _ []byte, err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
-		"truncated":   {slack.TruncatedJSON(), true, func(_ int, b []byte, err error) bool { return err == nil && !json.Valid(b) }},
-		"garbage":     {slack.Garbage(), true, func(_ int, b []byte, _ error) bool { return bytes.HasPrefix(b, []byte("<html>")) }},
+		"drop before": {slack.Fault{End: platformapi.Before}, false, func(_ int, _ []byte, err error) bool { return err != nil }},
+		"drop after":  {slack.Fault{End: platformapi.After}, true, func(_ int, _ []byte, err error) bool { return err != nil }},
+		"cut":         {slack.Fault{End: platformapi.Short}, true, func(_ int, _ []byte, err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+		"truncated":   {slack.Fault{End: platformapi.Truncated}, true, func(_ int, b []byte, err error) bool { return err == nil && !json.Valid(b) }},
+		"garbage":     {slack.Fault{End: platformapi.Garbage}, true, func(_ int, b []byte, _ error) bool { return bytes.HasPrefix(b, []byte("<html>")) }},
 		"held":        {slack.Fault{Gate: gate}, true, func(st int, _ []byte, _ error) bool { return st == 200 }},
 	} {
 		before := len(s.Channel("C1").FromBot())

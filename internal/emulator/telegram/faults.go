@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/platformapi"
 )
 
@@ -43,11 +42,8 @@ func floodWait(d time.Duration) *apiError {
 const AnyMethod = "*"
 
 // Fault is something that goes wrong with one call. The zero value lets the
-// call pass. Use the constructors.
+// call pass. For those that refuse there are constructors.
 type Fault = platformapi.Fault[apiError]
-
-// Pass lets one call through, to script "the second call fails".
-func Pass() Fault { return Fault{} }
 
 // Refuse answers with an error and does nothing. The description is sent as it
 // is, such as "Bad Request: chat not found".
@@ -60,29 +56,6 @@ func FloodWait(retryAfter time.Duration) Fault { return Fault{Refuse: floodWait(
 
 // ServerError answers with a 5xx status and does nothing.
 func ServerError(status int) Fault { return Refuse(status, http.StatusText(status)) }
-
-// DropBefore breaks the connection before anything is done.
-func DropBefore() Fault { return Fault{End: platformapi.Before} }
-
-// DropAfter does what was asked and then breaks the connection, which is the
-// case in which the caller cannot know.
-func DropAfter() Fault { return Fault{End: platformapi.After} }
-
-// CutAnswer does what was asked and breaks the connection in the middle of the
-// answer.
-func CutAnswer() Fault { return Fault{End: platformapi.Short} }
-
-// TruncatedJSON does what was asked and answers 200 with half of the JSON.
-func TruncatedJSON() Fault { return Fault{End: platformapi.Truncated} }
-
-// Garbage does what was asked and answers 200 with an HTML page.
-func Garbage() Fault { return Fault{End: platformapi.Garbage} }
-
-// Delay holds the call back before it is carried out.
-func Delay(d time.Duration) Fault { return Fault{Delay: d} }
-
-// Hold stops the call before it is carried out until the gate opens.
-func Hold(gate *emulator.Gate) Fault { return Fault{Gate: gate} }
 
 // faultsOf returns the queues of faults that are for a call.
 func faultsOf(c Call) []string {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"remote-agent/internal/emulator"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/waittest"
 )
@@ -477,7 +478,7 @@ func TestFaults(t *testing.T) {
 	msg := map[string]any{"chat_id": 42, "text": "x"}
 	visible := func() int { return len(s.ChatView(42).FromBot()) }
 
-	s.Inject("sendMessage", telegram.Pass(), telegram.FloodWait(3*time.Second), telegram.ServerError(502))
+	s.Inject("sendMessage", telegram.Fault{}, telegram.FloodWait(3*time.Second), telegram.ServerError(502))
 	a.ok("sendMessage", msg)
 	r := a.refused("Too Many Requests: retry after 3", "sendMessage", msg)
 	if r.Code != 429 || r.Parameters.RetryAfter != 3 || r.header.Get("Retry-After") != "3" {
@@ -492,8 +493,8 @@ func TestFaults(t *testing.T) {
 		fault telegram.Fault
 		added int
 	}{
-		{telegram.DropBefore(), 0}, {telegram.DropAfter(), 1}, {telegram.CutAnswer(), 1},
-		{telegram.TruncatedJSON(), 1}, {telegram.Garbage(), 1},
+		{telegram.Fault{End: platformapi.Before}, 0}, {telegram.Fault{End: platformapi.After}, 1}, {telegram.Fault{End: platformapi.Short}, 1},
+		{telegram.Fault{End: platformapi.Truncated}, 1}, {telegram.Fault{End: platformapi.Garbage}, 1},
 	}
 	for i, step := range steps {
 		before := visible()
@@ -512,9 +513,9 @@ func TestFaults(t *testing.T) {
 	gate := emulator.NewGate()
 	s.InjectFunc(func(c telegram.Call) telegram.Fault {
 		if c.Params["text"] == "held" {
-			return telegram.Hold(gate)
+			return telegram.Fault{Gate: gate}
 		}
-		return telegram.Pass()
+		return telegram.Fault{}
 	})
 	done := make(chan error, 1)
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform/platformtest"
 )
@@ -79,7 +80,7 @@ func rig(t *testing.T, w *world) platformtest.Rig {
 			case platformtest.ChatGone:
 				return inject(emulator.Refuse(http.StatusGone, "This issue was deleted"))
 			case platformtest.NoAnswer:
-				return inject(emulator.DropAfter())
+				return inject(emulator.Fault{End: platformapi.After})
 			case platformtest.MessageGone:
 				w.server.Inject(emulator.UpdateComment, emulator.Refuse(http.StatusNotFound, "Not Found"))
 				return true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -46,7 +47,7 @@ func TestAnyErrorIsANo(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
 		"not found": emulator.Refuse(http.StatusNotFound, "Not Found"), "forbidden": emulator.NotAccessible(), "server": emulator.ServerError(500), "bad gateway": emulator.ServerError(502),
-		"garbage": emulator.Garbage(), "cut": emulator.CutAnswer(), "half": emulator.TruncatedJSON(), "no answer": emulator.DropAfter(), "limit": emulator.SecondaryLimit(429, time.Hour),
+		"garbage": emulator.Fault{End: platformapi.Garbage}, "cut": emulator.Fault{End: platformapi.Short}, "half": emulator.Fault{End: platformapi.Truncated}, "no answer": emulator.Fault{End: platformapi.After}, "limit": emulator.SecondaryLimit(429, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

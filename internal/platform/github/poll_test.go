@@ -405,12 +405,12 @@ func TestAnInstallationThatFailsHoldsUpNoOther(t *testing.T) {
 			var first string // the one that is asked for first
 			w.server.InjectFunc(func(c emulator.Call) emulator.Fault {
 				if c.Operation != emulator.CreateInstallationToken {
-					return emulator.Pass()
+					return emulator.Fault{}
 				}
 				if once.Do(func() { first = c.Path }); c.Path == first {
 					return emulator.Refuse(status, "no")
 				}
-				return emulator.Pass()
+				return emulator.Fault{}
 			})
 			w.run(t)
 			w.person("ann").OpenIssue("x", "@remote-agent one")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -42,7 +43,7 @@ func TestPullRequests(t *testing.T) {
 	}
 	// An answer that got lost leaves one pull request.
 	w.server.SetBranch(repo, "bot/issue-3", headSHA)
-	w.server.Inject(emulator.CreatePull, emulator.DropAfter())
+	w.server.Inject(emulator.CreatePull, emulator.Fault{End: platformapi.After})
 	other := platform.PullRequest{Head: "bot/issue-3", Base: "main", Title: "x", Body: "y"}
 	if _, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), other); !fault.Is(err, fault.Unavailable) || fault.Uncertain(err) {
 		t.Errorf("a lost answer: %v", err)

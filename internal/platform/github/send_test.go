@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	emulator "remote-agent/internal/emulator/github"
+	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -44,7 +45,7 @@ func (w *world) openPull(t *testing.T) (number int, line int64) {
 func TestEveryAmbiguousSendIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.DropAfter(), "answer cut": emulator.CutAnswer(), "JSON cut": emulator.TruncatedJSON(), "garbage": emulator.Garbage(),
+		"connection broken": emulator.Fault{End: platformapi.After}, "answer cut": emulator.Fault{End: platformapi.Short}, "JSON cut": emulator.Fault{End: platformapi.Truncated}, "garbage": emulator.Fault{End: platformapi.Garbage},
 		"gateway": emulator.ServerErrorAfter(502), "server error": emulator.ServerErrorAfter(500), "timeout": emulator.ServerErrorAfter(504),
 	} {
 		for _, pat := range []bool{false, true} {
@@ -88,7 +89,7 @@ func TestALateListIsReadTwice(t *testing.T) {
 	n := w.person("ann").OpenIssue("x", "y").Number
 	out := messages.Outbound{Delivery: newDelivery(), Conversation: key("acme/web#1"), Text: "hello"}
 	w.server.SetListLag(0, 1)
-	w.server.Inject(emulator.CreateComment, emulator.DropAfter())
+	w.server.Inject(emulator.CreateComment, emulator.Fault{End: platformapi.After})
 	if _, err := w.Send(t.Context(), out); !fault.Uncertain(err) {
 		t.Fatal(err)
 	}

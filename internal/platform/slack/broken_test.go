@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -17,7 +18,7 @@ func TestStreamsThatBreak(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"chat.appendStream", "chat.stopStream", "chat.update"} {
 		for name, f := range map[string]emulator.Fault{
-			"connection broken": emulator.DropAfter(), "broken before": emulator.DropBefore(), "answer cut": emulator.CutAnswer(), "garbage": emulator.Garbage(),
+			"connection broken": emulator.Fault{End: platformapi.After}, "broken before": emulator.Fault{End: platformapi.Before}, "answer cut": emulator.Fault{End: platformapi.Short}, "garbage": emulator.Fault{End: platformapi.Garbage},
 			"internal error after": emulator.FailAfter("internal_error"), "internal error": emulator.Refuse("internal_error"),
 			"server error after": emulator.ServerErrorAfter(500), "gateway": emulator.ServerError(502), "rate limit": emulator.RateLimited(time.Second),
 			"ended by slack": emulator.Refuse("message_not_in_streaming_state"), "stopped": emulator.Refuse("stopped_by_user"),
@@ -31,7 +32,7 @@ func TestStreamsThatBreak(t *testing.T) {
 				w := asked(t, overHTTP, streams)
 				ref := w.place(t)
 				if method == "chat.appendStream" {
-					w.server.Inject(method, emulator.Pass(), f)
+					w.server.Inject(method, emulator.Fault{}, f)
 				} else {
 					w.server.Inject(method, f)
 				}
@@ -60,7 +61,7 @@ func TestAnAppendInDoubtIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := asked(t, overHTTP, streams)
 	ref := w.place(t)
-	w.server.Inject("chat.appendStream", emulator.Pass(), emulator.DropAfter())
+	w.server.Inject("chat.appendStream", emulator.Fault{}, emulator.Fault{End: platformapi.After})
 	for _, text := range []string{"one ", "one two ", "one two three ", "one two three four "} {
 		_ = w.progress(t, ref, text) // best effort
 	}
@@ -90,7 +91,7 @@ func TestAStreamThatIsTakenBackIsOver(t *testing.T) {
 func TestEveryAmbiguousStreamIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.DropAfter(), "garbage": emulator.Garbage(), "JSON cut": emulator.TruncatedJSON(),
+		"connection broken": emulator.Fault{End: platformapi.After}, "garbage": emulator.Fault{End: platformapi.Garbage}, "JSON cut": emulator.Fault{End: platformapi.Truncated},
 		"internal error": emulator.FailAfter("internal_error"), "gateway": emulator.ServerErrorAfter(502),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -209,7 +210,7 @@ func rig(t *testing.T, w *world) platformtest.Rig {
 			case platformtest.MessageGone:
 				return inject("chat.update", emulator.Refuse("message_not_found"))
 			case platformtest.NoAnswer:
-				return inject("chat.postMessage", emulator.DropAfter())
+				return inject("chat.postMessage", emulator.Fault{End: platformapi.After})
 			default:
 				return false
 			}
@@ -403,8 +404,8 @@ func TestStatusMarksAndContext(t *testing.T) {
 func TestEveryAmbiguousPostIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.DropAfter(), "answer cut": emulator.CutAnswer(), "JSON cut": emulator.TruncatedJSON(),
-		"garbage": emulator.Garbage(), "internal error": emulator.FailAfter("internal_error"), "fatal error": emulator.FailAfter("fatal_error"),
+		"connection broken": emulator.Fault{End: platformapi.After}, "answer cut": emulator.Fault{End: platformapi.Short}, "JSON cut": emulator.Fault{End: platformapi.Truncated},
+		"garbage": emulator.Fault{End: platformapi.Garbage}, "internal error": emulator.FailAfter("internal_error"), "fatal error": emulator.FailAfter("fatal_error"),
 		"gateway": emulator.ServerErrorAfter(502), "server error": emulator.ServerErrorAfter(500),
 	} {
 		for _, id := range []string{"T1/DU1", "T1/C1/thread", "T1/C1/new-abc"} {

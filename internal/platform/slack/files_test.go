@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -74,9 +75,9 @@ func TestErrorsOfSendFile(t *testing.T) {
 		kind      fault.Kind
 		uncertain bool
 	}{
-		"NoAddress":      {"files.getUploadURLExternal", emulator.DropAfter(), fault.Unavailable, false},
+		"NoAddress":      {"files.getUploadURLExternal", emulator.Fault{End: platformapi.After}, fault.Unavailable, false},
 		"MissingScope":   {"files.getUploadURLExternal", emulator.Refuse("missing_scope"), fault.Forbidden, false},
-		"UploadDropped":  {emulator.Upload, emulator.DropAfter(), fault.Unavailable, false},
+		"UploadDropped":  {emulator.Upload, emulator.Fault{End: platformapi.After}, fault.Unavailable, false},
 		"Flood":          {share, emulator.RateLimited(30 * time.Second), fault.RateLimited, false},
 		"Unauthorized":   {share, emulator.Refuse("invalid_auth"), fault.Unauthorized, false},
 		"NotInChannel":   {share, emulator.Refuse("not_in_channel"), fault.Forbidden, false},
@@ -85,7 +86,7 @@ func TestErrorsOfSendFile(t *testing.T) {
 		"InvalidChannel": {share, emulator.Refuse("invalid_channel"), fault.Gone, false},
 		"FileGone":       {share, emulator.Refuse("file_not_found"), fault.Unavailable, false},
 		"TooLarge":       {share, emulator.Refuse("file_upload_size_restricted"), fault.Invalid, false},
-		"DroppedAfter":   {share, emulator.DropAfter(), fault.Unavailable, true},
+		"DroppedAfter":   {share, emulator.Fault{End: platformapi.After}, fault.Unavailable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

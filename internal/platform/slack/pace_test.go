@@ -146,7 +146,7 @@ func TestStreamsThatCannotBeKept(t *testing.T) {
 			if c.Method == "chat.appendStream" {
 				return emulator.RateLimited(time.Minute)
 			}
-			return emulator.Pass()
+			return emulator.Fault{}
 		})
 		time.Sleep(time.Minute)
 		if m := w.message(ref); m.Stream != emulator.StreamDone {

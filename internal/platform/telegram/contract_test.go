@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -122,7 +123,7 @@ func rig(t *testing.T, b bundle) platformtest.Rig {
 			case platformtest.MessageGone:
 				b.server.Inject(emulator.AnyMethod, emulator.Refuse(400, "Bad Request: message to edit not found"))
 			case platformtest.NoAnswer:
-				b.server.Inject(emulator.AnyMethod, emulator.DropAfter())
+				b.server.Inject(emulator.AnyMethod, emulator.Fault{End: platformapi.After})
 			default:
 				return false
 			}

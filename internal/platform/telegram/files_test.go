@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -116,8 +117,8 @@ func TestErrorsOfSendFile(t *testing.T) {
 		"TooLarge":     {emulator.Refuse(413, "Request Entity Too Large"), fault.Invalid, false},
 		"Unauthorized": {emulator.Refuse(401, "Unauthorized"), fault.Unauthorized, false},
 		"ServerError":  {emulator.ServerError(502), fault.Unavailable, false},
-		"DroppedAfter": {emulator.DropAfter(), fault.Unavailable, true},
-		"CutAnswer":    {emulator.CutAnswer(), fault.Unavailable, true},
+		"DroppedAfter": {emulator.Fault{End: platformapi.After}, fault.Unavailable, true},
+		"CutAnswer":    {emulator.Fault{End: platformapi.Short}, fault.Unavailable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +171,7 @@ func TestAMessageBecomesAFile(t *testing.T) {
 		"as it was":                     {faults: []emulator.Fault{refuse("message is not modified: specified new message content is the same")}, calls: 1},
 		"not by a server that is old":   {faults: []emulator.Fault{refuse("there is no media in the message to edit")}, kind: fault.Unsupported, calls: 1},
 		"nor by one that is a bit less": {faults: []emulator.Fault{refuse("message type can't be changed")}, kind: fault.Unsupported, calls: 1},
-		"not where the answer is lost":  {faults: []emulator.Fault{emulator.DropAfter()}, kind: fault.Unavailable, calls: 1},
+		"not where the answer is lost":  {faults: []emulator.Fault{emulator.Fault{End: platformapi.After}}, kind: fault.Unavailable, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

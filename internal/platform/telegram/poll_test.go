@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -191,7 +192,7 @@ func TestRefusedTokenEndsRun(t *testing.T) {
 				b := open(t)
 				b.server.Inject(method, emulator.Refuse(status, "no"))
 				if method != "getMe" { // the token is refused everywhere, and not by one method
-					b.server.Inject("getMe", emulator.Pass(), emulator.Refuse(status, "no"))
+					b.server.Inject("getMe", emulator.Fault{}, emulator.Refuse(status, "no"))
 				}
 				err := b.Run(t.Context(), b.sink)
 				if !fault.Is(err, fault.Unauthorized) || !strings.Contains(fault.Public(err), "TELEGRAM_BOT_TOKEN") {
@@ -205,9 +206,9 @@ func TestRefusedTokenEndsRun(t *testing.T) {
 func TestPollSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	b.server.Inject("getMe", emulator.ServerError(502), emulator.DropBefore(), emulator.Pass(), emulator.Pass(), emulator.ServerError(502))
-	b.server.Inject("getUpdates", emulator.Refuse(404, "Not Found"), emulator.ServerError(500), emulator.DropAfter(), emulator.Garbage(),
-		emulator.TruncatedJSON(), emulator.Refuse(401, "Unauthorized"))
+	b.server.Inject("getMe", emulator.ServerError(502), emulator.Fault{End: platformapi.Before}, emulator.Fault{}, emulator.Fault{}, emulator.ServerError(502))
+	b.server.Inject("getUpdates", emulator.Refuse(404, "Not Found"), emulator.ServerError(500), emulator.Fault{End: platformapi.After}, emulator.Fault{End: platformapi.Garbage},
+		emulator.Fault{End: platformapi.Truncated}, emulator.Refuse(401, "Unauthorized"))
 	sent := b.server.Person(ann).Says("hi")
 	b.run(t)
 	b.acknowledged(t, sent.UpdateID)
@@ -362,9 +363,9 @@ func TestStopIsQuick(t *testing.T) {
 			var polls atomic.Int64
 			b.server.InjectFunc(func(c emulator.Call) emulator.Fault {
 				if c.Method == "getUpdates" && polls.Add(1) > 1 && tt.hang {
-					return emulator.Delay(time.Minute)
+					return emulator.Fault{Delay: time.Minute}
 				}
-				return emulator.Pass()
+				return emulator.Fault{}
 			})
 			var began time.Time
 			var before int64

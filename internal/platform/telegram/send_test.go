@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -90,10 +91,10 @@ func TestErrorsOfSend(t *testing.T) {
 		"NotFound":      {emulator.Refuse(404, "Not Found"), fault.Unauthorized, false, 0},
 		"ServerError":   {emulator.ServerError(500), fault.Unavailable, false, 0},
 		"BadGateway":    {emulator.ServerError(502), fault.Unavailable, false, 0},
-		"DroppedAfter":  {emulator.DropAfter(), fault.Unavailable, true, 0},
-		"CutAnswer":     {emulator.CutAnswer(), fault.Unavailable, true, 0},
-		"TruncatedJSON": {emulator.TruncatedJSON(), fault.Unavailable, true, 0},
-		"Garbage":       {emulator.Garbage(), fault.Unavailable, true, 0},
+		"DroppedAfter":  {emulator.Fault{End: platformapi.After}, fault.Unavailable, true, 0},
+		"CutAnswer":     {emulator.Fault{End: platformapi.Short}, fault.Unavailable, true, 0},
+		"TruncatedJSON": {emulator.Fault{End: platformapi.Truncated}, fault.Unavailable, true, 0},
+		"Garbage":       {emulator.Fault{End: platformapi.Garbage}, fault.Unavailable, true, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +124,8 @@ func TestErrorsOfEditAreNeverUncertain(t *testing.T) {
 		fault emulator.Fault
 		kind  fault.Kind
 	}{
-		"DroppedAfter": {emulator.DropAfter(), fault.Unavailable},
-		"Garbage":      {emulator.Garbage(), fault.Unavailable},
+		"DroppedAfter": {emulator.Fault{End: platformapi.After}, fault.Unavailable},
+		"Garbage":      {emulator.Fault{End: platformapi.Garbage}, fault.Unavailable},
 		"NotFound":     {emulator.Refuse(400, "Bad Request: message to edit not found"), fault.NotFound},
 		"TooOld":       {emulator.Refuse(400, "Bad Request: message can't be edited"), fault.NotFound},
 		"TopicClosed":  {emulator.Refuse(400, "Bad Request: TOPIC_CLOSED"), fault.NotFound},
