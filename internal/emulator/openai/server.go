@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
@@ -74,14 +72,25 @@ func Echo(r Request) Response {
 	return Text("echo: ", r.LastUserText(), " ["+strconv.Itoa(n)+" messages]")
 }
 
-// Text answers with a text in the given pieces.
-func Text(pieces ...string) Response { return modelapi.Text(pieces...) }
-
-// Pieces answers with a text in pieces of at most size bytes.
-func Pieces(text string, size int) Response { return modelapi.Pieces(text, size) }
-
-// Reply answers with the given steps.
-func Reply(steps ...Step) Response { return modelapi.Reply(steps...) }
+// The answers and steps that all model APIs have.
+var (
+	Text           = modelapi.Text
+	Pieces         = modelapi.Pieces
+	Reply          = modelapi.Reply
+	Delta          = modelapi.Delta
+	Pause          = modelapi.Pause
+	Gate           = modelapi.Gate
+	KeepAlive      = modelapi.KeepAlive
+	Raw            = modelapi.Raw
+	Cut            = modelapi.Cut
+	Reset          = modelapi.Reset
+	Fail           = modelapi.Fail
+	ServerError    = modelapi.ServerError
+	Unauthorized   = modelapi.WrongKey
+	RateLimited    = modelapi.RateLimited
+	QuotaExhausted = modelapi.QuotaExhausted
+	Page           = modelapi.Page
+)
 
 // Calls answers with tool calls and no text.
 func Calls(calls ...Call) Response { return Reply(CallSteps(calls...)...) }
@@ -108,50 +117,11 @@ func CallSteps(calls ...Call) []Step {
 	return steps
 }
 
-// Delta streams a piece of text.
-func Delta(text string) Step { return modelapi.Delta(text) }
-
-// Pause waits before the next step.
-func Pause(d time.Duration) Step { return modelapi.Pause(d) }
-
-// Gate stops until the gate is opened or the client is gone; see modelapi.Gate.
-func Gate(gate *emulator.Gate) Step { return modelapi.Gate(gate) }
-
-// KeepAlive sends n comment lines, which a client must skip.
-func KeepAlive(n int) Step { return modelapi.KeepAlive(n) }
-
-// Raw sends a text as it is into the stream.
-func Raw(text string) Step { return modelapi.Raw(text) }
-
-// Cut ends the answer cleanly in the middle: no finish_reason, no [DONE].
-func Cut() Step { return modelapi.Cut() }
-
-// Reset breaks the connection.
-func Reset() Step { return modelapi.Reset() }
-
 // StreamError sends an error object after the answer began and ends it.
 func StreamError(kind, message string) Step { return modelapi.StreamError(kind, "", message) }
 
-// Fail answers with an HTTP error.
-func Fail(status int, kind, code, message string) Response {
-	return modelapi.Fail(status, kind, code, message)
-}
-
-// ServerError answers 500, 503 or another 5xx.
-func ServerError(status int) Response { return modelapi.ServerError(status) }
-
 // Overloaded answers 529.
 func Overloaded() Response { return Fail(529, "overloaded_error", "", "Overloaded") }
-
-// Unauthorized answers 401.
-func Unauthorized() Response { return modelapi.WrongKey() }
-
-// RateLimited answers 429. With a whole number of seconds it sends Retry-After,
-// else retry-after-ms; with zero neither.
-func RateLimited(after time.Duration) Response { return modelapi.RateLimited(after) }
-
-// QuotaExhausted answers 429 for which waiting does not help.
-func QuotaExhausted() Response { return modelapi.QuotaExhausted() }
 
 // ContextOverflow answers that the prompt has more tokens than the model takes.
 func ContextOverflow(limit, got int) Response {
@@ -161,7 +131,3 @@ func ContextOverflow(limit, got int) Response {
 	r.Fail.Param = "messages"
 	return r
 }
-
-// Page answers with a status and a body that is not the API's, as a proxy in
-// between does.
-func Page(status int, body string) Response { return modelapi.Page(status, body) }
