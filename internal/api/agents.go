@@ -61,11 +61,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []profile.Profile
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Profiles().List(ctx, c.args.text("group"))
-		return err
-	})
+	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, c.args.text("group")) })
 	order.By(rows, func(p, q profile.Profile) int {
 		return slices.Compare([]string{p.Group, p.Name}, []string{q.Group, q.Name})
 	})
@@ -76,11 +72,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 }
 
 func (a *API) getAgent(ctx context.Context, c call) (any, error) {
-	var p profile.Profile
-	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
-		p, err = tx.Profiles().Agent(ctx, c.args.text("agent_id"))
-		return err
-	})
+	p, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Agent(ctx, c.args.text("agent_id")) })
 	return showAgent(p), err
 }
 

@@ -129,11 +129,7 @@ func (a *API) exists(ctx context.Context) (has bool, err error) {
 	if a.keys.Any() {
 		return true, nil
 	}
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		has, err = tx.SignIn().HasAPIKeys(ctx)
-		return err
-	})
-	return has, err
+	return store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (bool, error) { return tx.SignIn().HasAPIKeys(ctx) })
 }
 
 // answer checks a request in an order that tells a stranger nothing, and runs it.

@@ -69,12 +69,8 @@ func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 	return k, nil
 }
 
-func (a *API) find(ctx context.Context, id string) (k apikey.Key, err error) {
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		k, err = tx.SignIn().APIKey(ctx, id)
-		return err
-	})
-	return k, err
+func (a *API) find(ctx context.Context, id string) (apikey.Key, error) {
+	return store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (apikey.Key, error) { return tx.SignIn().APIKey(ctx, id) })
 }
 
 // touch notes that a key was used, once an hour. If that fails the request goes

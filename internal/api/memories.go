@@ -51,10 +51,8 @@ func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 		return nil, err
 	}
 	limit := int(c.args.number("limit"))
-	var rows []memory.Memory
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Memories().List(ctx, c.args.text("person"), before, limit+1, c.now)
-		return err
+	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]memory.Memory, error) {
+		return tx.Memories().List(ctx, c.args.text("person"), before, limit+1, c.now)
 	})
 	after := func(m memory.Memory) *string { return newCursor(memoryList, strconv.FormatInt(m.Number, 10)) }
 	return cut(rows, limit, showMemory, after), err

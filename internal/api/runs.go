@@ -45,10 +45,8 @@ func (a *API) listRuns(ctx context.Context, c call) (any, error) {
 		return nil, err
 	}
 	limit := int(c.args.number("limit"))
-	var rows []sessions.Run
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Sessions().Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
-		return err
+	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]sessions.Run, error) {
+		return tx.Sessions().Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
 	})
 	return cut(rows, limit, showRun, func(r sessions.Run) *string { return newCursor(runList, strconv.FormatInt(r.Number, 10)) }), err
 }

@@ -56,19 +56,15 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 		}
 	}
 	limit := int(c.args.number("limit"))
-	var rows []sessions.Conversation
-	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		rows, err = tx.Pages().BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
-		return err
+	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]sessions.Conversation, error) {
+		return tx.Pages().BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
 	})
 	return cut(rows, limit, showConversation, func(c sessions.Conversation) *string { return newCursor(conversationList, c.ID) }), err
 }
 
 func (a *API) getConversation(ctx context.Context, c call) (any, error) {
-	var row sessions.Conversation
-	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
-		row, err = tx.Conversations().Conversation(ctx, c.args.text("conversation_id"))
-		return err
+	row, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (sessions.Conversation, error) {
+		return tx.Conversations().Conversation(ctx, c.args.text("conversation_id"))
 	})
 	return showConversation(row), err
 }

@@ -60,10 +60,8 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 }
 
 func (a *API) getToolCall(ctx context.Context, c call) (any, error) {
-	var row sessions.ToolCall
-	err := a.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
-		row, err = tx.Pages().ToolCall(ctx, c.args.number("tool_call_id"))
-		return err
+	row, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (sessions.ToolCall, error) {
+		return tx.Pages().ToolCall(ctx, c.args.number("tool_call_id"))
 	})
 	return showToolCall(row), err
 }

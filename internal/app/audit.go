@@ -42,31 +42,27 @@ func ListAudit(ctx context.Context, cfg config.Config, env Env, q AuditQuery) er
 	if f.Since, err = spend.ParseSince(q.Since, time.Now()); err != nil {
 		return &fault.Error{Kind: fault.KindOf(err), Public: "--since: " + fault.Public(err), Err: err}
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var rows []audit.Row
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			if f.ConversationID, err = conversationID(ctx, tx, q.Conversation); err != nil {
-				return err
-			}
-			rows, err = tx.AuditLog().Rows(ctx, f)
-			return err
-		})
-		if err != nil {
-			return err
+	rows, err := readStored(ctx, cfg, env, func(tx *store.Tx) (_ []audit.Row, err error) {
+		if f.ConversationID, err = conversationID(ctx, tx, q.Conversation); err != nil {
+			return nil, err
 		}
-		if len(rows) == 0 && !q.JSON {
-			say(env.Stdout, "nothing found\n")
-		}
-		for _, r := range rows {
-			if err := sayAudit(env, r, q.JSON); err != nil {
-				return err
-			}
-		}
-		if len(rows) == q.Limit {
-			say(env.Stderr, "there may be more, older entries: use --limit or --since\n")
-		}
-		return nil
+		return tx.AuditLog().Rows(ctx, f)
 	})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 && !q.JSON {
+		say(env.Stderr, "nothing found\n")
+	}
+	for _, r := range rows {
+		if err := sayAudit(env, r, q.JSON); err != nil {
+			return err
+		}
+	}
+	if len(rows) == q.Limit {
+		say(env.Stderr, "there may be more, older entries: use --limit or --since\n")
+	}
+	return nil
 }
 
 func sayAudit(env Env, r audit.Row, asJSON bool) error {

@@ -240,35 +240,31 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var rows []store.SessionRow
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			conversation, err := conversationID(ctx, tx, q.Conversation)
-			if err != nil {
-				return err
-			}
-			rows, err = tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: q.Limit})
-			return err
-		})
+	rows, err := readStored(ctx, cfg, env, func(tx *store.Tx) ([]store.SessionRow, error) {
+		conversation, err := conversationID(ctx, tx, q.Conversation)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(rows) == 0 {
-			say(env.Stdout, "nothing found\n")
-		}
-		for _, r := range rows {
-			life := "ended"
-			if r.Active {
-				life = "active"
-			}
-			say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
-				r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
-		}
-		if len(rows) == q.Limit {
-			say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
-		}
-		return nil
+		return tx.Lists().Sessions(ctx, store.SessionFilter{ConversationID: conversation, Status: sessions.Status(q.Status), Before: q.Before, Limit: q.Limit})
 	})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		say(env.Stderr, "nothing found\n")
+	}
+	for _, r := range rows {
+		life := "ended"
+		if r.Active {
+			life = "active"
+		}
+		say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
+			r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
+	}
+	if len(rows) == q.Limit {
+		say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
+	}
+	return nil
 }
 
 // ListRuns prints the runs of a session in order.
@@ -331,31 +327,27 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var hits []store.Hit
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			conversation, err := conversationID(ctx, tx, q.Conversation)
-			if err != nil {
-				return err
-			}
-			hits, err = tx.Search().Messages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: q.Limit})
-			return err
-		})
+	hits, err := readStored(ctx, cfg, env, func(tx *store.Tx) ([]store.Hit, error) {
+		conversation, err := conversationID(ctx, tx, q.Conversation)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(hits) == 0 {
-			say(env.Stdout, "nothing found\n")
-		}
-		for _, h := range hits {
-			say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
-				transcript.Around(h.Content, store.Words(q.Words), 100))
-		}
-		if len(hits) == q.Limit {
-			say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)
-		}
-		return nil
+		return tx.Search().Messages(ctx, store.SearchFilter{Words: q.Words, ConversationID: conversation, Before: before, Limit: q.Limit})
 	})
+	if err != nil {
+		return err
+	}
+	if len(hits) == 0 {
+		say(env.Stdout, "nothing found\n")
+	}
+	for _, h := range hits {
+		say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
+			transcript.Around(h.Content, store.Words(q.Words), 100))
+	}
+	if len(hits) == q.Limit {
+		say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)
+	}
+	return nil
 }
 
 // ShowOptions says what ShowSession prints besides what was said.

@@ -274,10 +274,8 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
 	}
-	var sum spend.Sum
-	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
-		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
-		return err
+	sum, err := store.Within(ctx, i.store.InRead, func(tx *store.Tx) (spend.Sum, error) {
+		return tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
 	})
 	if err != nil {
 		return c

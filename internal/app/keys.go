@@ -86,11 +86,7 @@ func expiry(k apikey.Key) string {
 // ListKeys prints the keys, the newest first.
 func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var list []apikey.Key
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			list, err = tx.SignIn().APIKeys(ctx)
-			return err
-		})
+		list, err := store.Within(ctx, s.InRead, func(tx *store.Tx) ([]apikey.Key, error) { return tx.SignIn().APIKeys(ctx) })
 		if err != nil {
 			return err
 		}

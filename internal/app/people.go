@@ -78,12 +78,8 @@ func (d *daemon) sayAccess(ctx context.Context) {
 	}
 }
 
-func serviceState(ctx context.Context, s *store.Store) (state sessions.ServiceState, err error) {
-	err = s.InRead(ctx, func(tx *store.Tx) error {
-		state, err = tx.People().ServiceState(ctx)
-		return err
-	})
-	return state, err
+func serviceState(ctx context.Context, s *store.Store) (sessions.ServiceState, error) {
+	return store.Within(ctx, s.InRead, func(tx *store.Tx) (sessions.ServiceState, error) { return tx.People().ServiceState(ctx) })
 }
 
 // haltCheck tells /readyz of a halt. It does not make the service unready: messages

@@ -36,17 +36,11 @@ func ShowPerson(ctx context.Context, cfg config.Config, env Env, named string) e
 	if err != nil {
 		return err
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var h memory.Holdings
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			h, err = tx.Persons().Holdings(ctx, account)
-			return err
-		})
-		if err == nil {
-			sayHoldings(env, h)
-		}
-		return err
-	})
+	h, err := readStored(ctx, cfg, env, func(tx *store.Tx) (memory.Holdings, error) { return tx.Persons().Holdings(ctx, account) })
+	if err == nil {
+		sayHoldings(env, h)
+	}
+	return err
 }
 
 func sayHoldings(env Env, h memory.Holdings) {

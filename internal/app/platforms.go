@@ -108,12 +108,8 @@ func (d *daemon) sayPlatforms() {
 type cursors struct{ store *store.Store }
 
 // Load implements platform.Cursor.
-func (c cursors) Load(ctx context.Context, key string) (position string, err error) {
-	err = c.store.InRead(ctx, func(tx *store.Tx) error {
-		position, err = tx.Inbox().Cursor(ctx, key)
-		return err
-	})
-	return position, err
+func (c cursors) Load(ctx context.Context, key string) (string, error) {
+	return store.Within(ctx, c.store.InRead, func(tx *store.Tx) (string, error) { return tx.Inbox().Cursor(ctx, key) })
 }
 
 // Save implements platform.Cursor.

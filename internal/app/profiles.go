@@ -115,23 +115,17 @@ func findAgent(ctx context.Context, tx *store.Tx, named string) (profile.Profile
 
 // AgentList prints the profiles, one a line.
 func AgentList(ctx context.Context, cfg config.Config, env Env, group string) error {
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var all []profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			all, err = tx.Profiles().List(ctx, group)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 {
-			say(env.Stdout, "there are no profiles; create one with `bot agent create -f FILE`\n")
-		}
-		for _, p := range all {
-			say(env.Stdout, "%-24s  %-11s  %s  %s\n", p.Title(), p.Mode, profileFacts(p), transcript.Line(p.Description, 60))
-		}
-		return nil
-	})
+	all, err := readStored(ctx, cfg, env, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, group) })
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		say(env.Stdout, "there are no profiles; create one with `bot agent create -f FILE`\n")
+	}
+	for _, p := range all {
+		say(env.Stdout, "%-24s  %-11s  %s  %s\n", p.Title(), p.Mode, profileFacts(p), transcript.Line(p.Description, 60))
+	}
+	return nil
 }
 
 // profileFacts is what a list says of a profile, on one line.
@@ -158,11 +152,7 @@ const hidden = "(hidden; bot agent export shows it)"
 // AgentShow prints a profile as YAML, without what is likely to be secret.
 func AgentShow(ctx context.Context, cfg config.Config, env Env, named string) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var p profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			p, err = findAgent(ctx, tx, named)
-			return err
-		})
+		p, err := store.Within(ctx, s.InRead, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
 		if err != nil {
 			return err
 		}
@@ -219,11 +209,7 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 // is changed if edit changes nothing, or if somebody else did in the meantime.
 func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, edit func(text []byte) ([]byte, error)) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var before profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-			before, err = findAgent(ctx, tx, named)
-			return err
-		})
+		before, err := store.Within(ctx, s.InRead, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
 		if err != nil {
 			return err
 		}

@@ -44,44 +44,41 @@ func ListMessages(ctx context.Context, cfg config.Config, env Env, q MessageQuer
 	if err := pageSize(q.Limit); err != nil {
 		return err
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var list []store.ListedMessage
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			conversation, err := conversationID(ctx, tx, q.Conversation)
-			if err != nil {
-				return err
-			}
-			list, err = tx.Search().ListMessages(ctx, store.MessageFilter{
-				SessionID: q.Session, ConversationID: conversation, Agent: q.Agent,
-				Desc: q.Desc, Limit: q.Limit, Offset: q.Offset, After: q.After,
-			})
-			if err == nil && len(list) == 0 && q.Agent != "" && q.Agent != profile.Default {
-				_, err = findAgent(ctx, tx, q.Agent) // sessions keep the name of a profile that was removed
-			}
-			return err
-		})
+	list, err := readStored(ctx, cfg, env, func(tx *store.Tx) ([]store.ListedMessage, error) {
+		conversation, err := conversationID(ctx, tx, q.Conversation)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if q.JSON {
-			return sayMessages(env, list)
+		list, err := tx.Search().ListMessages(ctx, store.MessageFilter{
+			SessionID: q.Session, ConversationID: conversation, Agent: q.Agent,
+			Desc: q.Desc, Limit: q.Limit, Offset: q.Offset, After: q.After,
+		})
+		if err == nil && len(list) == 0 && q.Agent != "" && q.Agent != profile.Default {
+			_, err = findAgent(ctx, tx, q.Agent) // sessions keep the name of a profile that was removed
 		}
-		if len(list) == 0 {
-			say(env.Stdout, "nothing found\n")
-		}
-		session := ""
-		for _, m := range list {
-			if m.SessionID != session {
-				session = m.SessionID
-				say(env.Stdout, "%s  %s/%s  %s\n", session, m.Key.Platform, m.Key.ID, m.Agent)
-			}
-			say(env.Stdout, "  %d  %s  %s: %s\n", m.Seq, m.At.Format("2006-01-02 15:04Z"), m.Role, messageLine(m))
-		}
-		if len(list) == q.Limit {
-			say(env.Stdout, "more: --after %s\n", list[len(list)-1].Cursor())
-		}
-		return nil
+		return list, err
 	})
+	if err != nil {
+		return err
+	}
+	if q.JSON {
+		return sayMessages(env, list)
+	}
+	if len(list) == 0 {
+		say(env.Stderr, "nothing found\n")
+	}
+	session := ""
+	for _, m := range list {
+		if m.SessionID != session {
+			session = m.SessionID
+			say(env.Stdout, "%s  %s/%s  %s\n", session, m.Key.Platform, m.Key.ID, m.Agent)
+		}
+		say(env.Stdout, "  %d  %s  %s: %s\n", m.Seq, m.At.Format("2006-01-02 15:04Z"), m.Role, messageLine(m))
+	}
+	if len(list) == q.Limit {
+		say(env.Stdout, "more: --after %s\n", list[len(list)-1].Cursor())
+	}
+	return nil
 }
 
 // messageLine is a message on one line.

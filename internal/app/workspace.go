@@ -231,11 +231,7 @@ func addRepo(ctx context.Context, repos *work.Service, space *codebase.Workspace
 }
 
 func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
-	var all []sessions.Codebase
-	err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-		all, err = tx.Registry().List(ctx)
-		return err
-	})
+	all, err := store.Within(ctx, s.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 	if err != nil {
 		return command.Reply{}, err
 	}
-	p, err := within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Find(ctx, ref) })
+	p, err := store.Within(ctx, pf.store.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Find(ctx, ref) })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -47,7 +47,7 @@ func (pf *preferences) runAgent(ctx context.Context, r command.Request) (command
 }
 
 func (pf *preferences) listAgents(ctx context.Context, r command.Request) (command.Reply, error) {
-	all, err := within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
+	all, err := store.Within(ctx, pf.store.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
 	if err != nil {
 		return command.Reply{}, err
 	}
@@ -82,7 +82,7 @@ func (pf *preferences) switchTo(ctx context.Context, r command.Request, p *profi
 	if p != nil {
 		id, title = p.ID, p.Title()
 	}
-	was, err := within(ctx, pf.store.InTx, func(tx *store.Tx) (switched, error) {
+	was, err := store.Within(ctx, pf.store.InTx, func(tx *store.Tx) (switched, error) {
 		was, err := switchProfile(ctx, tx, r, id, p)
 		if err != nil || was.same {
 			return was, err

@@ -47,7 +47,7 @@ func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.R
 	if len(r.Call.Args) > 0 {
 		return command.Reply{}, fault.New(fault.Invalid, "`/allow` lists the always-allow rules, `/allow revoke 3` removes one. To add one, use the button under an approval.")
 	}
-	rules, err := within(ctx, de.store.InRead, func(tx *store.Tx) ([]approval.Rule, error) {
+	rules, err := store.Within(ctx, de.store.InRead, func(tx *store.Tx) ([]approval.Rule, error) {
 		rules, err := tx.Questions().Rules(ctx, r.Conv.CodebaseID)
 		for i := range rules {
 			if err == nil {

@@ -28,7 +28,7 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 		}
 		return h.turns.pressedTurn(ctx, r, seq, what)
 	}
-	b, err := within(ctx, h.store.InRead, func(tx *store.Tx) (command.Button, error) { return tx.Buttons().Button(ctx, in.Action) })
+	b, err := store.Within(ctx, h.store.InRead, func(tx *store.Tx) (command.Button, error) { return tx.Buttons().Button(ctx, in.Action) })
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && b.ConversationID != r.Conv.ID:
 		return command.Reply{}, fault.New(fault.NotFound, "This button has expired; nothing was done.")

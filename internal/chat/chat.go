@@ -182,19 +182,6 @@ func (on platforms) prefix(key messages.ConversationKey) string {
 	return platform.CommandPrefix(on[key.Platform], key)
 }
 
-// within returns what fn reads in a transaction of a Storage; nothing if that fails.
-func within[T any](ctx context.Context, in func(context.Context, func(tx *store.Tx) error) error, fn func(tx *store.Tx) (T, error)) (T, error) {
-	var v, none T
-	err := in(ctx, func(tx *store.Tx) (err error) {
-		v, err = fn(tx)
-		return err
-	})
-	if err != nil {
-		return none, err
-	}
-	return v, nil
-}
-
 // private reports whether nobody else reads an answer to a message.
 func private(in messages.Inbound) bool { return in.Private || in.Whispered }
 

@@ -35,7 +35,7 @@ func (de *decisions) runEdit(ctx context.Context, r command.Request) (command.Re
 // says what to type.
 func (de *decisions) askForText(ctx context.Context, r command.Request, b command.Button) (command.Reply, error) {
 	name := fmt.Sprintf("p-%d", b.Number)
-	p, err := within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Proposals().Plan(ctx, b.Number) }) // Plan locks
+	p, err := store.Within(ctx, de.store.InTx, func(tx *store.Tx) (plan.Plan, error) { return tx.Proposals().Plan(ctx, b.Number) }) // Plan locks
 	if err != nil {
 		return command.Reply{}, err
 	}

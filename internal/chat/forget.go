@@ -42,7 +42,7 @@ func (me *memories) runForget(ctx context.Context, r command.Request) (command.R
 // forgetAll asks first, unless there is nothing to ask about: what is still to be
 // learned is dropped then as well.
 func (me *memories) forgetAll(ctx context.Context, r command.Request, sure bool) (command.Reply, error) {
-	n, err := within(ctx, me.store.InTx, func(tx *store.Tx) (n int64, err error) {
+	n, err := store.Within(ctx, me.store.InTx, func(tx *store.Tx) (n int64, err error) {
 		if n, err = tx.Memories().Count(ctx, r.Actor(), me.now()); err != nil || n > 0 && !sure {
 			return n, err
 		}

@@ -35,7 +35,7 @@ func (tu *turns) runFull(ctx context.Context, r command.Request) (command.Reply,
 	if err != nil {
 		return command.Reply{}, err
 	}
-	text, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (string, error) {
+	text, err := store.Within(ctx, tu.store.InRead, func(tx *store.Tx) (string, error) {
 		if seq > 0 {
 			return answerTo(ctx, tx, r.Conv.ID, seq)
 		}

@@ -83,7 +83,7 @@ func (h *Handler) commandFiles(ctx context.Context, conv sessions.Conversation) 
 	if !h.has[command.Repositories] || conv.CodebaseID == "" {
 		return nil, nil
 	}
-	return within(ctx, h.store.InRead, func(tx *store.Tx) (map[string]sessions.CommandDef, error) {
+	return store.Within(ctx, h.store.InRead, func(tx *store.Tx) (map[string]sessions.CommandDef, error) {
 		return tx.Registry().CodebaseCommands(ctx, conv.CodebaseID)
 	})
 }

@@ -64,7 +64,7 @@ func (me *memories) runLink(ctx context.Context, r command.Request) (command.Rep
 // only. Shown again after a crash it is another code.
 func (me *memories) showCode(ctx context.Context, r command.Request) (command.Reply, error) {
 	code, now := rand.Text(), me.now()
-	accounts, err := within(ctx, me.store.InTx, func(tx *store.Tx) ([]memory.Account, error) {
+	accounts, err := store.Within(ctx, me.store.InTx, func(tx *store.Tx) ([]memory.Account, error) {
 		accounts, err := tx.Persons().Accounts(ctx, r.Actor())
 		if err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ type linkUse struct {
 }
 
 func (me *memories) useCode(ctx context.Context, r command.Request) (command.Reply, error) {
-	u, err := within(ctx, me.store.InTx, func(tx *store.Tx) (linkUse, error) { return me.join(ctx, tx, r) })
+	u, err := store.Within(ctx, me.store.InTx, func(tx *store.Tx) (linkUse, error) { return me.join(ctx, tx, r) })
 	switch {
 	case err != nil:
 		return command.Reply{}, err

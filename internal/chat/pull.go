@@ -123,7 +123,7 @@ func (br *branches) pullTitle(ctx context.Context, r command.Request, about *mes
 
 // active returns the active session of a conversation; an empty one if it cannot be read.
 func (br *branches) active(ctx context.Context, conversationID string) sessions.Session {
-	s, _ := within(ctx, br.store.InRead, func(tx *store.Tx) (sessions.Session, error) {
+	s, _ := store.Within(ctx, br.store.InRead, func(tx *store.Tx) (sessions.Session, error) {
 		s, _, err := tx.Sessions().ActiveSession(ctx, conversationID)
 		return s, err
 	})

@@ -33,7 +33,7 @@ func (re *repositories) runRepo(ctx context.Context, r command.Request) (command
 	if len(r.Call.Args) == 0 {
 		return re.runRepos(ctx, r)
 	}
-	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
+	all, err := store.Within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}

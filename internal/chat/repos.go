@@ -25,7 +25,7 @@ func (re *repositories) reposCommand() command.Command {
 }
 
 func (re *repositories) runRepos(ctx context.Context, r command.Request) (command.Reply, error) {
-	all, err := within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
+	all, err := store.Within(ctx, re.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return command.Reply{}, err
 	}

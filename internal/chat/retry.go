@@ -39,7 +39,7 @@ func (tu *turns) runRetry(ctx context.Context, r command.Request) (command.Reply
 	if t.entry == "" {
 		return command.Reply{Text: "There is nothing to retry here."}, nil
 	}
-	before, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Inbox().Entry(ctx, t.entry) })
+	before, err := store.Within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Entry, error) { return tx.Inbox().Entry(ctx, t.entry) })
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the last request: %w", err)
 	}

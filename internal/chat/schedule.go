@@ -101,7 +101,7 @@ func mayStand(p *profile.Profile, prefix string) error {
 }
 
 func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (command.Reply, error) {
-	ended, err := within(ctx, sc.store.InTx, func(tx *store.Tx) (bool, error) {
+	ended, err := store.Within(ctx, sc.store.InTx, func(tx *store.Tx) (bool, error) {
 		conv, _, err := tx.Conversations().GetOrCreateConversation(ctx, r.Conv.Key, r.Conv.Assistant) // locks it
 		if err != nil {
 			return false, err
@@ -122,7 +122,7 @@ func (sc *schedules) scheduleOff(ctx context.Context, r command.Request) (comman
 }
 
 func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (command.Reply, error) {
-	line, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (string, error) {
+	line, err := store.Within(ctx, sc.store.InRead, func(tx *store.Tx) (string, error) {
 		s, ok, err := tx.Tasks().Schedule(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return "", err
@@ -142,7 +142,7 @@ func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (comma
 // listSchedules shows all standing tasks to an owner; to anybody else those that
 // they switched on themselves.
 func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
-	lines, err := within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
+	lines, err := store.Within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
 		all, err := tx.Tasks().Schedules(ctx, maxSchedules)
 		if err != nil {
 			return nil, err

@@ -202,7 +202,7 @@ func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversati
 // branchOf returns the branch of a conversation that has worked in its worktree
 // already, or nothing.
 func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) string {
-	worked, err := within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
+	worked, err := store.Within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
 		_, worked, err := tx.Messages().LastCheckpoint(ctx, conv.ID)
 		return worked, err
 	})

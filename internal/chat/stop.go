@@ -60,7 +60,7 @@ func (tu *turns) stop(ctx context.Context, r command.Request, upTo int64) (comma
 
 // onlyOwn refuses to stop turns of other people.
 func (tu *turns) onlyOwn(ctx context.Context, r command.Request, upTo int64) error {
-	others, err := within(ctx, tu.store.InRead, func(tx *store.Tx) (bool, error) {
+	others, err := store.Within(ctx, tu.store.InRead, func(tx *store.Tx) (bool, error) {
 		head, ok, err := tx.Inbox().NextEntry(ctx, r.Conv.ID)
 		if err != nil || !ok {
 			return false, err

@@ -165,11 +165,7 @@ func (s *Store) Expire(ctx context.Context, before time.Time) (removed int, err 
 
 func (s *Store) remove(ctx context.Context, released bool, before time.Time, next func(tx *store.Tx) ([]string, error)) (removed int, err error) {
 	for {
-		var hashes []string
-		err := s.db.InRead(ctx, func(tx *store.Tx) (err error) {
-			hashes, err = next(tx)
-			return err
-		})
+		hashes, err := store.Within(ctx, s.db.InRead, func(tx *store.Tx) ([]string, error) { return next(tx) })
 		if err != nil || len(hashes) == 0 {
 			return removed, err
 		}
@@ -186,11 +182,7 @@ func (s *Store) remove(ctx context.Context, released bool, before time.Time, nex
 func (s *Store) drop(ctx context.Context, hashes []string, released bool, before time.Time) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var dropped []string
-	err := s.db.InTx(ctx, func(tx *store.Tx) (err error) {
-		dropped, err = tx.Files().Drop(ctx, hashes, released, before)
-		return err
-	})
+	dropped, err := store.Within(ctx, s.db.InTx, func(tx *store.Tx) ([]string, error) { return tx.Files().Drop(ctx, hashes, released, before) })
 	if err != nil || s.db.KeepsBytes() {
 		return len(dropped), err
 	}

@@ -27,11 +27,7 @@ type Person struct {
 // List returns them by platform and id. People whom only the configuration lets in
 // are not among them: it says so itself.
 func (s *Service) List(ctx context.Context) ([]Person, error) {
-	var stored []sessions.Identity
-	err := s.config.Store.InRead(ctx, func(tx *store.Tx) (err error) {
-		stored, err = tx.People().Roles(ctx)
-		return err
-	})
+	stored, err := store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) ([]sessions.Identity, error) { return tx.People().Roles(ctx) })
 	if err != nil {
 		return nil, err
 	}

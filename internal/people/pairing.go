@@ -46,21 +46,15 @@ func find(ctx context.Context, tx *store.Tx, r Request) (p sessions.Pairing, err
 }
 
 // Requested returns whose request it is; fault.NotFound if there is none.
-func (s *Service) Requested(ctx context.Context, r Request) (p sessions.Pairing, err error) {
-	err = s.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		p, err = find(ctx, tx, r)
-		return err
-	})
-	return p, err
+func (s *Service) Requested(ctx context.Context, r Request) (sessions.Pairing, error) {
+	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) (sessions.Pairing, error) { return find(ctx, tx, r) })
 }
 
 // Waiting returns who asks to be let in, the oldest first.
-func (s *Service) Waiting(ctx context.Context) (list []sessions.Pairing, err error) {
-	err = s.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		list, err = tx.People().PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
-		return err
+func (s *Service) Waiting(ctx context.Context) ([]sessions.Pairing, error) {
+	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) ([]sessions.Pairing, error) {
+		return tx.People().PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))
 	})
-	return list, err
 }
 
 // WaitingLine is somebody who waits in a list.

@@ -301,10 +301,6 @@ func (t *Board) EmptyPosted(ctx context.Context, before time.Time) error {
 }
 
 // OpenPosted returns a file as Board.PostedFile does.
-func (s *Store) OpenPosted(ctx context.Context, chat, id string) (f messages.PostedFile, err error) {
-	err = s.InRead(ctx, func(t *Tx) error {
-		f, err = t.Board().PostedFile(ctx, chat, id)
-		return err
-	})
-	return f, err
+func (s *Store) OpenPosted(ctx context.Context, chat, id string) (messages.PostedFile, error) {
+	return Within(ctx, s.InRead, func(t *Tx) (messages.PostedFile, error) { return t.Board().PostedFile(ctx, chat, id) })
 }

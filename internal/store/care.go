@@ -292,22 +292,12 @@ func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, erro
 // given time, one transaction each, so that a turn never waits long for it. It
 // returns what it removed, also with an error.
 func (s *Store) SweepSessions(ctx context.Context, before time.Time, limit int) (total Removed, err error) {
-	var ids []string
-	err = s.InRead(ctx, func(tx *Tx) error {
-		var err error
-		ids, err = tx.Care().OldSessions(ctx, before, "", limit)
-		return err
-	})
+	ids, err := Within(ctx, s.InRead, func(tx *Tx) ([]string, error) { return tx.Care().OldSessions(ctx, before, "", limit) })
 	if err != nil {
 		return total, err
 	}
 	for _, id := range ids {
-		var r Removed
-		err := s.InTx(ctx, func(tx *Tx) error {
-			var err error
-			r, err = tx.Care().RemoveSession(ctx, id)
-			return err
-		})
+		r, err := Within(ctx, s.InTx, func(tx *Tx) (Removed, error) { return tx.Care().RemoveSession(ctx, id) })
 		switch {
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // it has work again, or somebody was faster
 		case err != nil:

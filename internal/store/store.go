@@ -206,3 +206,17 @@ func (s *Store) ReadOnce(ctx context.Context, fn func(tx *Tx) error) (err error)
 func cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 }
+
+// Within returns what fn reads in a transaction: in is InRead or InTx of a store, or what
+// stands for it. It returns nothing if that fails.
+func Within[T any](ctx context.Context, in func(context.Context, func(tx *Tx) error) error, fn func(tx *Tx) (T, error)) (T, error) {
+	var v, none T
+	err := in(ctx, func(tx *Tx) (err error) {
+		v, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return v, nil
+}

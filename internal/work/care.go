@@ -166,11 +166,7 @@ func (s *Service) RemoveNamed(ctx context.Context, out io.Writer, name string) e
 
 // chosen returns the codebase of a name or number, or all without one.
 func (s *Service) chosen(ctx context.Context, name string) (all []sessions.Codebase, err error) {
-	err = s.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.Registry().List(ctx)
-		return err
-	})
+	all, err = store.Within(ctx, s.store.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil || name == "" {
 		return all, err
 	}

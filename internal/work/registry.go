@@ -77,10 +77,8 @@ func Definition(f commandfile.File) sessions.CommandDef {
 
 // Commands returns the command files of a codebase by their canonical names.
 func (s *Service) Commands(ctx context.Context, codebaseID string) (all map[string]sessions.CommandDef, err error) {
-	err = s.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		all, err = tx.Registry().CodebaseCommands(ctx, codebaseID)
-		return err
+	all, err = store.Within(ctx, s.store.InRead, func(tx *store.Tx) (map[string]sessions.CommandDef, error) {
+		return tx.Registry().CodebaseCommands(ctx, codebaseID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the commands: %w", err)

@@ -125,11 +125,7 @@ func (s *Service) Codebase(ctx context.Context, conv sessions.Conversation) (c s
 	if conv.CodebaseID == "" {
 		return c, errNoCodebase
 	}
-	err = s.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
-		c, err = tx.Registry().Codebase(ctx, conv.CodebaseID)
-		return err
-	})
+	c, err = store.Within(ctx, s.store.InRead, func(tx *store.Tx) (sessions.Codebase, error) { return tx.Registry().Codebase(ctx, conv.CodebaseID) })
 	if err != nil {
 		return c, fmt.Errorf("read the codebase: %w", err)
 	}
