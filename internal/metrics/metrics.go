@@ -149,64 +149,48 @@ func (m *Metrics) series(name string, labels ...string) string {
 	return b.String()
 }
 
-func (m *Metrics) counter(name string, labels ...string) *victoria.Counter {
-	return m.set.GetOrCreateCounter(m.series(name, labels...))
+func (m *Metrics) count(n int, name string, labels ...string) {
+	if m != nil {
+		m.set.GetOrCreateCounter(m.series(name, labels...)).Add(n)
+	}
 }
 
-func (m *Metrics) histogram(name string, buckets []float64, labels ...string) *victoria.PrometheusHistogram {
-	return m.set.GetOrCreatePrometheusHistogramExt(m.series(name, labels...), buckets)
+func (m *Metrics) took(d time.Duration, name string, buckets []float64, labels ...string) {
+	if m != nil {
+		m.set.GetOrCreatePrometheusHistogramExt(m.series(name, labels...), buckets).Update(d.Seconds())
+	}
 }
 
 // Received counts an event that was stored for the first time.
 func (m *Metrics) Received(platform, kind string) {
-	if m != nil {
-		m.counter(received, "kind", kind, "platform", platform).Inc()
-	}
+	m.count(1, received, "kind", kind, "platform", platform)
 }
 
 // Deduplicated counts an event that was stored before.
 func (m *Metrics) Deduplicated(platform, kind string) {
-	if m != nil {
-		m.counter(deduplicated, "kind", kind, "platform", platform).Inc()
-	}
+	m.count(1, deduplicated, "kind", kind, "platform", platform)
 }
 
 // Refused counts a message of a stranger.
-func (m *Metrics) Refused(platform string) {
-	if m != nil {
-		m.counter(refused, "platform", platform).Inc()
-	}
-}
+func (m *Metrics) Refused(platform string) { m.count(1, refused, "platform", platform) }
 
 // Overflowed counts a message that was not taken because too many of the same
 // person wait.
-func (m *Metrics) Overflowed(platform string) {
-	if m != nil {
-		m.counter(overflowed, "platform", platform).Inc()
-	}
-}
+func (m *Metrics) Overflowed(platform string) { m.count(1, overflowed, "platform", platform) }
 
 // Egress counts a connection that a program asked for. kind is one of agent, mcp
 // and tool, outcome one of connected, refused and failed.
 func (m *Metrics) Egress(kind, outcome string) {
-	if m != nil {
-		m.counter(egressTotal, "kind", kind, "outcome", outcome).Inc()
-	}
+	m.count(1, egressTotal, "kind", kind, "outcome", outcome)
 }
 
 // KeptRaw counts an event that could not be understood.
-func (m *Metrics) KeptRaw(platform string) {
-	if m != nil {
-		m.counter(keptRaw, "platform", platform).Inc()
-	}
-}
+func (m *Metrics) KeptRaw(platform string) { m.count(1, keptRaw, "platform", platform) }
 
 // WebhookRejected counts a webhook call that was refused with an HTTP status, whose name
 // is the reason.
 func (m *Metrics) WebhookRejected(platform string, status int) {
-	if m != nil {
-		m.counter(webhookRejected, "platform", platform, "reason", strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")).Inc()
-	}
+	m.count(1, webhookRejected, "platform", platform, "reason", strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
 }
 
 // Statement counts what the database was asked: a statement, or one of the words
@@ -226,9 +210,7 @@ func (m *Metrics) Statement(statement string) {
 
 // Acknowledged records how long it took to store what a platform delivered.
 func (m *Metrics) Acknowledged(platform string, took time.Duration) {
-	if m != nil {
-		m.histogram(ackSeconds, ackBuckets, "platform", platform).Update(took.Seconds())
-	}
+	m.took(took, ackSeconds, ackBuckets, "platform", platform)
 }
 
 // Connected records whether a platform is connected.
@@ -245,20 +227,13 @@ func (m *Metrics) Connected(platform string, on bool) {
 
 // Platform counts something that an adapter noticed. event is one of the few
 // fixed names of the adapter.
-func (m *Metrics) Platform(event string) {
-	if m != nil {
-		m.counter(platformEvents, "event", event).Inc()
-	}
-}
+func (m *Metrics) Platform(event string) { m.count(1, platformEvents, "event", event) }
 
 // TurnEnded counts a turn. outcome is "answered", "stopped", or the kind of a
 // fault.
 func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
-	m.counter(runs, "assistant", assistant, "outcome", outcome).Inc()
-	m.histogram(runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome).Update(took.Seconds())
+	m.count(1, runs, "assistant", assistant, "outcome", outcome)
+	m.took(took, runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome)
 }
 
 // Halted tells whether the service is halted.
@@ -303,29 +278,21 @@ func (m *Metrics) LeaseLost() {
 // Delivered counts an attempt to send or edit a message. outcome is "sent" or
 // the kind of a fault.
 func (m *Metrics) Delivered(platform, outcome string) {
-	if m != nil {
-		m.counter(sends, "outcome", outcome, "platform", platform).Inc()
-	}
+	m.count(1, sends, "outcome", outcome, "platform", platform)
 }
 
 // RateLimited counts that a platform or provider asked to wait.
-func (m *Metrics) RateLimited(source string) {
-	if m != nil {
-		m.counter(rateLimited, "source", source).Inc()
-	}
-}
+func (m *Metrics) RateLimited(source string) { m.count(1, rateLimited, "source", source) }
 
 // FirstToken records how long a model took to say its first word.
 func (m *Metrics) FirstToken(assistant string, took time.Duration) {
-	if m != nil {
-		m.histogram(firstToken, turnBuckets, "assistant", assistant).Update(took.Seconds())
-	}
+	m.took(took, firstToken, turnBuckets, "assistant", assistant)
 }
 
 // Tokens counts tokens of a kind: "input", "output" or "cached".
 func (m *Metrics) Tokens(assistant, kind string, n int64) {
-	if m != nil && n > 0 {
-		m.counter(tokens, "assistant", assistant, "kind", kind).Add(int(n))
+	if n > 0 {
+		m.count(int(n), tokens, "assistant", assistant, "kind", kind)
 	}
 }
 
