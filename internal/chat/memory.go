@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/sessions"
@@ -153,11 +154,7 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}
-		list := make([]memory.Memory, len(found))
-		for i, m := range found {
-			list[i] = m.Memory
-		}
-		sources, err = learnedFrom(ctx, tx, list)
+		sources, err = learnedFrom(ctx, tx, each.Of(found, func(m memory.Match) memory.Memory { return m.Memory }))
 		return err
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
@@ -400,10 +401,7 @@ func (s *Service) embedSome(ctx context.Context) (int, error) {
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	texts := make([]string, len(list))
-	for i, m := range list {
-		texts[i] = m.Text
-	}
+	texts := each.Of(list, func(m memory.Memory) string { return m.Text })
 	vectors, err := s.config.Embedder.EmbedEach(ctx, texts)
 	if err != nil {
 		return 0, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -204,10 +205,7 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 
 // sessionsByVectors is sessionsByWords on PostgreSQL.
 func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
-	var words []string
-	for _, w := range whole {
-		words = append(words, strings.ToLower(w.word))
-	}
+	words := each.Of(whole, func(w searchTerm) string { return strings.ToLower(w.word) })
 	those, arg, err := t.tx.Care().oneOf(words, "TEXT", 1)
 	if err != nil {
 		return nil, err

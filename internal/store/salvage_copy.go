@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -26,11 +27,7 @@ type copier struct {
 }
 
 func (c *copier) names() string {
-	names := make([]string, len(c.table.columns))
-	for i, name := range c.table.columns {
-		names[i] = quoted(name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(each.Of(c.table.columns, quoted), ", ")
 }
 
 // clear removes what every new database has: the rows of the damaged one take their

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"remote-agent/internal/each"
 )
 
 const (
@@ -178,9 +180,5 @@ func hasPhrase(all, phrase []string, begins bool) bool {
 
 // Words returns the words of a search, for showing where they are in a text.
 func Words(typed string) []string {
-	var words []string
-	for _, t := range searchTerms(typed) {
-		words = append(words, t.word)
-	}
-	return words
+	return each.Of(searchTerms(typed), func(t searchTerm) string { return t.word })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -141,11 +142,7 @@ func (l wordList[T]) Scan(value any) error {
 
 // joinWords makes what wordList scans.
 func joinWords[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, word := range list {
-		words[i] = string(word)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(each.Of(list, func(word T) string { return string(word) }), " ")
 }
 
 // secTime scans Unix seconds; 0 is the zero time.

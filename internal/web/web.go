@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -190,11 +191,7 @@ func (s *Server) addrs() []string {
 	if len(s.listeners) == 0 {
 		return []string{s.config.Addr}
 	}
-	list := make([]string, len(s.listeners))
-	for i, l := range s.listeners {
-		list[i] = l.Addr().String()
-	}
-	return list
+	return each.Of(s.listeners, func(l net.Listener) string { return l.Addr().String() })
 }
 
 // Public reports whether other machines can reach the server: one of its addresses

@@ -5,6 +5,7 @@ import (
 	"html"
 	"strings"
 
+	"remote-agent/internal/each"
 	"remote-agent/internal/pattern"
 )
 
@@ -33,10 +34,7 @@ func plainBlock(b block) string {
 		}
 		return joinNonEmpty("\n", parts)
 	case "context", "actions", "context_actions", "rich_text":
-		var parts []string
-		for _, raw := range b.Elements {
-			parts = append(parts, plainElement(raw))
-		}
+		parts := each.Of(b.Elements, plainElement)
 		separator := " "
 		if b.Type == "rich_text" {
 			separator = "\n"
@@ -68,11 +66,7 @@ func plainBlock(b block) string {
 func plainTable(b block) string {
 	var lines []string
 	for _, row := range b.Rows {
-		var cells []string
-		for _, cell := range row {
-			cells = append(cells, plainElement(cell))
-		}
-		lines = append(lines, strings.Join(cells, " | "))
+		lines = append(lines, strings.Join(each.Of(row, plainElement), " | "))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -128,11 +122,7 @@ func plainElement(raw json.RawMessage) string {
 		if e.Type == "rich_text_list" || e.Type == "rich_text" {
 			separator = "\n"
 		}
-		var parts []string
-		for _, child := range e.Elements {
-			parts = append(parts, plainElement(child))
-		}
-		return strings.Join(parts, separator)
+		return strings.Join(each.Of(e.Elements, plainElement), separator)
 	}
 	return text
 }
@@ -183,11 +173,7 @@ func pingsIn(text string, markdown bool) []string {
 		text = fences.ReplaceAllString(text, "")
 		text = backslash.ReplaceAllString(text, "")
 	}
-	var out []string
-	for _, found := range ping.FindAllStringSubmatch(text, -1) {
-		out = append(out, found[1])
-	}
-	return out
+	return each.Of(ping.FindAllStringSubmatch(text, -1), func(found []string) string { return found[1] })
 }
 
 // pingsOf returns the mentions in a message: in its blocks if it has some, and
