@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"remote-agent/e2e/internal/need"
+	"remote-agent/internal/emulator/forged"
 	"remote-agent/internal/emulator/slack"
 	"remote-agent/internal/waittest"
 )
@@ -166,7 +167,7 @@ func checkSignatures(t *testing.T, s *slack.Server, address string) {
 		t.Errorf("the URL: %v", err)
 	}
 	body := []byte(`{"type":"url_verification","challenge":"c-1","token":"x"}`)
-	for name, header := range slack.BadSignatures(s.SigningSecret(), time.Now(), body) {
+	for name, header := range forged.Slack(s.SigningSecret(), time.Now(), body) {
 		if strings.Contains(name, "future") || strings.Contains(name, "time") || strings.Contains(name, "beyond") || strings.HasPrefix(name, "doubled") {
 			continue
 		}

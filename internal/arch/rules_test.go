@@ -158,6 +158,7 @@ var allowed = map[string][]string{
 	// Stand-ins for services know nothing of the program that they test.
 	"internal/emulator":             {},
 	"internal/emulator/*":           {"internal/emulator", "internal/emulator/modelapi", "internal/emulator/platformapi"},
+	"internal/emulator/forged":      {"internal/emulator/github", "internal/emulator/slack"},
 	"internal/emulator/modelapi":    {"internal/emulator"},
 	"internal/emulator/platformapi": {"internal/emulator"},
 

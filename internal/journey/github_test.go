@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/codebase/gittest"
+	"remote-agent/internal/emulator/forged"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/platformapi"
@@ -279,7 +280,7 @@ func TestGitHubWrongSignaturesAndLargeBodies(t *testing.T) {
 	h.start()
 	url := "http://" + w.addr + "/webhooks/github"
 	before := w.rows("SELECT count(*) FROM inbound_events")
-	for name, headers := range github.BadSignatures(ghSecret, "issues", "0b989ba4-242f-11e5-81e1-c7b6966d2516", []byte(`{"action":"opened"}`)) {
+	for name, headers := range forged.GitHub(ghSecret, "issues", "0b989ba4-242f-11e5-81e1-c7b6966d2516", []byte(`{"action":"opened"}`)) {
 		request, err := http.NewRequestWithContext(w.ctx(), http.MethodPost, url, strings.NewReader(`{"action":"opened"}`))
 		if err != nil {
 			t.Fatal(err)

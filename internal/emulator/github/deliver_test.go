@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"remote-agent/internal/emulator/forged"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/waittest"
 )
@@ -296,7 +297,7 @@ func TestDeliveriesForTheTestToSend(t *testing.T) {
 func TestBadSignatures(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"a":1}`)
-	bad := github.BadSignatures("secret", "issues", "g", body)
+	bad := forged.GitHub("secret", "issues", "g", body)
 	if len(bad) < 20 {
 		t.Errorf("only %d", len(bad))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"remote-agent/internal/emulator/forged"
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -105,7 +106,7 @@ func TestWrongSignatures(t *testing.T) {
 	body := commentBody("@remote-agent hi", "")
 	good := emulator.Signature(secret, []byte(body))
 	cases := map[string]http.Header{}
-	for name, header := range emulator.BadSignatures(secret, "issue_comment", "72d3162e-cc78-11e3-81ab-4c9367dc0958", []byte(body)) {
+	for name, header := range forged.GitHub(secret, "issue_comment", "72d3162e-cc78-11e3-81ab-4c9367dc0958", []byte(body)) {
 		cases["emulator: "+name] = header
 	}
 	digest := strings.TrimPrefix(good, "sha256=")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/emulator/forged"
 	emulator "remote-agent/internal/emulator/slack"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform/platformtest"
@@ -37,7 +38,7 @@ func TestBadSignatures(t *testing.T) {
 	}
 	now := time.Now()
 	good := emulator.Sign(secret, now, []byte(body))
-	for name, header := range emulator.BadSignatures(secret, now, []byte(body)) {
+	for name, header := range forged.Slack(secret, now, []byte(body)) {
 		refused(name, header, body)
 	}
 	refused("just too old", emulator.Sign(secret, now.Add(-301*time.Second), []byte(body)), body)
