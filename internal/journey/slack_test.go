@@ -343,7 +343,7 @@ func TestSlackAmbiguousPostIsNotRepeated(t *testing.T) {
 	eachTransport(t, func(t *testing.T, w *world) {
 		w.start()
 		ann := w.sl.User(slackAn).In(channel)
-		for i, fault := range []slack.Fault{slack.Fault{End: platformapi.After}, slack.FailAfter("internal_error"), slack.ServerErrorAfter(500)} {
+		for i, fault := range []slack.Fault{{End: platformapi.After}, slack.FailAfter("internal_error"), slack.ServerErrorAfter(500)} {
 			w.sl.Inject("chat.postMessage", fault)
 			asked := ann.Mentions(fmt.Sprintf("question %d", i))
 			w.threadShows(asked.TS, fmt.Sprintf("question %d", i), "[1 messages]")

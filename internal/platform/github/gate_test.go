@@ -47,7 +47,7 @@ func TestAnyErrorIsANo(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
 		"not found": emulator.Refuse(http.StatusNotFound, "Not Found"), "forbidden": emulator.NotAccessible(), "server": emulator.ServerError(500), "bad gateway": emulator.ServerError(502),
-		"garbage": emulator.Fault{End: platformapi.Garbage}, "cut": emulator.Fault{End: platformapi.Short}, "half": emulator.Fault{End: platformapi.Truncated}, "no answer": emulator.Fault{End: platformapi.After}, "limit": emulator.SecondaryLimit(429, time.Hour),
+		"garbage": {End: platformapi.Garbage}, "cut": {End: platformapi.Short}, "half": {End: platformapi.Truncated}, "no answer": {End: platformapi.After}, "limit": emulator.SecondaryLimit(429, time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,7 @@ func (w *world) openPull(t *testing.T) (number int, line int64) {
 func TestEveryAmbiguousSendIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.Fault{End: platformapi.After}, "answer cut": emulator.Fault{End: platformapi.Short}, "JSON cut": emulator.Fault{End: platformapi.Truncated}, "garbage": emulator.Fault{End: platformapi.Garbage},
+		"connection broken": {End: platformapi.After}, "answer cut": {End: platformapi.Short}, "JSON cut": {End: platformapi.Truncated}, "garbage": {End: platformapi.Garbage},
 		"gateway": emulator.ServerErrorAfter(502), "server error": emulator.ServerErrorAfter(500), "timeout": emulator.ServerErrorAfter(504),
 	} {
 		for _, pat := range []bool{false, true} {

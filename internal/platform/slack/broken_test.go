@@ -18,7 +18,7 @@ func TestStreamsThatBreak(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"chat.appendStream", "chat.stopStream", "chat.update"} {
 		for name, f := range map[string]emulator.Fault{
-			"connection broken": emulator.Fault{End: platformapi.After}, "broken before": emulator.Fault{End: platformapi.Before}, "answer cut": emulator.Fault{End: platformapi.Short}, "garbage": emulator.Fault{End: platformapi.Garbage},
+			"connection broken": {End: platformapi.After}, "broken before": {End: platformapi.Before}, "answer cut": {End: platformapi.Short}, "garbage": {End: platformapi.Garbage},
 			"internal error after": emulator.FailAfter("internal_error"), "internal error": emulator.Refuse("internal_error"),
 			"server error after": emulator.ServerErrorAfter(500), "gateway": emulator.ServerError(502), "rate limit": emulator.RateLimited(time.Second),
 			"ended by slack": emulator.Refuse("message_not_in_streaming_state"), "stopped": emulator.Refuse("stopped_by_user"),
@@ -91,7 +91,7 @@ func TestAStreamThatIsTakenBackIsOver(t *testing.T) {
 func TestEveryAmbiguousStreamIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.Fault{End: platformapi.After}, "garbage": emulator.Fault{End: platformapi.Garbage}, "JSON cut": emulator.Fault{End: platformapi.Truncated},
+		"connection broken": {End: platformapi.After}, "garbage": {End: platformapi.Garbage}, "JSON cut": {End: platformapi.Truncated},
 		"internal error": emulator.FailAfter("internal_error"), "gateway": emulator.ServerErrorAfter(502),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -404,8 +404,8 @@ func TestStatusMarksAndContext(t *testing.T) {
 func TestEveryAmbiguousPostIsFound(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]emulator.Fault{
-		"connection broken": emulator.Fault{End: platformapi.After}, "answer cut": emulator.Fault{End: platformapi.Short}, "JSON cut": emulator.Fault{End: platformapi.Truncated},
-		"garbage": emulator.Fault{End: platformapi.Garbage}, "internal error": emulator.FailAfter("internal_error"), "fatal error": emulator.FailAfter("fatal_error"),
+		"connection broken": {End: platformapi.After}, "answer cut": {End: platformapi.Short}, "JSON cut": {End: platformapi.Truncated},
+		"garbage": {End: platformapi.Garbage}, "internal error": emulator.FailAfter("internal_error"), "fatal error": emulator.FailAfter("fatal_error"),
 		"gateway": emulator.ServerErrorAfter(502), "server error": emulator.ServerErrorAfter(500),
 	} {
 		for _, id := range []string{"T1/DU1", "T1/C1/thread", "T1/C1/new-abc"} {

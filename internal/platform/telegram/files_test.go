@@ -171,7 +171,7 @@ func TestAMessageBecomesAFile(t *testing.T) {
 		"as it was":                     {faults: []emulator.Fault{refuse("message is not modified: specified new message content is the same")}, calls: 1},
 		"not by a server that is old":   {faults: []emulator.Fault{refuse("there is no media in the message to edit")}, kind: fault.Unsupported, calls: 1},
 		"nor by one that is a bit less": {faults: []emulator.Fault{refuse("message type can't be changed")}, kind: fault.Unsupported, calls: 1},
-		"not where the answer is lost":  {faults: []emulator.Fault{emulator.Fault{End: platformapi.After}}, kind: fault.Unavailable, calls: 1},
+		"not where the answer is lost":  {faults: []emulator.Fault{{End: platformapi.After}}, kind: fault.Unavailable, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
