@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pattern"
 )
@@ -39,7 +38,10 @@ func Scopes() []Scope {
 // ParseScopes reads names of scopes and drops repeated ones. No name, and a name
 // of no scope, is fault.Invalid.
 func ParseScopes(names []string) ([]Scope, error) {
-	all := each.Of(Scopes(), func(s Scope) string { return string(s) })
+	var all []string
+	for _, s := range Scopes() {
+		all = append(all, string(s))
+	}
 	var scopes []Scope
 	for _, name := range names {
 		s := Scope(strings.ToLower(strings.TrimSpace(name)))

@@ -16,7 +16,6 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/store"
@@ -266,7 +265,10 @@ func (b *bench) examineServer(ctx context.Context, s knownServer) doctor.Finding
 		opts.Start = b.outside.startServer(home)
 	}
 	seen, troubles := mcp.Probe(ctx, s.Server, opts)
-	said := each.Of(troubles, fault.Public)
+	var said []string
+	for _, trouble := range troubles {
+		said = append(said, fault.Public(trouble))
+	}
 	switch {
 	case seen.Tools == 0:
 		return doctor.Found(s.shown, doctor.Fail, strings.Join(said, " "), s.mend)

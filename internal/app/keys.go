@@ -11,7 +11,6 @@ import (
 	"remote-agent/internal/api"
 	"remote-agent/internal/apikey"
 	"remote-agent/internal/config"
-	"remote-agent/internal/each"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -70,7 +69,11 @@ func auditKey(action string, k apikey.Key) sessions.AuditEntry {
 }
 
 func scopeList(scopes []apikey.Scope) string {
-	return strings.Join(each.Of(scopes, func(s apikey.Scope) string { return string(s) }), ",")
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return strings.Join(list, ",")
 }
 
 func expiry(k apikey.Key) string {

@@ -12,7 +12,6 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
-	"remote-agent/internal/each"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pattern"
@@ -129,7 +128,10 @@ func (o *outside) note() string {
 	case len(o.tools) == 0:
 		return "There is no network: TOOL_HOSTS is empty."
 	}
-	names := each.Of(o.tools, egress.Rule.String)
+	names := make([]string, len(o.tools))
+	for i, r := range o.tools {
+		names[i] = r.String()
+	}
 	return "Only these hosts can be reached, through the proxy in HTTPS_PROXY: " + strings.Join(names, ", ") + "."
 }
 

@@ -36,12 +36,12 @@ func Secrets(cfg config.Config, lookup func(name string) (string, bool)) []strin
 	}
 	servers, _ := readMCPConfig(cfg) // what is wrong with the file is told at the start
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		addServer(servers[name], add)
+		each(servers[name], add)
 	}
 	return all
 }
 
-func addServer(s mcpserver.Server, add func(name, value string)) {
+func each(s mcpserver.Server, add func(name, value string)) {
 	for _, values := range []map[string]string{s.Env, s.Headers} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			add(name, values[name])

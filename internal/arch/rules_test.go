@@ -183,7 +183,6 @@ var leaves = map[string][]string{
 	"internal/live":      {"internal/app", "internal/pages", "internal/store"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/order":     {"internal/*", "internal/*/*"},
-	"internal/each":      {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/sessions"
@@ -154,7 +153,11 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}
-		sources, err = learnedFrom(ctx, tx, each.Of(found, func(m memory.Match) memory.Memory { return m.Memory }))
+		list := make([]memory.Memory, len(found))
+		for i, m := range found {
+			list[i] = m.Memory
+		}
+		sources, err = learnedFrom(ctx, tx, list)
 		return err
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -164,7 +163,11 @@ func whose(r command.Request, asked []approval.Approval) string {
 
 // names lists the names of open questions.
 func names(asked []approval.Approval) string {
-	return strings.Join(each.Of(asked, approval.Approval.Name), ", ")
+	var all []string
+	for _, a := range asked {
+		all = append(all, a.Name())
+	}
+	return strings.Join(all, ", ")
 }
 
 // promptStatus says with what the active session runs, or the next one would.

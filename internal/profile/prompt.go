@@ -3,8 +3,6 @@ package profile
 import (
 	"fmt"
 	"strings"
-
-	"remote-agent/internal/each"
 )
 
 // Prompt returns the system prompt of a turn: what the service says to every
@@ -42,7 +40,9 @@ func section(title string, items Texts) string {
 }
 
 func list(items Texts) string {
-	return strings.Join(each.Of(items, func(item string) string {
-		return "- " + strings.ReplaceAll(strings.TrimSpace(item), "\n", "\n  ")
-	}), "\n")
+	lines := make([]string, len(items))
+	for i, item := range items {
+		lines[i] = "- " + strings.ReplaceAll(strings.TrimSpace(item), "\n", "\n  ")
+	}
+	return strings.Join(lines, "\n")
 }

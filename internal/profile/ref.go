@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"remote-agent/internal/command"
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/pattern"
 )
@@ -63,7 +62,10 @@ func (r Ref) Choose(named []Profile, all []string) (Profile, error) {
 	case 1:
 		return others[0], nil
 	}
-	titles := each.Of(others, Profile.Title)
+	titles := make([]string, len(others))
+	for i, p := range others {
+		titles[i] = p.Title()
+	}
 	return Profile{}, fault.Newf(fault.Conflict, "Several groups have a profile %s. Choose one: %s.", r.Name, strings.Join(titles, " or "))
 }
 

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"remote-agent/internal/command"
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
@@ -401,7 +400,10 @@ func (s *Service) embedSome(ctx context.Context) (int, error) {
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	texts := each.Of(list, func(m memory.Memory) string { return m.Text })
+	texts := make([]string, len(list))
+	for i, m := range list {
+		texts[i] = m.Text
+	}
 	vectors, err := s.config.Embedder.EmbedEach(ctx, texts)
 	if err != nil {
 		return 0, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/tool"
@@ -78,5 +77,9 @@ func (s *Service) find(ctx context.Context, scope memory.Scope, query string, li
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(each.Of(found, func(m memory.Match) string { return forModel(m.Memory, q.Now) }), "\n"), nil
+	lines := make([]string, len(found))
+	for i, m := range found {
+		lines[i] = forModel(m.Memory, q.Now)
+	}
+	return strings.Join(lines, "\n"), nil
 }

@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"remote-agent/internal/each"
 )
 
 // knownAnchor is how much of a known text is its anchor, in bytes.
@@ -34,7 +32,11 @@ func knownForms(secrets []string) []rule {
 		add(false, written(s)...)
 		add(true, encoded(s)...)
 	}
-	return each.Of(slices.Sorted(maps.Keys(forms)), func(f string) rule { return known(f, forms[f]) })
+	var rules []rule
+	for _, f := range slices.Sorted(maps.Keys(forms)) {
+		rules = append(rules, known(f, forms[f]))
+	}
+	return rules
 }
 
 // parts returns the secrets that are long enough, and the lines of those that

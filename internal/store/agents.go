@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/profile"
 )
@@ -139,7 +138,11 @@ func (t *Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, er
 	if listErr != nil {
 		return p, listErr
 	}
-	return r.Choose(named, each.Of(all, profile.Profile.Title))
+	titles := make([]string, len(all))
+	for i, a := range all {
+		titles[i] = a.Title()
+	}
+	return r.Choose(named, titles)
 }
 
 func (t *Profiles) agents(ctx context.Context, picture, rest string, args ...any) ([]profile.Profile, error) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -205,7 +204,10 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 
 // sessionsByVectors is sessionsByWords on PostgreSQL.
 func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
-	words := each.Of(whole, func(w searchTerm) string { return strings.ToLower(w.word) })
+	var words []string
+	for _, w := range whole {
+		words = append(words, strings.ToLower(w.word))
+	}
 	those, arg, err := t.tx.Care().oneOf(words, "TEXT", 1)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 )
@@ -97,7 +96,10 @@ func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) 
 
 // among is a condition that the id of a row is one of a list, $place, and the list.
 func (t *Memories) among(list []int64, place int) (condition, arg string) {
-	ids := each.Of(list, func(id int64) string { return strconv.FormatInt(id, 10) })
+	ids := make([]string, len(list))
+	for i, id := range list {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
 	if arg = strings.Join(ids, ","); t.tx.pg != nil {
 		return `m.id = ANY(CAST($` + strconv.Itoa(place) + ` AS bigint[]))`, "{" + arg + "}"
 	}

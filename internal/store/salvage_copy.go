@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -27,7 +26,11 @@ type copier struct {
 }
 
 func (c *copier) names() string {
-	return strings.Join(each.Of(c.table.columns, quoted), ", ")
+	names := make([]string, len(c.table.columns))
+	for i, name := range c.table.columns {
+		names[i] = quoted(name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // clear removes what every new database has: the rows of the damaged one take their

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"remote-agent/internal/each"
 )
 
 const (
@@ -180,5 +178,9 @@ func hasPhrase(all, phrase []string, begins bool) bool {
 
 // Words returns the words of a search, for showing where they are in a text.
 func Words(typed string) []string {
-	return each.Of(searchTerms(typed), func(t searchTerm) string { return t.word })
+	var words []string
+	for _, t := range searchTerms(typed) {
+		words = append(words, t.word)
+	}
+	return words
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 )
@@ -86,7 +85,10 @@ func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool
 }
 
 func (t *Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
-	values := each.Of(columns, func(name string) string { return "CAST(" + name + " AS TEXT)" })
+	values := make([]string, len(columns))
+	for i, name := range columns {
+		values[i] = "CAST(" + name + " AS TEXT)"
+	}
 	var rows []SeedRow
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		found := make([]*string, len(columns))

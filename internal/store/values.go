@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -142,7 +141,11 @@ func (l wordList[T]) Scan(value any) error {
 
 // joinWords makes what wordList scans.
 func joinWords[T ~string](list []T) string {
-	return strings.Join(each.Of(list, func(word T) string { return string(word) }), " ")
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
+	}
+	return strings.Join(words, " ")
 }
 
 // secTime scans Unix seconds; 0 is the zero time.

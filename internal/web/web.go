@@ -20,7 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/fault"
 )
 
@@ -191,7 +190,11 @@ func (s *Server) addrs() []string {
 	if len(s.listeners) == 0 {
 		return []string{s.config.Addr}
 	}
-	return each.Of(s.listeners, func(l net.Listener) string { return l.Addr().String() })
+	list := make([]string, len(s.listeners))
+	for i, l := range s.listeners {
+		list[i] = l.Addr().String()
+	}
+	return list
 }
 
 // Public reports whether other machines can reach the server: one of its addresses

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
@@ -96,7 +95,11 @@ func (v IssueView) FromBotComments() []Comment {
 
 // Texts returns what people read of the bot, in order.
 func (v IssueView) Texts() []string {
-	return each.Of(v.FromBotComments(), Comment.Text)
+	var out []string
+	for _, c := range v.FromBotComments() {
+		out = append(out, c.Text())
+	}
+	return out
 }
 
 // Comment returns a visible comment by its id, also one of a line, or the zero
@@ -114,7 +117,11 @@ func (v IssueView) Comment(id int64) Comment {
 func (v IssueView) ReactionsOf(login string) []string { return reactionsOf(v.Reactions, login) }
 
 func viewReactions(list []*reaction) []Reaction {
-	return each.Of(list, func(r *reaction) Reaction { return Reaction{Content: r.content, Login: r.user.login} })
+	var out []Reaction
+	for _, r := range list {
+		out = append(out, Reaction{Content: r.content, Login: r.user.login})
+	}
+	return out
 }
 
 func (w *world) viewComment(c *comment) Comment {
@@ -126,7 +133,11 @@ func (w *world) viewComment(c *comment) Comment {
 }
 
 func (w *world) viewComments(list []*comment) []Comment {
-	return each.Of(list, w.viewComment)
+	var out []Comment
+	for _, c := range list {
+		out = append(out, w.viewComment(c))
+	}
+	return out
 }
 
 // Issue returns what people see now of an issue or pull request; the zero
@@ -215,7 +226,11 @@ func prose(body string) string {
 
 // Mentions returns the accounts and teams that a text notifies.
 func Mentions(body string) []string {
-	return each.Of(mention.FindAllStringSubmatch(prose(body), -1), func(m []string) string { return m[1] })
+	var out []string
+	for _, m := range mention.FindAllStringSubmatch(prose(body), -1) {
+		out = append(out, m[1])
+	}
+	return out
 }
 
 // Closes returns the issues of the same repository that a pull request with this

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/emulator/modelapi"
 )
 
@@ -92,7 +91,11 @@ func (r Request) LastUserText() string {
 
 // Roles returns the roles of the messages in order.
 func (r Request) Roles() []string {
-	return each.Of(r.Messages, func(m Message) string { return m.Role })
+	roles := make([]string, len(r.Messages))
+	for i, m := range r.Messages {
+		roles[i] = m.Role
+	}
+	return roles
 }
 
 // tokens estimates the length of the prompt: four bytes of content are a token.

@@ -1,7 +1,5 @@
 package platformapi
 
-import "remote-agent/internal/each"
-
 // Deliveries are what goes to the bot, oldest first, by their ids. The server's
 // lock guards them.
 type Deliveries[D any] struct {
@@ -49,5 +47,9 @@ func (l *Deliveries[D]) Which(pick func(*D) string) []string {
 
 // Views returns how the deliveries look from outside.
 func Views[D, V any](l *Deliveries[D], view func(*D) V) []V {
-	return each.Of(l.List, view)
+	out := make([]V, len(l.List))
+	for i, d := range l.List {
+		out[i] = view(d)
+	}
+	return out
 }

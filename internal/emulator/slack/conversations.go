@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
-
-	"remote-agent/internal/each"
 )
 
 // conversation returns the channel that a call is about, if the bot may know of
@@ -262,5 +260,9 @@ func removeReaction(r *request) (map[string]any, *apiError) {
 }
 
 func wireReactions(m *Message) []any {
-	return each.Of(m.Reactions, func(r Reaction) any { return map[string]any{"name": r.Name, "users": r.Users, "count": len(r.Users)} })
+	var out []any
+	for _, r := range m.Reactions {
+		out = append(out, map[string]any{"name": r.Name, "users": r.Users, "count": len(r.Users)})
+	}
+	return out
 }

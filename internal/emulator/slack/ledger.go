@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
-
-	"remote-agent/internal/each"
 )
 
 // Message is a message as people see it, and what the bot attached to it.
@@ -147,7 +145,11 @@ func (v ThreadView) FromBot() []Message { return fromBot(v.Messages) }
 
 // Texts returns what people read of the bot, in order.
 func (v ThreadView) Texts() []string {
-	return each.Of(v.FromBot(), func(m Message) string { return m.Plain })
+	var out []string
+	for _, m := range v.FromBot() {
+		out = append(out, m.Plain)
+	}
+	return out
 }
 
 // Message returns the visible message with a timestamp, or the zero Message.
@@ -235,7 +237,11 @@ func (w *Workspace) Thread(channelID, root string) ThreadView {
 }
 
 func copies(in []*Message) []Message {
-	return each.Of(in, func(m *Message) Message { return *m })
+	out := make([]Message, len(in))
+	for i, m := range in {
+		out[i] = *m
+	}
+	return out
 }
 
 // WaitText returns the first visible message of the bot in a thread whose

@@ -5,7 +5,6 @@ import (
 	"html"
 	"strings"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/pattern"
 )
 
@@ -34,7 +33,10 @@ func plainBlock(b block) string {
 		}
 		return joinNonEmpty("\n", parts)
 	case "context", "actions", "context_actions", "rich_text":
-		parts := each.Of(b.Elements, plainElement)
+		var parts []string
+		for _, raw := range b.Elements {
+			parts = append(parts, plainElement(raw))
+		}
 		separator := " "
 		if b.Type == "rich_text" {
 			separator = "\n"
@@ -66,7 +68,11 @@ func plainBlock(b block) string {
 func plainTable(b block) string {
 	var lines []string
 	for _, row := range b.Rows {
-		lines = append(lines, strings.Join(each.Of(row, plainElement), " | "))
+		var cells []string
+		for _, cell := range row {
+			cells = append(cells, plainElement(cell))
+		}
+		lines = append(lines, strings.Join(cells, " | "))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -122,7 +128,11 @@ func plainElement(raw json.RawMessage) string {
 		if e.Type == "rich_text_list" || e.Type == "rich_text" {
 			separator = "\n"
 		}
-		return strings.Join(each.Of(e.Elements, plainElement), separator)
+		var parts []string
+		for _, child := range e.Elements {
+			parts = append(parts, plainElement(child))
+		}
+		return strings.Join(parts, separator)
 	}
 	return text
 }
@@ -173,7 +183,11 @@ func pingsIn(text string, markdown bool) []string {
 		text = fences.ReplaceAllString(text, "")
 		text = backslash.ReplaceAllString(text, "")
 	}
-	return each.Of(ping.FindAllStringSubmatch(text, -1), func(found []string) string { return found[1] })
+	var out []string
+	for _, found := range ping.FindAllStringSubmatch(text, -1) {
+		out = append(out, found[1])
+	}
+	return out
 }
 
 // pingsOf returns the mentions in a message: in its blocks if it has some, and

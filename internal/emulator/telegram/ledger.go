@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"remote-agent/internal/each"
 	"remote-agent/internal/order"
 )
 
@@ -42,7 +41,11 @@ func (v View) FromBot() []Message {
 
 // BotTexts returns the texts of the visible messages of the bot.
 func (v View) BotTexts() []string {
-	return each.Of(v.FromBot(), func(m Message) string { return m.Text })
+	var out []string
+	for _, m := range v.FromBot() {
+		out = append(out, m.Text)
+	}
+	return out
 }
 
 // Message returns the visible message with an id, or the zero Message.
@@ -111,7 +114,11 @@ func (c *chat) snapshot() View {
 }
 
 func copyMessages(in []*Message) []Message {
-	return each.Of(in, func(m *Message) Message { return *m })
+	out := make([]Message, len(in))
+	for i, m := range in {
+		out[i] = *m
+	}
+	return out
 }
 
 // Wait returns nil as soon as check reports true for what people see. It looks
