@@ -167,10 +167,8 @@ func withExisting(ctx context.Context, cfg config.Config, env Env, change bool, 
 }
 
 // readStored returns what fn reads in the database that withStore opens.
-func readStored[T any](ctx context.Context, cfg config.Config, env Env, fn func(tx *store.Tx) (T, error)) (v T, err error) {
-	err = withStore(ctx, cfg, env, false, func(s *store.Store) (err error) {
-		v, err = store.Within(ctx, s.InRead, fn)
-		return err
-	})
-	return v, err
+func readStored[T any](ctx context.Context, cfg config.Config, env Env, fn func(tx *store.Tx) (T, error)) (T, error) {
+	return store.Within(ctx, func(ctx context.Context, read func(tx *store.Tx) error) error {
+		return withStore(ctx, cfg, env, false, func(s *store.Store) error { return s.InRead(ctx, read) })
+	}, fn)
 }

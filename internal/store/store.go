@@ -208,15 +208,13 @@ func cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // Within returns what fn reads in a transaction: in is InRead or InTx of a store, or what
-// stands for it. It returns nothing if that fails.
-func Within[T any](ctx context.Context, in func(context.Context, func(tx *Tx) error) error, fn func(tx *Tx) (T, error)) (T, error) {
-	var v, none T
-	err := in(ctx, func(tx *Tx) (err error) {
+// stands for it. With an error it means nothing.
+//
+//go:noinline // it would be copied into some forty callers
+func Within[T any](ctx context.Context, in func(context.Context, func(tx *Tx) error) error, fn func(tx *Tx) (T, error)) (v T, err error) {
+	err = in(ctx, func(tx *Tx) (err error) {
 		v, err = fn(tx)
 		return err
 	})
-	if err != nil {
-		return none, err
-	}
-	return v, nil
+	return v, err
 }
