@@ -233,7 +233,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{"TELEGRAM_SEND_RATE=NaN"}, []string{"TELEGRAM_SEND_RATE"}},
 		{[]string{"TELEGRAM_CHAT_SEND_RATE=lots"}, []string{"TELEGRAM_CHAT_SEND_RATE"}},
 		{[]string{"TELEGRAM_SEND_RATE=1e-300"}, []string{"TELEGRAM_SEND_RATE", "0.01"}},
-		{[]string{"TELEGRAM_SEND_RATE=1e300"}, []string{"TELEGRAM_SEND_RATE", "1e+06"}},
+		{[]string{"TELEGRAM_SEND_RATE=1e300"}, []string{"TELEGRAM_SEND_RATE", "1000000"}},
 		{[]string{"SIGN_IN_PEOPLE=ann=telegarm/42"}, []string{"SIGN_IN_PEOPLE (environment)", `"ann=telegarm/42"`, "console, github, slack, telegram"}},
 		{[]string{"LOG_LEVEL=loud"}, []string{"LOG_LEVEL", "debug, info, warn or error"}},
 		{[]string{"LOG_FORMAT=xml"}, []string{"LOG_FORMAT", "auto, text or json"}},
