@@ -71,8 +71,8 @@ func newWorld() (*world, error) {
 	for _, h := range []struct {
 		serve func() (*emulator.Loopback, error)
 	}{
-		{func() (*emulator.Loopback, error) { return emulator.Listen("", w.clock.telegram(w.tg.Handler())) }},
-		{func() (*emulator.Loopback, error) { return emulator.Listen("", w.clock.model(w.ai.Handler())) }},
+		{func() (*emulator.Loopback, error) { return emulator.Listen(w.clock.telegram(w.tg.Handler())) }},
+		{func() (*emulator.Loopback, error) { return emulator.Listen(w.clock.model(w.ai.Handler())) }},
 	} {
 		loop, err := h.serve()
 		if err != nil {

@@ -43,7 +43,7 @@ func newGitHub(r *run) (platform, error) {
 		return nil, err
 	}
 	var err error
-	if p.git, err = emulator.Listen("", http.FileServer(http.Dir(root))); err != nil {
+	if p.git, err = emulator.Listen(http.FileServer(http.Dir(root))); err != nil {
 		return nil, fmt.Errorf("start the git server: %w", err)
 	}
 	p.server = github.New(github.Options{

@@ -102,13 +102,9 @@ type Loopback struct {
 	once   sync.Once
 }
 
-// Listen starts to serve h on addr; empty is a free port of 127.0.0.1. With an
-// address, an emulator can be found again at the same place after it was away.
-func Listen(addr string, h http.Handler) (*Loopback, error) {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+// Listen starts to serve h on a free port of 127.0.0.1.
+func Listen(h http.Handler) (*Loopback, error) {
+	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

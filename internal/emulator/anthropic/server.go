@@ -35,9 +35,6 @@ type Options struct {
 	// be called concurrently.
 	OnDone func(Request, Outcome)
 
-	// Addr is where Start listens; default a free port of 127.0.0.1.
-	Addr string
-
 	// Now is the clock of all dates and of the prompt cache; default time.Now.
 	Now func() time.Time
 }
@@ -83,7 +80,7 @@ func New(opts Options) *Server {
 	s := &memory{opts: opts, paused: map[string]bool{}}
 	s.server = modelapi.New(modelapi.Options[Request]{
 		APIKey: opts.APIKey, Models: opts.Models, ContextTokens: opts.ContextTokens,
-		KeepRequests: opts.KeepRequests, OnDone: opts.OnDone, Addr: opts.Addr, Now: opts.Now,
+		KeepRequests: opts.KeepRequests, OnDone: opts.OnDone, Now: opts.Now,
 	}, modelapi.API[Request]{
 		Name: "Anthropic", Endpoint: "POST /v1/messages", KeyHeader: "X-Api-Key",
 		More: map[string]http.HandlerFunc{"POST /v1/messages/count_tokens": s.countTokens},

@@ -33,9 +33,6 @@ type Options[Req any] struct {
 	// be called concurrently.
 	OnDone func(Req, Outcome)
 
-	// Addr is where Start listens; default a free port of 127.0.0.1.
-	Addr string
-
 	// Now is the clock of all dates; default time.Now.
 	Now func() time.Time
 }
@@ -103,9 +100,9 @@ func New[Req any](opts Options[Req], api API[Req]) *Server[Req] {
 	return s
 }
 
-// Start serves on Options.Addr.
+// Start serves on a free port of 127.0.0.1.
 func (s *Server[Req]) Start() error {
-	loop, err := emulator.Listen(s.opts.Addr, s.Handler())
+	loop, err := emulator.Listen(s.Handler())
 	if err != nil {
 		return fmt.Errorf("starting the %s emulator: %w", s.api.Name, err)
 	}

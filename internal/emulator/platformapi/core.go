@@ -27,7 +27,6 @@ const sentAtOnce = 256
 // Config is what a Core has to know of its platform.
 type Config[Call any] struct {
 	Name    string // for errors
-	Addr    string // where Start listens; empty is a free port of 127.0.0.1
 	Handler func() http.Handler
 	Now     func() time.Time // for the Date of answers; nil is time.Now
 
@@ -80,9 +79,9 @@ func New[E, Call any](config Config[Call]) *Core[Call, E] {
 	return c
 }
 
-// Start serves on Config.Addr.
+// Start serves on a free port of 127.0.0.1.
 func (c *Core[Call, E]) Start() error {
-	loop, err := emulator.Listen(c.config.Addr, c.dated(c.config.Handler()))
+	loop, err := emulator.Listen(c.dated(c.config.Handler()))
 	if err != nil {
 		return fmt.Errorf("starting the %s emulator: %w", c.config.Name, err)
 	}

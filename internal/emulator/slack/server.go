@@ -66,9 +66,6 @@ type Options struct {
 	// concurrently.
 	OnChange func(Change)
 
-	// Addr is where Start listens; default a free port of 127.0.0.1.
-	Addr string
-
 	// Now is the clock of all dates; default time.Now. Timers use real time.
 	Now func() time.Time
 }
@@ -126,7 +123,7 @@ func New(opts Options) *Server {
 	}
 	s.Outbox = &Outbox{platform: p, sockets: s.Sockets}
 	p.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "Slack", Addr: p.opts.Addr, Handler: s.Handler, Now: p.opts.Now, KeepCalls: p.opts.KeepCalls, OnClose: s.CutConnections,
+		Name: "Slack", Handler: s.Handler, Now: p.opts.Now, KeepCalls: p.opts.KeepCalls, OnClose: s.CutConnections,
 		NameOf: func(c Call) string { return c.Method }, Faults: func(c Call) []string { return []string{c.Method, AnyMethod} },
 	})
 	s.Workspace = newWorkspace(s, p.opts.Team)

@@ -43,9 +43,6 @@ type Options struct {
 	// does, with a first retry almost at once.
 	WebhookBackoff func(attempt int) time.Duration
 
-	// Addr is where Start listens; default a free port of 127.0.0.1.
-	Addr string
-
 	// Now is the clock of all dates; default time.Now.
 	Now func() time.Time
 }
@@ -91,7 +88,7 @@ func New(opts Options) *Server {
 	s.Account = &Account{platform: p, chats: s.Chats, commands: map[string][]Command{}}
 	s.methods = s.table()
 	p.core = platformapi.New[apiError](platformapi.Config[Call]{
-		Name: "Telegram", Addr: opts.Addr, Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
+		Name: "Telegram", Handler: s.Handler, Now: opts.Now, KeepCalls: opts.KeepCalls, OnClose: s.endHook,
 		NameOf: func(c Call) string { return c.Method }, Faults: faultsOf, Canonical: strings.ToLower,
 	})
 	return s
