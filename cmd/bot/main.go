@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -183,5 +182,10 @@ func forOperator(err error) bool {
 
 // anOption reports whether there is an option of which match is true.
 func anOption(match func(name string) bool) bool {
-	return slices.ContainsFunc(config.Options(app.Sections()...), func(o config.Option) bool { return match(o.Name) })
+	for _, o := range config.Options(app.Sections()...) {
+		if match(o.Name) {
+			return true
+		}
+	}
+	return false
 }

@@ -13,6 +13,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
+	"remote-agent/internal/option"
 )
 
 // loaded reads all options of the program from an environment and the text of a .env file.
@@ -96,7 +97,7 @@ func TestLiveOptionsAreTaken(t *testing.T) {
 	}
 	tested := 0
 	for _, o := range config.Options(app.Sections()...) {
-		if !o.Live() {
+		if !o.Live {
 			continue
 		}
 		tested++
@@ -120,7 +121,7 @@ func TestLiveOptionsAreTaken(t *testing.T) {
 
 // withAnother returns a configuration in which an option has another value than before:
 // its example, or something else that it takes.
-func withAnother(t *testing.T, o config.Option, before config.Config, environ ...string) config.Config {
+func withAnother(t *testing.T, o option.Option, before config.Config, environ ...string) config.Config {
 	t.Helper()
 	for _, value := range []string{o.Example, "7", "7m", "70000", "debug"} {
 		next, err := loaded(t, "", append(slices.Clip(environ), o.Name+"="+value)...)

@@ -76,7 +76,7 @@ type Config struct {
 	// Warnings are problems that do not stop the program, one line each.
 	Warnings []string
 
-	table  []Option
+	table  []option.Option
 	values map[string]value
 }
 
@@ -142,7 +142,7 @@ func (c Config) Secrets() []string {
 			continue
 		}
 		// Of an address only the password is secret; the host is wanted in logs.
-		if o.mask != nil {
+		if o.Mask != nil {
 			continue
 		}
 		if v := c.values[o.Name]; v.text != "" {

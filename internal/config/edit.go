@@ -31,7 +31,7 @@ func Edit(text []byte, set map[string]string, sections ...option.Section) ([]byt
 		}
 		changes[o.Name] = value
 		if o.Secret {
-			changes[o.Name+fileSuffix] = ""
+			changes[o.Name+option.FileSuffix] = ""
 		}
 		for _, a := range o.Aliases {
 			changes[a.Name] = ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"remote-agent/internal/option"
 	"remote-agent/internal/pattern"
 )
 
@@ -104,12 +105,12 @@ func repeated(file string, text []byte) (warnings []string) {
 
 // unknownKeys returns a warning for every variable of the file that looks like
 // one of ours and is none.
-func unknownKeys(file string, values map[string]string, options []Option) []string {
+func unknownKeys(file string, values map[string]string, options []option.Option) []string {
 	var known, prefixes []string
 	for _, o := range options {
 		known = append(known, o.Name)
 		if o.Secret {
-			known = append(known, o.Name+fileSuffix)
+			known = append(known, o.Name+option.FileSuffix)
 		}
 		for _, a := range o.Aliases {
 			known = append(known, a.Name)
@@ -193,7 +194,7 @@ func (l *loader) secretFile(name, path string) (value, error) {
 		return value{}, fmt.Errorf("is %q, which is empty: write the secret to it", path)
 	}
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		l.warn("%s%s: %s can be read by other users: chmod 600 it", name, fileSuffix, path)
+		l.warn("%s%s: %s can be read by other users: chmod 600 it", name, option.FileSuffix, path)
 	}
 	return value{text: text, origin: "file " + path}, nil
 }

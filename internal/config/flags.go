@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 
 	"remote-agent/internal/option"
 )
@@ -32,13 +31,9 @@ func Flags(sections ...option.Section) []Flag {
 	return flags
 }
 
-func envName(o Option) string {
+func envName(o option.Option) string {
 	if o.Secret {
-		return o.Name + fileSuffix
+		return o.Name + option.FileSuffix
 	}
 	return o.Name
-}
-
-func flagName(name string) string {
-	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }

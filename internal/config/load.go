@@ -13,8 +13,6 @@ import (
 	"remote-agent/internal/option"
 )
 
-const fileSuffix = "_FILE"
-
 // Source is where options are read from.
 type Source struct {
 	// Flags holds the flags that were given, by name without dashes.
@@ -122,7 +120,7 @@ func (src Source) text(path string) ([]byte, error) {
 }
 
 // option finds, parses and stores one option.
-func (l *loader) option(o Option) {
+func (l *loader) option(o option.Option) {
 	v, label, err := l.find(o)
 	if err != nil {
 		l.fail(o.Name, label, err)
@@ -132,13 +130,13 @@ func (l *loader) option(o Option) {
 	if v.text == "" {
 		return
 	}
-	if err := o.parse(v.text); err != nil {
+	if err := o.Parse(v.text); err != nil {
 		l.fail(o.Name, label, err)
 	}
 }
 
 // find returns the value of an option and what to call its source in a problem.
-func (l *loader) find(o Option) (v value, label string, err error) {
+func (l *loader) find(o option.Option) (v value, label string, err error) {
 	if text, ok := l.flags[o.Flag()]; ok {
 		label = "--" + o.Flag()
 		if o.Secret {
@@ -164,7 +162,7 @@ func (l *loader) find(o Option) (v value, label string, err error) {
 
 // bothSet refuses a secret that is set itself and by file: one of them is a
 // leftover, and guessing which would use the wrong credential.
-func (l *loader) bothSet(o Option) error {
+func (l *loader) bothSet(o option.Option) error {
 	if !o.Secret {
 		return nil
 	}
@@ -173,21 +171,21 @@ func (l *loader) bothSet(o Option) error {
 		if text == "" && place.values[o.Name] != "" {
 			text = place.name
 		}
-		if file == "" && place.values[o.Name+fileSuffix] != "" {
+		if file == "" && place.values[o.Name+option.FileSuffix] != "" {
 			file = place.name
 		}
 	}
 	if text == "" || file == "" {
 		return nil
 	}
-	return fmt.Errorf("is set (%s) and so is %s%s (%s): remove one of them", text, o.Name, fileSuffix, file)
+	return fmt.Errorf("is set (%s) and so is %s%s (%s): remove one of them", text, o.Name, option.FileSuffix, file)
 }
 
 // inLayer looks an option up in one place, under all its names.
-func (l *loader) inLayer(o Option, place layer) (v value, label string, ok bool, err error) {
+func (l *loader) inLayer(o option.Option, place layer) (v value, label string, ok bool, err error) {
 	label = fmt.Sprintf("%s (%s)", o.Name, place.name)
-	if path := place.values[o.Name+fileSuffix]; o.Secret && path != "" {
-		label = fmt.Sprintf("%s%s (%s)", o.Name, fileSuffix, place.name)
+	if path := place.values[o.Name+option.FileSuffix]; o.Secret && path != "" {
+		label = fmt.Sprintf("%s%s (%s)", o.Name, option.FileSuffix, place.name)
 		v, err := l.secretFile(o.Name, path)
 		return v, label, true, err
 	}
@@ -201,8 +199,8 @@ func (l *loader) inLayer(o Option, place layer) (v value, label string, ok bool,
 			continue
 		}
 		label := fmt.Sprintf("%s (%s)", alias.Name, place.name)
-		if alias.convert != nil {
-			if other, err = alias.convert(other); err != nil {
+		if alias.Convert != nil {
+			if other, err = alias.Convert(other); err != nil {
 				return value{}, label, true, err
 			}
 		}
@@ -217,7 +215,7 @@ func (l *loader) inLayer(o Option, place layer) (v value, label string, ok bool,
 	return value{}, "", false, nil
 }
 
-func orDefault(o Option, text, origin string) value {
+func orDefault(o option.Option, text, origin string) value {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return value{text: o.Default, origin: "default, empty in " + origin}

@@ -19,24 +19,24 @@ const day = 24 * time.Hour
 // operator to notice that something is wrong.
 const minRetention = day
 
-func (c *Config) careOptions() []Option {
-	return []Option{
+func (c *Config) careOptions() []option.Option {
+	return []option.Option{
 		{
 			Name: "RETENTION_RAW", Default: "30d", Group: groupCare,
 			Help:  "How long the raw bodies of processed events, deliveries and checkpoints are kept, such as 30d or 720h, at least 1d; off keeps them forever. The record that an event arrived is kept, and so is the last turn for /undo.",
-			parse: setRetention(&c.Retention.Raw),
+			Parse: setRetention(&c.Retention.Raw),
 		},
 		{
 			Name: "RETENTION_SESSIONS", Empty: "kept", Group: groupCare,
 			Help:    "How long sessions, with their messages and tool calls, are kept after the last message, such as 365d; at least 1d.",
 			Example: "365d",
-			parse:   setRetention(&c.Retention.Sessions),
+			Parse:   setRetention(&c.Retention.Sessions),
 		},
 		{
 			Name: "BACKUP_DIR", Empty: "DATA_DIR/backups", Group: groupCare,
 			Help:    "Folder for `bot backup`; preferably on another disk.",
 			Example: "/var/backups/bot",
-			parse:   option.Text(&c.BackupDir),
+			Parse:   option.Text(&c.BackupDir),
 		},
 	}
 }

@@ -28,48 +28,48 @@ type SignIn struct {
 	Header  string         // in which a proxy names people; empty if none does
 }
 
-func (c *Config) signInOptions() []Option {
-	return []Option{
+func (c *Config) signInOptions() []option.Option {
+	return []option.Option{
 		{
 			Name: "SIGN_IN_PEOPLE", Empty: "only links sign in", Group: groupPages,
 			Help: "Who signs in to the web pages through OIDC_ISSUER or SIGN_IN_HEADER, as name=account, comma-separated; " +
 				"each has the rights of that account.",
 			Example: "ann@example.com=telegram/42",
-			parse:   c.parseSignInPeople,
+			Parse:   c.parseSignInPeople,
 		},
 		{
 			Name: "OIDC_ISSUER", Empty: "no OpenID Connect", Group: groupPages,
 			Help:    "Address of an OpenID Connect issuer that the people of SIGN_IN_PEOPLE can sign in with; it sends them back to PUBLIC_URL/sign-in/oidc/back.",
 			Example: "https://accounts.google.com",
-			parse:   c.parseIssuer,
+			Parse:   c.parseIssuer,
 		},
 		{
 			Name: "OIDC_CLIENT_ID", Empty: "no OpenID Connect", Group: groupPages,
 			Help:    "Client ID at the issuer.",
 			Example: "remote-agent",
-			parse:   option.Text(&c.SignIn.ClientID),
+			Parse:   option.Text(&c.SignIn.ClientID),
 		},
 		{
 			Name: "OIDC_CLIENT_SECRET", Empty: "a public client", Secret: true, Group: groupPages,
 			Help:  "Client secret at the issuer.",
-			parse: option.Secrecy(&c.SignIn.ClientSecret),
+			Parse: option.Secrecy(&c.SignIn.ClientSecret),
 		},
 		{
 			Name: "OIDC_CLAIM", Default: "email", Group: groupPages,
 			Help:  "Claim of the ID token that holds the names of SIGN_IN_PEOPLE; email counts only if the issuer verified it.",
-			parse: option.Text(&c.SignIn.Claim),
+			Parse: option.Text(&c.SignIn.Claim),
 		},
 		{
 			Name: "TRUSTED_PROXIES", Empty: "none", Group: groupPages,
 			Help:    "Networks of the reverse proxies in front of this server, comma-separated; X-Forwarded-For and SIGN_IN_HEADER are read from them only.",
 			Example: "10.0.0.5/32",
-			parse:   c.parseProxies,
+			Parse:   c.parseProxies,
 		},
 		{
 			Name: "SIGN_IN_HEADER", Empty: "none", Group: groupPages,
 			Help:    "Header in which a trusted proxy names who it has signed in; the proxy must remove it from what browsers send.",
 			Example: "X-Forwarded-User",
-			parse:   c.parseHeaderName,
+			Parse:   c.parseHeaderName,
 		},
 	}
 }

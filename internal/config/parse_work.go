@@ -66,7 +66,10 @@ func (c *Config) ownSecret(name string) bool {
 		}
 		for _, o := range s.Options() {
 			first, _, _ := strings.Cut(o.Name, "_")
-			prefixes = append(append(prefixes, first+"_"), o.Aliases...)
+			prefixes = append(prefixes, first+"_")
+			for _, alias := range o.Aliases {
+				prefixes = append(prefixes, alias.Name)
+			}
 		}
 	}
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })

@@ -25,7 +25,7 @@ func (c Config) Effective() []Effective {
 	list := make([]Effective, len(c.table))
 	for i, o := range c.table {
 		_, set := c.Text(o.Name)
-		list[i] = Effective{Name: o.Name, Group: o.Group, Help: o.Help, Text: c.shown(o, c.values[o.Name].text), Origin: c.values[o.Name].origin, Live: o.Live(), Set: set}
+		list[i] = Effective{Name: o.Name, Group: o.Group, Help: o.Help, Text: c.shown(o, c.values[o.Name].text), Origin: c.values[o.Name].origin, Live: o.Live, Set: set}
 	}
 	return list
 }
@@ -55,7 +55,7 @@ func (c Config) Show(w io.Writer) error {
 }
 
 // shown returns the text of a value for people, on one line.
-func (c Config) shown(o Option, text string) string {
+func (c Config) shown(o option.Option, text string) string {
 	switch {
 	case text == "" && o.Name == "DEFAULT_AI_ASSISTANT":
 		return c.Assistant
@@ -65,8 +65,8 @@ func (c Config) shown(o Option, text string) string {
 		return "sqlite:" + c.Database.Path
 	case text == "":
 		return "- " + o.Empty
-	case o.mask != nil:
-		return o.mask(text)
+	case o.Mask != nil:
+		return o.Mask(text)
 	case o.Secret:
 		return redacted
 	case strings.ContainsAny(text, "\n\r\t\x1b"):
@@ -78,7 +78,7 @@ func (c Config) shown(o Option, text string) string {
 // Shown returns the text of an option for people, and whether it has another value than
 // its default. Of a secret it says only that there is one.
 func (c Config) Shown(name string) (text string, set bool) {
-	i := slices.IndexFunc(c.table, func(o Option) bool { return o.Name == name })
+	i := slices.IndexFunc(c.table, func(o option.Option) bool { return o.Name == name })
 	if i < 0 {
 		return "", false
 	}
@@ -110,7 +110,7 @@ func WriteExample(w io.Writer, sections ...option.Section) error {
 			example = o.Example
 			writeWrapped(&out, "Not set: "+o.Empty+".")
 		}
-		if o.Live() {
+		if o.Live {
 			writeWrapped(&out, "Can be changed without a restart (SIGHUP).")
 		}
 		for _, a := range o.Aliases {

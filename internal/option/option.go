@@ -5,6 +5,7 @@ package option
 
 import (
 	"fmt"
+	"strings"
 )
 
 // GroupModel is the group of what concerns the models: the options of their APIs come
@@ -18,8 +19,7 @@ type Option struct {
 	Empty   string // what it means that the option is not set
 	Secret  bool   // never shown, no flag of its own, can be read from NAME_FILE
 	Live    bool   // a running process takes a change of it (SIGHUP)
-	Aliases []string
-	Renamed []string // older names: using one is worth a warning
+	Aliases []Alias
 	Group   string
 	Help    string // one sentence
 	Example string // a value for the example file; Default if empty
@@ -28,6 +28,31 @@ type Option struct {
 	// says what is wrong and what to do, without the variable's name and without the
 	// text of a secret.
 	Parse Parser
+
+	// Mask returns the part of a secret that may be shown; nil shows nothing.
+	Mask func(text string) string
+}
+
+// Alias is another name that is accepted for an option.
+type Alias struct {
+	Name    string
+	Renamed bool // an older name: using it is worth a warning
+
+	// Convert turns the alias' value into the option's; nil takes it as it is.
+	Convert func(text string) (string, error)
+}
+
+// FileSuffix ends the name of the variable that names the file of a secret.
+const FileSuffix = "_FILE"
+
+// Flag returns the name of the command-line flag, without dashes. Arguments are
+// visible to every user of a machine, so a secret has a flag for its file only.
+func (o Option) Flag() string {
+	name := o.Name
+	if o.Secret {
+		name += FileSuffix
+	}
+	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }
 
 // Parser checks the text of an option and stores it.

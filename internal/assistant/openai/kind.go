@@ -19,7 +19,7 @@ func Kind() assistant.Kind {
 func (k *kind) Options() []option.Option {
 	list := k.API.Options("API key for OpenAI or a compatible server.",
 		"Base URL of an OpenAI-compatible API, including /v1.", "http://127.0.0.1:11434/v1", "gpt-5-mini")
-	list[1].Renamed = []string{"OPENAI_API_BASE"}
+	list[1].Aliases = []option.Alias{{Name: "OPENAI_API_BASE", Renamed: true}}
 	return list
 }
 

@@ -55,7 +55,7 @@ func (k *kind) Options() []option.Option {
 		{
 			Name: "GITHUB_WEBHOOK_SECRET", Empty: "webhook mode is refused", Secret: true, Group: group,
 			Help:    "Secret that GitHub signs webhooks with, 16 characters or more, for example from `openssl rand -hex 32`.",
-			Aliases: []string{"WEBHOOK_SECRET"},
+			Aliases: []option.Alias{{Name: "WEBHOOK_SECRET"}},
 			Parse:   k.parseWebhookSecret,
 		},
 		{
