@@ -55,8 +55,8 @@ func (gh *site) keepsFiles(u *url.URL) bool {
 	switch {
 	case u.User != nil:
 		return false
-	case gh.isGitHub(u):
-		return strings.HasPrefix(u.Path, "/user-attachments/assets/") || strings.HasPrefix(u.Path, "/user-attachments/files/")
+	case gh.isGitHub(u): // a path that leads out of where files are would be read with the bot's rights
+		return path.Clean(u.Path) == u.Path && (strings.HasPrefix(u.Path, "/user-attachments/assets/") || strings.HasPrefix(u.Path, "/user-attachments/files/"))
 	case u.Scheme == "https" && gh.onGitHubCom():
 		return u.Host == "user-images.githubusercontent.com" || u.Host == "private-user-images.githubusercontent.com"
 	}
@@ -114,7 +114,7 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 			return nil, fault.Wrap(fs.client.scrub.Error(err), fault.Invalid, "downloading a file")
 		}
 		req.Header.Set("User-Agent", "remote-agent")
-		if fs.site.isGitHub(u) && strings.HasPrefix(u.Path, "/user-attachments/") {
+		if fs.site.isGitHub(u) && fs.site.keepsFiles(u) {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := client.Do(req)

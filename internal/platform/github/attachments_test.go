@@ -50,6 +50,8 @@ func TestFilesElsewhereAreNotFetched(t *testing.T) {
 	for _, source := range []string{
 		inKey + " " + elsewhere.URL + "/user-attachments/assets/1",
 		inKey + " " + w.server.URL() + "/repos/acme/web",
+		inKey + " " + w.server.URL() + "/user-attachments/assets/../../repos/acme/web", // the token reads more than a stranger does
+		inKey + " " + w.server.URL() + "/user-attachments/files/%2e%2e/%2E./repos/acme/web",
 		inKey + " " + redirected,
 		inKey, "",
 	} {

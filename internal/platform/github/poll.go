@@ -62,6 +62,7 @@ type poller struct {
 // good again: in an outage GitHub refuses all.
 func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 	for soon := true; ; soon = false {
+		begun := time.Now()
 		err := p.look(ctx, sink)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end of ctx is no failure
@@ -69,6 +70,13 @@ func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 		pause := jittered(p.every)
 		if soon {
 			pause = min(pause, secondSweep)
+		}
+		// While it reads it takes what GitHub's limits allow: as much is left for answers.
+		if took := time.Since(begun); took > pause {
+			pause = took
+			if err == nil && p.first("pause") {
+				p.log.WarnContext(ctx, "it takes long to read what is new in all repositories, so it is done less often; name those that matter in GITHUB_REPOSITORIES", "took", took)
+			}
 		}
 		switch {
 		case fault.Is(err, fault.Unauthorized) && soon:
@@ -393,6 +401,9 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 		}
 		x.pull = head
 		x.repo.ID = head.GetBase().GetRepo().ID
+		if x.post.kind == postBody {
+			x = x.openedAt(head.GetCreatedAt().Time) // as its webhook says
+		}
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {

@@ -89,7 +89,6 @@ func (gh *site) senderOf(u *github.User) messages.Sender {
 // of its own, a pull request the branch that it is of. What is a fork's, or not
 // known to be ours, is read-only; Locate finds out more.
 func (gh *site) repositoryOf(s said) *messages.Repository {
-	at := s.place()
 	n := strconv.Itoa(s.number)
 	r := &messages.Repository{URL: gh.cloneURL(s.repo)}
 	if !s.isPull {
@@ -111,7 +110,7 @@ func (gh *site) repositoryOf(s said) *messages.Repository {
 	if head.GetRepo() == nil || !isBranch(head.GetRef()) {
 		return r
 	}
-	if home, ok := repoName(head.Repo.GetFullName()); ok && home == at.repo && head.Repo.GetID() == s.repo.GetID() {
+	if id := head.Repo.GetID(); id > 0 && id == s.repo.GetID() { // names change
 		r.Branch, r.Existing, r.ReadOnly, r.Fetch = head.GetRef(), true, false, ""
 	}
 	return r

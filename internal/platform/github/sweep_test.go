@@ -1,17 +1,23 @@
 package github
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/platform/exchange"
 	"remote-agent/internal/platform/platformtest"
 )
 
@@ -109,7 +115,7 @@ func TestAPullRequestThatFailsHoldsUpNoOther(t *testing.T) {
 			t.Errorf("after %v there are %q, want %q", age, got, want)
 		}
 	}
-	const issue, review = "found:opened:acme/web#2", "found:review:5"
+	issue, review := fmt.Sprintf("found:opened:acme/web#2:%d", begun.Add(2*time.Minute).Unix()), "found:review:5"
 	sweep(0)
 	sweep(3*time.Minute, issue)
 	sweep(30*time.Minute, issue)
@@ -144,4 +150,42 @@ func TestAPullRequestWithoutItsRepository(t *testing.T) {
 	if _, err := a.Locate(t.Context(), in); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("it is %v", err)
 	}
+}
+
+// roundTrip is a transport that answers by itself.
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// TestManyRepositoriesAreReadLessOften: with more of them than can be asked about in time, half of
+// what GitHub allows is left for answers, and an operator is told once.
+func TestManyRepositoriesAreReadLessOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		cfg := Config{Token: "ghp_0123456789abcdef", Poll: true, Surroundings: platform.Surroundings{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		for n := range 500 {
+			cfg.Repositories = append(cfg.Repositories, fmt.Sprint("acme/web", n))
+		}
+		a, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked atomic.Int64
+		a.client.http = exchange.Client(roundTrip(func(r *http.Request) *http.Response {
+			asked.Add(1)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader("[]")), Request: r}
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer cancel()
+		if err := a.poller.run(ctx, &platformtest.Sink{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := asked.Load(); n < 4500 || n > 6500 { // it would take 8,000
+			t.Errorf("GitHub was asked %d times in a quarter of an hour", n)
+		}
+		if told := strings.Count(log.String(), "GITHUB_REPOSITORIES"); told != 1 {
+			t.Errorf("it was told %d times", told)
+		}
+	})
 }
