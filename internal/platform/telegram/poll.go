@@ -64,7 +64,7 @@ type receiver struct {
 	overheard *platform.Recent[string, string]
 
 	refused *platform.Recent[messages.EventID, time.Time] // since when, for a fault of ours
-	passed  atomic.Int64                                  // when another one of such a batch did, in Unix seconds
+	passed  atomic.Int64                                  // when another one was not, in Unix seconds
 }
 
 // poll asks for updates until ctx is done. It returns an error only for refused
@@ -262,6 +262,9 @@ func (r *receiver) accept(ctx context.Context, sink platform.Sink, events []mess
 	}
 	r.observe("received")
 	err := sink.Accept(ctx, events...)
+	if err == nil {
+		r.passed.Store(time.Now().Unix())
+	}
 	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Internal) {
 		return err
 	}
