@@ -2,6 +2,7 @@ package slack_test
 
 import (
 	"context"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -506,6 +507,11 @@ func TestRunEndsWhenTheAppIsRemoved(t *testing.T) {
 	b.event(`{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`)
 	if err := <-ended; !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("Run: %v", err)
+	}
+	// What comes now over HTTP could not be answered.
+	said := `{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"hi","ts":"1700000000.000100"}`
+	if w := b.event(said); w.Code != http.StatusServiceUnavailable || len(b.sink.Events()) != 0 {
+		t.Errorf("answered %d: %+v", w.Code, b.sink.Events())
 	}
 }
 

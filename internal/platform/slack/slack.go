@@ -203,8 +203,9 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 }
 
 // Run implements platform.Adapter.
-func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
+func (a *Adapter) Run(ctx context.Context, sink platform.Sink) (err error) {
 	defer a.api.client.CloseIdleConnections()
+	defer func() { a.refused.Store(fault.Is(err, fault.Unauthorized)) }()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}

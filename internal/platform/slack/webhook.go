@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -33,7 +34,8 @@ const (
 type webhook struct {
 	translator *translator
 	secret     string
-	off        bool // in Socket Mode
+	off        bool        // in Socket Mode
+	refused    atomic.Bool // Slack refuses the bot's token: nothing could be answered
 	log        *slog.Logger
 	observe    func(string)
 }
@@ -61,6 +63,10 @@ func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Si
 			_, _ = io.WriteString(w, challenge)
 			return
 		}
+	}
+	if h.refused.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	if err := h.translator.receive(ctx, sink, kindOfPath(r.URL.Path), fromForm(r.URL.Path, body)); err != nil {
 		h.observe("sink_error")
