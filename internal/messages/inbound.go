@@ -150,6 +150,10 @@ type Inbound struct {
 	// its Album: people address the bot in one message of it.
 	OnlyAlbum bool `json:"-"`
 
+	// Calls is set if an edit has what makes a message of a group one for the bot, which
+	// the message may not have had: it is one if nothing of it was heard before.
+	Calls bool `json:"-"`
+
 	// Cited are the parts of Text that the sender marked as a quotation or as
 	// code in a way that Text does not show.
 	Cited []string `json:"cited,omitempty"`

@@ -171,6 +171,39 @@ func TestEventsThatComeTwiceAtOnce(t *testing.T) {
 	})
 }
 
+// TestEditThatCalls: who forgot to mention the bot in a group adds it. The first edit that does so
+// is the message, also after a restart; later ones change it while it waits.
+func TestEditThatCalls(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		edit := func(text, room string) {
+			w.Chat.Do(ot.In(room), ot.With(func(in *messages.Inbound) {
+				in.Kind, in.Message, in.Text, in.Calls = messages.KindEdit, "7", text, true
+			}))
+			w.Pass(2 * time.Second)
+		}
+		first := w.Start()
+		edit("hello", "group")
+		first.Kill()
+		w.Start()
+		edit("hello again", "group")
+		w.Chat.WantIn("group", "re: Ann: hello")
+		edit("hello you", "other group")
+		w.Chat.WantIn("other group", "re: Ann: hello you")
+		said := w.Chat.Say("and now?", ot.In("group"))
+		w.Pass(2 * time.Second)
+		w.Chat.Do(ot.With(func(in *messages.Inbound) {
+			event := in.Event
+			*in = said
+			in.Event, in.Kind, in.Calls, in.Text = event, messages.KindEdit, true, "and then?"
+		}))
+		w.Pass(2 * time.Second)
+		if got := w.Model.Asked(); !slices.Equal(got, []string{"Ann: hello", "Ann: hello you", "Ann: and now?"}) {
+			t.Errorf("the model was asked %q", got)
+		}
+	})
+}
+
 func TestConversationThatMoves(t *testing.T) {
 	t.Parallel()
 	t.Run("AsThePlatformTells", func(t *testing.T) {

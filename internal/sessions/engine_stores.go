@@ -55,6 +55,9 @@ type InboxStore interface {
 	// HasEntry reports whether an event is stored already.
 	HasEntry(ctx context.Context, in messages.Inbound) (bool, error)
 
+	// HasMessage reports whether an event of a conversation is about a message.
+	HasMessage(ctx context.Context, conversationID string, message messages.MessageID) (bool, error)
+
 	// Entry returns an entry by id.
 	Entry(ctx context.Context, id string) (Entry, error)
 

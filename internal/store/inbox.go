@@ -203,6 +203,14 @@ func (t *Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error)
 	return ok, wrap(err, "look for an inbound event")
 }
 
+// HasMessage reports whether an event of a conversation is about a message.
+func (t *Inbox) HasMessage(ctx context.Context, conversationID string, message messages.MessageID) (bool, error) {
+	var id string
+	ok, err := t.tx.one(ctx, []any{text{&id}}, `
+		SELECT id FROM inbound_events WHERE conversation_id = $1 AND seq > 0 AND message_id = $2 LIMIT 1`, conversationID, string(message))
+	return ok, wrap(err, "look for a message")
+}
+
 // openTurn is the condition of the partial index idx_inbound_events_open; SQLite
 // uses the index only if the query repeats it word for word.
 const openTurn = `lane = 'turn' AND state IN ('waiting', 'running')`

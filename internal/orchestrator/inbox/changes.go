@@ -46,7 +46,8 @@ const withdrawnAmong = 1000
 
 // acceptEdit replaces a message whose turn has not started, or drops it if it became a
 // command, which is given. A later edit is kept in the record, without its text, and
-// changes nothing.
+// changes nothing. An edit that calls the bot is a message if that was none: who forgot
+// to mention the bot adds it.
 func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted, v access.Verdict) (accepted, error) {
 	conv, err := known(ctx, tx, &a)
 	if err != nil {
@@ -54,6 +55,14 @@ func (i *Inbox) acceptEdit(ctx context.Context, tx port.Tx, a accepted, v access
 	}
 	in := a.entry.In
 	in.Kind = messages.KindMessage
+	if in.Calls {
+		if heard, err := tx.Inbox().HasMessage(ctx, conv.ID, in.Message); err != nil {
+			return a, err
+		} else if !heard {
+			a.entry.In = in
+			return i.acceptMessage(ctx, tx, a, v, false)
+		}
+	}
 	if conv.ID != "" {
 		lane, err := i.lane(ctx, tx, conv, in)
 		if err != nil {

@@ -42,7 +42,7 @@ func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbo
 			in.Kind = messages.KindMessage
 		}
 		in, ok, err = me.message(in, cmp.Or(u.Message, u.Edited))
-		r.hear(&in, ok)
+		in.Calls = in.Kind == messages.KindEdit && !in.Private
 		return in, ok, err
 	case u.Callback != nil:
 		in, ok = press(in, u.Callback)

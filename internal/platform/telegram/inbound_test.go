@@ -421,27 +421,25 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// TestEditThatCalls: who forgot the mention adds it. Only the edit that does so is a message;
-// it may come again.
+// TestEditThatCalls: who forgot the mention adds it. What the edit is depends on whether the message
+// was heard.
 func TestEditThatCalls(t *testing.T) {
 	t.Parallel()
 	a := newTestAdapter(t)
-	for _, tt := range []struct{ update, of, text, want string }{
-		{"1", "message", "run the tests", ""},
-		{"2", "edited_message", "run all tests", ""},
-		{"3", "edited_message", "@acme_bot run all tests", "message"},
-		{"4", "edited_message", "@acme_bot run two tests", "edit"},
-		{"3", "edited_message", "@acme_bot run all tests", "message"},
-		{"5", "edited_message", "run none", ""},
-		{"6", "edited_message", "@acme_bot run them", "edit"},
+	for _, tt := range []struct {
+		of, chat, text string
+		ok, calls      bool
+	}{
+		{"message", groupJSON, "run the tests", false, false},
+		{"message", groupJSON, "@acme_bot run the tests", true, false},
+		{"edited_message", groupJSON, "run all tests", false, true},
+		{"edited_message", groupJSON, "@acme_bot run all tests", true, true},
+		{"edited_message", groupJSON, "/status@acme_bot", true, true},
+		{"edited_message", privJSON, "run all tests", true, false},
 	} {
-		in, ok, err := a.translate(me, json.RawMessage(`{"update_id":`+tt.update+`,"`+tt.of+`":{"message_id":5,"date":1,`+annJSON+`,`+groupJSON+`,"text":"`+tt.text+`"}}`))
-		if err != nil || ok != (tt.want != "") || ok && string(in.Kind) != tt.want {
-			t.Errorf("%s: %q, %v, %v; want %q", tt.text, in.Kind, ok, err, tt.want)
+		in, ok, err := a.translate(me, json.RawMessage(`{"update_id":1,"`+tt.of+`":{"message_id":5,"date":1,`+annJSON+`,`+tt.chat+`,"text":"`+tt.text+`"}}`))
+		if err != nil || ok != tt.ok || in.Calls != tt.calls {
+			t.Errorf("%s %q: %v, calls %v, %v", tt.of, tt.text, ok, in.Calls, err)
 		}
-	}
-	in, _, err := a.translate(me, json.RawMessage(`{"update_id":8,"edited_message":{"message_id":6,"date":1,`+annJSON+`,`+groupJSON+`,"text":"@acme_bot hi"}}`))
-	if err != nil || in.Kind != messages.KindEdit {
-		t.Errorf("of a message that was not heard: %q, %v", in.Kind, err)
 	}
 }

@@ -59,10 +59,6 @@ type receiver struct {
 	log     *slog.Logger
 	observe func(string)
 
-	// overheard has the messages of groups that were not for the bot, each with the edit by
-	// which it came to be.
-	overheard *platform.Recent[string, string]
-
 	refused *platform.Recent[messages.EventID, time.Time] // since when, for a fault of ours
 	passed  atomic.Int64                                  // when another one was not, in Unix seconds
 }
@@ -190,23 +186,6 @@ func (r *receiver) pollFailed(ctx context.Context, err error, failed, conflict *
 		r.log.WarnContext(ctx, "polling telegram failed, trying again", "err", err)
 		_ = failed.Sleep(ctx, exchange.RetryAfter(err))
 	}
-}
-
-// hear takes the edit by which a message of a group comes to be for the bot for that message:
-// who forgot to mention the bot adds that. The edit may come again.
-func (r *receiver) hear(in *messages.Inbound, ours bool) {
-	name, by := in.Conversation.ID+" "+string(in.Message), ""
-	switch {
-	case in.Private || ours != (in.Kind == messages.KindEdit):
-		return
-	case ours:
-		known, heard := r.overheard.Get(name)
-		if !heard || known != "" && known != string(in.Event) {
-			return
-		}
-		by, in.Kind = string(in.Event), messages.KindMessage
-	}
-	r.overheard.Put(name, by)
 }
 
 // take makes a batch durable and returns the offset that confirms it, or 0 if

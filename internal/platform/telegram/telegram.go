@@ -124,7 +124,7 @@ func New(cfg Config) (*Adapter, error) {
 	a.account = account{client: c, id: id, botID: api.ID(), hook: hook, log: cfg.Log, self: platform.NewSelf[identity]()}
 	a.receiver = receiver{
 		client: c, me: &a.account, hook: hook, secret: cfg.WebhookSecret, presses: presses, log: cfg.Log, observe: cfg.Observe,
-		overheard: platform.NewRecent[string, string](4096), refused: platform.NewRecent[messages.EventID, time.Time](1024),
+		refused: platform.NewRecent[messages.EventID, time.Time](1024),
 	}
 	a.poster = poster{client: c, render: render, log: cfg.Log, observe: cfg.Observe}
 	a.answers = answers{client: c, render: render, presses: presses, log: cfg.Log, observe: cfg.Observe}
