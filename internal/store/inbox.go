@@ -208,7 +208,7 @@ func (t *Inbox) HasMessage(ctx context.Context, conversationID string, message m
 	var id string
 	ok, err := t.tx.one(ctx, []any{text{&id}}, `
 		SELECT id FROM inbound_events WHERE conversation_id = $1 AND seq > 0 AND message_id = $2 LIMIT 1`, conversationID, string(message))
-	return ok, wrap(err, "look for a message")
+	return ok, wrap(err, "look for an inbound event")
 }
 
 // openTurn is the condition of the partial index idx_inbound_events_open; SQLite

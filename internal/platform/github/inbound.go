@@ -171,17 +171,11 @@ func ofPull(p payload) said {
 	}
 }
 
-// opened completes what the text of an issue or pull request says.
+// opened completes what the text of an issue or pull request says. Its name has the time: in a
+// repository that takes the name of one that is gone, numbers begin anew.
 func (s said) opened(author *github.User, association, body string, at time.Time) said {
-	s.author, s.member, s.body = author, member(association), body
-	s.post = post{kind: postBody, id: int64(s.number)}
-	return s.openedAt(at)
-}
-
-// openedAt completes s with when it was opened, which is part of its name: in a repository
-// that takes the name of one that is gone, numbers begin anew.
-func (s said) openedAt(at time.Time) said {
-	s.at, s.alias = at, fmt.Sprintf("opened:%s:%d", s.place().key().ID, at.Unix())
+	s.author, s.member, s.body, s.at = author, member(association), body, at
+	s.post, s.alias = post{kind: postBody, id: int64(s.number)}, fmt.Sprintf("opened:%s:%d", s.place().key().ID, at.Unix())
 	return s
 }
 

@@ -74,8 +74,8 @@ func (p *poller) run(ctx context.Context, sink platform.Sink) error {
 		// While it reads it takes what GitHub's limits allow: as much is left for answers.
 		if took := time.Since(begun); took > pause {
 			pause = took
-			if err == nil && p.first("pause") {
-				p.log.WarnContext(ctx, "it takes long to read what is new in all repositories, so it is done less often; name those that matter in GITHUB_REPOSITORIES", "took", took)
+			if p.first("pause") {
+				p.log.WarnContext(ctx, "reading all repositories takes long and is done less often; see GITHUB_REPOSITORIES")
 			}
 		}
 		switch {
@@ -402,7 +402,7 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 		x.pull = head
 		x.repo.ID = head.GetBase().GetRepo().ID
 		if x.post.kind == postBody {
-			x = x.openedAt(head.GetCreatedAt().Time) // as its webhook says
+			x = x.opened(x.author, p.Issue.GetAuthorAssociation(), x.body, head.GetCreatedAt().Time) // as its webhook says
 		}
 	}
 	raw, err := json.Marshal(p)

@@ -152,10 +152,7 @@ func commandAfter(body string, m span) (command string, from, to int, ok bool) {
 // brief are commands that take one word at most. With more behind them they are
 // how people begin a sentence: "help me with this", "schedule a call with Ann". A stop
 // is one whatever follows.
-var brief = map[string]bool{
-	"agent": true, "schedule": true, "help": true, "status": true, "diff": true, "retry": true, "undo": true, "new": true,
-	"start": true, "reset": true, "whoami": true, "commands": true, "repos": true,
-}
+var brief = []string{"agent", "schedule", "help", "status", "diff", "retry", "undo", "new", "cost", "start", "reset", "whoami", "commands", "repos"}
 
 // commanded turns what follows "/agent" into a command if it is one.
 func (t *translator) commanded(rest string) string {
@@ -167,7 +164,7 @@ func (t *translator) commanded(rest string) string {
 	}
 	word, args, _ := strings.Cut(rest, " ")
 	same := func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
-	if brief[same(word)] && len(strings.Fields(args)) > 1 {
+	if slices.Contains(brief, same(word)) && len(strings.Fields(args)) > 1 {
 		return rest
 	}
 	for _, name := range t.commands() {

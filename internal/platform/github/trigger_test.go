@@ -49,6 +49,7 @@ func TestOrders(t *testing.T) {
 		"/agent schedule on":                             "/schedule on",
 		"/agent schedule a call with Ann":                "schedule a call with Ann",
 		"/agent why is it red?":                          "why is it red?",
+		"/agent cost of this change is too high":         "cost of this change is too high",
 		"/agent help me with this test":                  "help me with this test",
 		"/agent new endpoint for users, please":          "new endpoint for users, please",
 		"/agent help plan":                               "/help plan",

@@ -40,7 +40,7 @@ func newHook(tb testing.TB, change ...func(*github.Config)) *hook {
 		AppID: "4711", PrivateKey: testPEM(), WebhookSecret: secret, APIURL: silent.URL, WebURL: "https://github.com",
 	}
 	cfg.Commands = func() []string {
-		return []string{"status", "plan", "command_set", "agent", "schedule", "help", "new", "stop"}
+		return []string{"status", "plan", "command_set", "agent", "schedule", "help", "new", "stop", "cost"}
 	}
 	for _, c := range change {
 		c(&cfg)

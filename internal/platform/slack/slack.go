@@ -203,10 +203,10 @@ func (a *Adapter) Capabilities() platform.Capabilities {
 }
 
 // Run implements platform.Adapter.
-func (a *Adapter) Run(ctx context.Context, sink platform.Sink) (err error) {
+func (a *Adapter) Run(ctx context.Context, sink platform.Sink) error {
 	defer a.api.client.CloseIdleConnections()
-	defer func() { a.refused.Store(fault.Is(err, fault.Unauthorized)) }()
 	if err := a.introduce(ctx); err != nil || ctx.Err() != nil {
+		a.refused.Store(err != nil)
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -233,6 +233,7 @@ func (a *Adapter) Run(ctx context.Context, sink platform.Sink) (err error) {
 		}
 		// An event says so, but only Slack itself is believed.
 		if _, err := a.askSelf(ctx); fault.Is(err, fault.Unauthorized) {
+			a.refused.Store(true)
 			cancel()
 			<-receiving //nolint:errcheck // it ends because of cancel
 			return err

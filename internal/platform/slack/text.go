@@ -109,19 +109,17 @@ type vocabulary func() []string
 // words are the messages that are commands although nothing stands before
 // them: Slack takes a slash at the start of a message for one of its own
 // commands, and knows none in threads.
-var words = map[string]bool{
-	"stop": true, "status": true, "help": true, "diff": true, "retry": true, "undo": true, "new": true, "cost": true,
-}
+var words = []string{"stop", "status", "help", "diff", "retry", "undo", "new", "cost"}
 
 // brief are commands that take one word at most. With more behind them they are
 // how people begin a sentence: "help me with this", "new tests, please".
-var brief = map[string]bool{"start": true, "reset": true, "whoami": true, "commands": true, "repos": true, "agent": true, "schedule": true}
+var brief = []string{"start", "reset", "whoami", "commands", "repos", "agent", "schedule"}
 
 // has reports whether a name is that of a command. If the commands are not
 // known, the words are.
 func (v vocabulary) has(name string) bool {
 	if v == nil {
-		return words[name]
+		return slices.Contains(words, name)
 	}
 	same := strings.ReplaceAll(name, "-", "_")
 	return slices.ContainsFunc(v(), func(c string) bool { return strings.ReplaceAll(c, "-", "_") == same })
@@ -139,7 +137,7 @@ func (v vocabulary) called(said string) (text string, command bool) {
 	if strings.HasPrefix(name, "/") {
 		return name + rest, true // if unknown, the nearest name is the answer
 	}
-	if !v.has(name) || (words[name] || brief[name]) && len(strings.Fields(rest)) > 1 {
+	if !v.has(name) || (slices.Contains(words, name) || slices.Contains(brief, name)) && len(strings.Fields(rest)) > 1 {
 		return said, false
 	}
 	return "/" + name + rest, true
@@ -152,7 +150,7 @@ func (v vocabulary) commanded(text string, named bool) string {
 		text, _ = v.called(text)
 		return text
 	}
-	if w := strings.ToLower(text); words[w] && v.has(w) {
+	if w := strings.ToLower(text); slices.Contains(words, w) && v.has(w) {
 		return "/" + w
 	}
 	return text
