@@ -171,11 +171,10 @@ func ofPull(p payload) said {
 	}
 }
 
-// opened completes what the text of an issue or pull request says. Its name has the time: in a
-// repository that takes the name of one that is gone, numbers begin anew.
+// opened completes what the text of an issue or pull request says.
 func (s said) opened(author *github.User, association, body string, at time.Time) said {
 	s.author, s.member, s.body, s.at = author, member(association), body, at
-	s.post, s.alias = post{kind: postBody, id: int64(s.number)}, fmt.Sprintf("opened:%s:%d", s.place().key().ID, at.Unix())
+	s.post, s.alias = post{kind: postBody, id: int64(s.number)}, "opened:"+s.place().key().ID
 	return s
 }
 

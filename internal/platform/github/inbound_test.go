@@ -95,16 +95,16 @@ func TestEveryHandledEvent(t *testing.T) {
 		want        messages.Inbound
 	}{
 		"issue opened": {"issues", event("opened", object{"issue": issueObject("@remote-agent fix it")}), messages.Inbound{
-			Conversation: key("acme/web#42"), Message: "is:42", Text: "fix it", Aliases: []messages.EventID{"opened:acme/web#42:1795255200"}, Repository: forIssue, Reference: issueLine, SentAt: opened}},
+			Conversation: key("acme/web#42"), Message: "is:42", Text: "fix it", Aliases: []messages.EventID{"opened:acme/web#42"}, Repository: forIssue, Reference: issueLine, SentAt: opened}},
 		"comment": {"issue_comment", commentBody("@remote-agent /plan x\nmore", ""), messages.Inbound{
 			Conversation: key("acme/web#42"), Message: "ic:3500000001", Text: "/plan x\nmore", Aliases: []messages.EventID{"comment:3500000001"}, Repository: forIssue, Reference: issueLine, SentAt: opened.Add(5 * time.Minute)}},
 		"comment on a pull request": {"issue_comment", event("created", object{"issue": onPull, "comment": commentObject("@remote-agent hi")}), messages.Inbound{
 			Conversation: key("acme/web#42"), Message: "ic:3500000001", Text: "hi", Aliases: []messages.EventID{"comment:3500000001"}, Repository: unknown, SentAt: opened.Add(5 * time.Minute),
 			Reference: "GitHub pull request Acme/Web#42: It is broken (https://github.com/Acme/Web/issues/42)"}},
 		"pull request opened": {"pull_request", event("opened", pull), messages.Inbound{
-			Conversation: key("acme/web#7"), Message: "is:7", Text: "please,", Aliases: []messages.EventID{"opened:acme/web#7:1795255200"}, Repository: forPull, Reference: pullLine, SentAt: opened}},
+			Conversation: key("acme/web#7"), Message: "is:7", Text: "please,", Aliases: []messages.EventID{"opened:acme/web#7"}, Repository: forPull, Reference: pullLine, SentAt: opened}},
 		"of a fork": {"pull_request", event("opened", object{"pull_request": pullObject("@remote-agent hi", "Eve/Web", 10)}), messages.Inbound{
-			Conversation: key("acme/web#7"), Message: "is:7", Text: "hi", Aliases: []messages.EventID{"opened:acme/web#7:1795255200"}, Repository: fork, Reference: pullLine, SentAt: opened}},
+			Conversation: key("acme/web#7"), Message: "is:7", Text: "hi", Aliases: []messages.EventID{"opened:acme/web#7"}, Repository: fork, Reference: pullLine, SentAt: opened}},
 		"review": {"pull_request_review", event("submitted", pull, object{"review": object{"id": 8, "body": "@remote-agent do that", "user": annUser(), "submitted_at": "2026-11-21T10:05:00Z"}}), messages.Inbound{
 			Conversation: key("acme/web#7"), Message: "rv:8", Text: "do that", Aliases: []messages.EventID{"review:8"}, Repository: forPull, Reference: pullLine, SentAt: opened.Add(5 * time.Minute)}},
 		"line": {"pull_request_review_comment", event("created", pull, object{"comment": line}), messages.Inbound{
@@ -318,24 +318,6 @@ func TestHostileAddressesGetNoToken(t *testing.T) {
 	long["title"] = "a\nb\u202e " + strings.Repeat("é", 1000) + " <!-- x -->"
 	if in := h.one(t, "issue_comment", event("created", object{"issue": long, "comment": commentObject("@remote-agent hi")})); strings.ContainsAny(in.Reference, "\n\u202e") || len(in.Reference) > 700 || !strings.Contains(in.Reference, "a b é") {
 		t.Errorf("reference %q", in.Reference)
-	}
-}
-
-// A repository that takes the name of one that was deleted begins its numbers anew: its first
-// issue is not the other one's.
-func TestAnotherRepositoryOfTheName(t *testing.T) {
-	t.Parallel()
-	h := newHook(t)
-	for _, opened := range []string{"2025-11-21T10:00:00Z", "2026-11-21T10:00:00Z"} {
-		h.deliver(t, "issues", event("opened", object{"issue": with(issueObject("@remote-agent fix it"), object{"created_at": opened})}))
-		h.deliver(t, "pull_request", event("opened", object{"pull_request": with(pullObject("@remote-agent fix it", "Acme/Web", 9), object{"created_at": opened})}))
-	}
-	names := make(map[messages.EventID]bool)
-	for _, in := range h.sink.Events() {
-		names[in.Aliases[0]] = true
-	}
-	if len(names) != 4 {
-		t.Errorf("four texts have the names %v", names)
 	}
 }
 

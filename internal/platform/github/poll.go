@@ -401,9 +401,6 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 		}
 		x.pull = head
 		x.repo.ID = head.GetBase().GetRepo().ID
-		if x.post.kind == postBody {
-			x = x.opened(x.author, p.Issue.GetAuthorAssociation(), x.body, head.GetCreatedAt().Time) // as its webhook says
-		}
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {

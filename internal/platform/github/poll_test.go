@@ -62,7 +62,7 @@ func TestPolling(t *testing.T) {
 			})
 			all := w.sink.Events()
 			first := all[0]
-			if first.Text != "fix it" || first.Message != "is:1" || first.Conversation.ID != "acme/web#1" || !strings.HasPrefix(string(first.Aliases[0]), "opened:acme/web#1:") || len(first.Raw) == 0 ||
+			if first.Text != "fix it" || first.Message != "is:1" || first.Conversation.ID != "acme/web#1" || first.Aliases[0] != "opened:acme/web#1" || len(first.Raw) == 0 ||
 				!strings.HasPrefix(first.Reference, "GitHub issue Acme/Web#1: It is broken") || !strings.HasSuffix(first.Repository.URL, "/Acme/Web.git") || first.Repository.Branch != "bot/issue-1" {
 				t.Errorf("issue: %+v", first)
 			}
