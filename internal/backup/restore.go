@@ -129,7 +129,7 @@ func (to Target) refuseData(ctx context.Context, m Manifest) error {
 	}
 	for _, f := range m.Files {
 		if name, ok := strings.CutPrefix(f.Path, projectsDir+"/"); ok {
-			if err := refuseLog(filepath.Join(to.Projects, filepath.FromSlash(name))); err != nil {
+			if err := store.RefuseLog(filepath.Join(to.Projects, filepath.FromSlash(name)), "-wal", "-journal"); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func (to Target) refuseData(ctx context.Context, m Manifest) error {
 
 func (to Target) refuseFile(ctx context.Context) error {
 	if _, err := os.Lstat(to.Path); errors.Is(err, fs.ErrNotExist) {
-		return refuseLog(to.Path)
+		return store.RefuseLog(to.Path, "-wal", "-journal")
 	} else if err != nil {
 		return unusable(to.Path, err)
 	}
@@ -166,19 +166,6 @@ func (to Target) refuseFile(ctx context.Context) error {
 		err = s.Close()
 	}
 	return errors.Join(fault.Newf(fault.Conflict, "There is already a database at %s; move it away together with its -wal and -shm, or set DATA_DIR to another folder.", to.Path), err)
-}
-
-// refuseLog refuses a place for a database beside which the log of an earlier one was
-// left: SQLite would replay it into the restored one and so damage that.
-func refuseLog(database string) error {
-	for _, end := range []string{"-wal", "-journal"} {
-		if _, err := os.Lstat(database + end); err == nil {
-			return fault.Newf(fault.Conflict, "%s of an earlier database is still there; move it away, to where that database is, or set DATA_DIR to another folder.", database+end)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return unusable(database+end, err)
-		}
-	}
-	return nil
 }
 
 // restoreSQLite makes the database ready under another name and links it to its

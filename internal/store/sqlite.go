@@ -48,6 +48,11 @@ func (s *Store) openSQLite(ctx context.Context, path string, options Options) er
 		return s.openForeign(ctx, path)
 	}
 	s.path = path
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		if err := RefuseLog(path, "-wal"); err != nil {
+			return err
+		}
+	}
 	if options.Exclusive {
 		if err := createFile(path); err != nil {
 			return err
@@ -101,6 +106,20 @@ func (s *Store) openForeign(ctx context.Context, path string) (err error) {
 	var tables int
 	if err := s.readerDB.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
 		return refused(err)
+	}
+	return nil
+}
+
+// RefuseLog refuses a place for a new database beside which the log of an earlier one was left.
+// SQLite would replay it into a database that is put there, and delete it if it makes one: what
+// a process that was killed stored last would be lost.
+func RefuseLog(database string, ends ...string) error {
+	for _, end := range ends {
+		if info, err := os.Stat(database + end); err == nil && info.Size() > 0 {
+			return fault.Newf(fault.Conflict, "%s of an earlier database is still there; move it away, to where that database is, or set DATA_DIR to another folder.", database+end)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unreadable(database+end, err)
+		}
 	}
 	return nil
 }

@@ -66,6 +66,38 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 	}
 }
 
+// What a process that was killed stored last is in the log only. SQLite deletes the log of a
+// database that is missing or empty, and with the file back in its place that would be lost.
+func TestALogWithoutItsDatabaseIsKept(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(path string) error{
+		"moved away": os.Remove,
+		"empty":      func(path string) error { return os.Truncate(path, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "bot.db")
+			log := path + "-wal"
+			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.WriteFile(log, []byte("stored last"), 0o600), leave(path)); err != nil {
+				t.Fatal(err)
+			}
+			for _, exclusive := range []bool{true, false} {
+				s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: slog.New(slog.DiscardHandler), Exclusive: exclusive})
+				if err == nil {
+					_, err = s.Migrate(t.Context())
+					_ = s.Close()
+				}
+				if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), log) {
+					t.Errorf("exclusive %v: %v", exclusive, err)
+				}
+				if kept, err := os.ReadFile(log); string(kept) != "stored last" {
+					t.Fatalf("the log is %q, %v", kept, err)
+				}
+			}
+		})
+	}
+}
+
 func TestSQLiteFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "data with ?#% in it")
