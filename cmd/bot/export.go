@@ -16,7 +16,7 @@ import (
 
 // exportCommand writes data for keeping or for other programs.
 type exportCommand struct {
-	Format       string `default:"jsonl"                                           enum:"jsonl,csv,markdown,sql" help:"jsonl (everything, for bot import), csv (a table of sessions), markdown (one session) or sql (SQLite only)."`
+	Format       string `default:"jsonl"                                           enum:"jsonl,csv,markdown,sql" help:"jsonl (for bot import), csv (a table of sessions), markdown (one session) or sql (SQLite only)."`
 	Conversation string `help:"Only this conversation: its ID, or platform/id."`
 	Session      string `help:"The session to export; markdown only."`
 	Redact       bool   `help:"Mask credentials, and leave out raw bodies and files."`

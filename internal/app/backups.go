@@ -151,8 +151,7 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 		return err
 	}
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
-	say(env.Stdout, "nothing is sent again: closed %s and %s in transit; %s one notice\n", count(r.Settled.Entries, "queued message"),
-		count(r.Settled.Deliveries, "answer"), wording.Count(int(r.Settled.Conversations), "conversation gets", "conversations get"))
+	sayClosed(env.Stdout, r.Settled.Entries, r.Settled.Deliveries, wording.Count(int(r.Settled.Conversations), "conversation gets", "conversations get")+" one notice")
 	say(env.Stdout, "roles, removals and a halt are as in the backup: check `bot person list`\n")
 	if replaced != "" {
 		say(env.Stdout, "kept %s of the database being replaced\n", wording.Count(int(r.Kept), "audit entry", "audit entries"))

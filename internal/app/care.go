@@ -207,6 +207,11 @@ func counted(r store.Removed) string {
 // count writes "1 thing" or "3 things".
 func count[N int | int64](n N, one string) string { return wording.Count(int(n), one, one+"s") }
 
+// sayClosed says what of a copy was open and is ended.
+func sayClosed(out io.Writer, entries, deliveries int64, then string) {
+	say(out, "nothing is sent again: closed %s and %s in transit; %s\n", count(entries, "queued message"), count(deliveries, "answer"), then)
+}
+
 // say writes for a person at a terminal, who may have closed it. Whoever has to know of an
 // error notes it in out.
 func say(out io.Writer, format string, args ...any) {
@@ -460,6 +465,9 @@ func Import(ctx context.Context, cfg config.Config, env Env, in *os.File) error 
 		if err == nil || done.Conversations > 0 {
 			say(env.Stdout, "imported %s with %s and %s; %s already existed\n", count(done.Conversations, "conversation"),
 				count(done.Rows, "row"), wording.Count(int(done.Memories), "memory", "memories"), count(done.Skipped, "conversation"))
+		}
+		if done.Entries+done.Deliveries > 0 {
+			sayClosed(env.Stdout, done.Entries, done.Deliveries, "nobody is told")
 		}
 		return err
 	})

@@ -55,8 +55,7 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		say(env.Stdout, "%-28s %10d %10s\n", t.Name, t.Copied, missing)
 	}
 	say(env.Stdout, "copied %s, lost %d%s; the new database is %s\n", count(copied, "row"), lost, more, to)
-	say(env.Stdout, "nothing is sent again: closed %s and %s in transit; revoked %s\n",
-		count(r.Settled.Entries, "queued message"), count(r.Settled.Deliveries, "answer"), count(r.Settled.Keys, "API key"))
+	sayClosed(env.Stdout, r.Settled.Entries, r.Settled.Deliveries, "revoked "+count(r.Settled.Keys, "API key"))
 	say(env.Stdout, "to use it: move %[1]s, %[1]s-wal and %[1]s-shm away and rename %[2]s to %[1]s; then check bot person list and bot audit verify\n", from, to)
 	return nil
 }

@@ -43,6 +43,7 @@ const (
 	typeMemoryAccount   = "memory_account"
 	typeConversation    = "conversation"
 	typeConversationEnd = "conversation_end"
+	typeEntry           = "entry"
 	typeEnd             = "end"
 )
 

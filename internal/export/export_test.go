@@ -133,6 +133,9 @@ func TestExportAndImportBetweenDatabases(t *testing.T) {
 		if err != nil || done.Conversations != 1 || done.Skipped != 0 {
 			t.Fatalf("import = %+v, %v", done, err)
 		}
+		if done.Entries == 0 || done.Entries != int64(strings.Count(text, `"lane":"turn","state":"waiting"`)) || done.Deliveries != int64(strings.Count(text, `"state":"pending"`)) {
+			t.Errorf("%+v does not say what was open:\n%s", done, text)
+		}
 		again, err := export.Import(t.Context(), to, strings.NewReader(text))
 		if err != nil || again != (export.Imported{Skipped: 1}) {
 			t.Errorf("again = %+v, %v; want it skipped", again, err)

@@ -27,6 +27,10 @@ type Imported struct {
 	Skipped       int64 // were here already
 	Rows          int64
 	Memories      int64 // stored, of people of whom nothing was remembered here
+
+	// What was open in the file, and is ended.
+	Entries    int64 // messages that waited or were being answered
+	Deliveries int64 // answers on their way
 }
 
 // block is a conversation in the file.
@@ -59,21 +63,15 @@ func Import(ctx context.Context, s *store.Store, in io.ReadSeeker) (Imported, er
 	}
 	done.Memories = memories
 	for _, b := range blocks {
-		stored, rows := false, int64(0)
+		next := done
 		err := s.InTx(ctx, func(tx *store.Tx) error {
-			var err error
-			stored, rows, err = importBlock(ctx, tx, in, b, codebases)
-			return err
+			next = done
+			return importBlock(ctx, tx, in, b, codebases, &next)
 		})
 		if err != nil {
 			return done, err
 		}
-		if stored {
-			done.Conversations++
-			done.Rows += rows
-		} else {
-			done.Skipped++
-		}
+		done = next
 	}
 	return done, nil
 }
@@ -117,20 +115,30 @@ func renameCodebase(row map[string]json.RawMessage, codebases map[string]string)
 	}
 }
 
-func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, codebases map[string]string) (stored bool, rows int64, err error) {
+func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, codebases map[string]string, done *Imported) error {
 	here, err := tx.Portable().HasConversation(ctx, b.id, b.platform, b.platformID)
-	if err != nil || here {
-		return false, 0, inLine(b.line, err)
+	if here {
+		done.Skipped++
 	}
-	err = eachLine(in, b.offset, b.line, func(number int, l line, _ []byte) (bool, error) {
+	if err != nil || here {
+		return inLine(b.line, err)
+	}
+	done.Conversations++
+	return eachLine(in, b.offset, b.line, func(number int, l line, _ []byte) (bool, error) {
 		if l.Type == typeConversationEnd {
 			return false, nil
 		}
 		renameCodebase(l.Row, codebases)
-		rows++
-		return true, inLine(number, tx.Portable().ImportRow(ctx, l.Type, l.Row))
+		done.Rows++
+		was := string(l.Row["state"])
+		err := tx.Portable().ImportRow(ctx, l.Type, l.Row)
+		if string(l.Row["state"]) != was && l.Type == typeEntry {
+			done.Entries++
+		} else if string(l.Row["state"]) != was {
+			done.Deliveries++
+		}
+		return true, inLine(number, err)
 	})
-	return err == nil, rows, err
 }
 
 // inLine adds the number of the line to an error.
