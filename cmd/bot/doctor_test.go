@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -35,5 +36,29 @@ func TestDoctorTellsByItsExitCode(t *testing.T) {
 	}
 	if bad := bot(t, []string{"TURN_TIMEOUT=5"}, "doctor"); bad.code != exitUsage || !strings.Contains(bad.stderr, "TURN_TIMEOUT") {
 		t.Errorf("a configuration that cannot be read: code %d, %s", bad.code, bad.stderr)
+	}
+}
+
+// The start writes. A database that can only be read refuses it, so the doctor may not find it well.
+func TestDoctorTellsOfADatabaseThatCannotBeWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bot.db")
+	options := []string{"DATABASE_URL=sqlite:" + path, "LISTEN_ADDR=127.0.0.1:0"}
+	if made := bot(t, options, "migrate", "up"); made.code != exitOK {
+		t.Fatal(made.stderr)
+	}
+	if well := bot(t, options, "doctor", "--offline"); well.code != exitOK {
+		t.Fatalf("code %d\n%s%s", well.code, well.stdout, well.stderr)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte{3}, 18) // a format that SQLite only reads; root may write to files that nobody may
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ill := bot(t, options, "doctor", "--offline")
+	if ill.code != exitUnwell || !strings.Contains(ill.stdout, "✖ writes: ") || !strings.Contains(ill.stdout, "is read-only") {
+		t.Errorf("code %d\n%s%s", ill.code, ill.stdout, ill.stderr)
 	}
 }

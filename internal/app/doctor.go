@@ -238,19 +238,24 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	}
 	defer s.Close() //nolint:errcheck // only read
 	found := one(doctor.Found("database", doctor.OK, s.Dialect()+" answers", ""))
-	if err := s.CheckSchema(ctx); err != nil {
-		fix := "bot migrate up"
-		if version, unread := s.SchemaVersion(ctx); unread == nil && version > store.LatestSchema() {
-			fix = "install the newer version, or see where the value comes from: bot config show"
+	add := func(check, well, fix string, err error) {
+		f := doctor.Found(check, doctor.OK, well, "")
+		if err != nil {
+			f = doctor.Failed(check, err, fix)
 		}
-		found = append(found, doctor.Failed("schema", err, fix))
-	} else {
-		found = append(found, doctor.Found("schema", doctor.OK, "up to date", ""))
+		found = append(found, f)
 	}
-	if err := explainDamage(e.config, s.CheckIntegrity(ctx)); err != nil {
-		return append(found, doctor.Failed("integrity", err, "bot backup restore, or bot salvage"))
+	fix := "bot migrate up"
+	if version, unread := s.SchemaVersion(ctx); unread == nil && version > store.LatestSchema() {
+		fix = "install the newer version, or see where the value comes from: bot config show"
 	}
-	return append(found, doctor.Found("integrity", doctor.OK, "no damage found", ""))
+	err = s.CheckSchema(ctx)
+	add("schema", "up to date", fix, err)
+	if err == nil {
+		add("writes", "can be stored", "give the files to the bot's user, or free the disk", s.CheckWrites(ctx))
+	}
+	add("integrity", "no damage found", "bot backup restore, or bot salvage", explainDamage(e.config, s.CheckIntegrity(ctx)))
+	return found
 }
 
 // examineBackup looks for a backup that is new enough.

@@ -154,6 +154,8 @@ func writeFailure(err error) string {
 		switch code := sqliteCode(err); {
 		case code == sqlite3.SQLITE_BUSY, code == sqlite3.SQLITE_LOCKED:
 			return "another program holds the database; end it"
+		case code == sqlite3.SQLITE_READONLY:
+			return "its file, -wal or -shm is read-only; look at their owner and at the disk"
 		case code != 0:
 			return "the disk cannot be written; look whether it is mounted read-only, or failing"
 		case isState(err, pgReadOnly):
