@@ -224,7 +224,7 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	switch {
 	case err == nil:
 		return conn, nil
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK), errors.Is(err, syscall.ENOTDIR):
 		return nil, errors.Join(ErrNobody, err)
 	case errors.Is(err, os.ErrPermission):
 		return nil, &fault.Error{Kind: fault.Forbidden, Err: err,

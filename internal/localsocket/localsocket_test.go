@@ -108,6 +108,9 @@ func TestNobodyListens(t *testing.T) {
 	if _, err := get(t, path+"2"); !errors.Is(err, localsocket.ErrNobody) {
 		t.Errorf("a file: %v", err)
 	}
+	if _, err := get(t, filepath.Join(path+"2", "bot.sock")); !errors.Is(err, localsocket.ErrNobody) {
+		t.Errorf("a folder that is a file: %v", err)
+	}
 }
 
 // A request that takes a while to end is waited for: what it works on is closed next.
