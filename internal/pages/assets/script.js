@@ -1,9 +1,11 @@
 // What pages do besides, where there is JavaScript. Everything can be done without it.
 'use strict';
 
-// Keys: "/" searches, "j" and "k" go through a list, "o" opens, "?" says so.
+// Keys: "/" searches, "j" and "k" go through a list, "o" opens, "?" says so. Who speaks to
+// their computer, or presses a key by mistake, can switch them off in this browser.
 (() => {
   const items = () => [...document.querySelectorAll('.list > li, tbody tr')].filter((i) => i.querySelector('a'));
+  const off = () => localStorage.getItem('keys') === 'off';
   let at = -1;
   const go = (step) => {
     const list = items();
@@ -19,13 +21,23 @@
     if (!box) {
       box = document.createElement('dialog');
       box.id = 'keys';
-      box.textContent = 'Keys: / search, j next, k previous, o open, ? this list. Esc closes it.';
+      box.setAttribute('aria-label', 'Keys');
+      box.innerHTML = '<p>Keys: / search, j next, k previous, o open, ? this list. Esc closes it.</p>'
+        + '<p><label><input type="checkbox"> Use these keys in this browser</label></p><button type="button">Close</button>';
+      const use = box.querySelector('input');
+      use.checked = !off();
+      use.onchange = () => { if (use.checked) localStorage.removeItem('keys'); else localStorage.setItem('keys', 'off'); };
+      box.querySelector('button').onclick = () => box.close();
       document.body.append(box);
     }
     box.showModal();
   };
+  const open = document.createElement('button');
+  open.textContent = 'Keys';
+  open.onclick = help;
+  document.querySelector('footer').append(' ', open);
   document.addEventListener('keydown', (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input, textarea, select, dialog')) return;
+    if (off() || e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input, textarea, select, dialog')) return;
     switch (e.key) {
       case '/': {
         const field = document.getElementById('search');
