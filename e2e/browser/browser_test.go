@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"remote-agent/e2e/internal/bot"
@@ -74,6 +75,73 @@ func TestAButtonPressedTwice(t *testing.T) {
 		w.number(`(() => { const b = document.querySelector("main form button"); b.click(); setTimeout(() => b.click(), 3); return 1 })()`)
 		w.sees("Remote Agent")
 		w.sees("Needs you")
+	}
+}
+
+// Single keys do nothing for who has switched them off, in this browser and from then on.
+func TestKeysAreSwitchedOff(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	search := func() int64 {
+		return w.number(`(() => {
+			document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}));
+			return document.activeElement.id === "search" ? 1 : 0;
+		})()`)
+	}
+	if search() == 0 {
+		t.Error("the key does nothing")
+	}
+	w.presses("Keys")
+	w.run(chromedp.Click(chromedp.CSS("#keys input"), chromedp.NodeVisible))
+	w.presses("Close")
+	for _, page := range []string{"", "/sessions"} {
+		if page != "" {
+			w.visit(page)
+		}
+		if w.number(`document.activeElement.blur() || 1`); search() == 1 {
+			t.Errorf("the key was switched off and is heard %s", page)
+		}
+	}
+	w.presses("Keys")
+	w.run(chromedp.Click(chromedp.CSS("#keys input"), chromedp.NodeVisible))
+	w.presses("Close")
+	if search() == 0 {
+		t.Error("the key cannot be switched on again")
+	}
+}
+
+// Names and messages as long as they may be fit a page that is enlarged to 400 %, and what
+// is chosen is seen in the colors of whoever sees few.
+func TestWhoSeesLittleSeesAll(t *testing.T) {
+	t.Parallel()
+	need.Chromium(t)
+	b := bot.New(t).With(map[string]string{"TELEGRAM_OWNER_IDS": "42"})
+	name := "acme/" + strings.Repeat("repository", 8)
+	_, url := b.WithRepository(name, bot.SumRepo)
+	b.Start()
+	b.Says("/clone " + url)
+	b.Sees("Cloned")
+	b.Model.Enqueue(openai.Text("Read."))
+	b.Says("read this: " + strings.Repeat("word ", 700))
+	b.Sees("Read.")
+	w := open(t, b.Address())
+	w.size(320, 800)
+	w.signsIn(b.OwnerLink())
+	w.finds("/sessions", "read this")
+	if wide := w.number("document.documentElement.scrollWidth"); wide > 320 {
+		t.Errorf("the page is %d px wide", wide)
+	}
+	w.number(`(() => { document.querySelector('.list a[href^="/sessions/"]').click(); return 1 })()`)
+	w.sees("Starts the next turn.")
+	if hidden := w.number(`[...document.querySelectorAll(".turn.user pre")].filter((e) => e.scrollHeight > e.clientHeight + 2).length`); hidden > 0 {
+		t.Error("keys do not reach the rest of what a person wrote")
+	}
+	w.run(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}}}))
+	for of, property := range map[string]string{".views a": "borderBottomColor", ".themes button": "backgroundColor"} {
+		if colors := w.number(fmt.Sprintf("new Set([...document.querySelectorAll(%q)].map((e) => getComputedStyle(e).%s)).size", of, property)); colors != 2 {
+			t.Errorf("%s: the chosen one is not to be told from others", of)
+		}
 	}
 }
 
