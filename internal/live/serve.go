@@ -56,6 +56,9 @@ func Serve(w http.ResponseWriter, r *http.Request, f Feed) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // of a proxy that would keep it back
+	if r.Method == http.MethodHead {
+		return // who asks what there is does not wait for it
+	}
 	write := func(text string) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(writeWithin)) // where there is none, there is nothing to wait for
 		if _, err := w.Write([]byte(text)); err != nil {

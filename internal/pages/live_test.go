@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
@@ -134,6 +135,13 @@ func TestAnOpenPageLearnsThatItChanged(t *testing.T) {
 		back.waits("what came meanwhile is told", func() bool { return back.events() == 1 })
 		if strings.Contains(back.text(), "alert") || strings.Contains(back.text(), "hello") {
 			t.Errorf("an event tells what was said: %s", back.text())
+		}
+
+		var end context.CancelFunc
+		owner.ctx, end = context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		if r := owner.send("HEAD", at[1], nil); r.Code != http.StatusOK || r.Header().Get("Content-Type") != "text/event-stream" || r.Body.Len() > 0 {
+			t.Errorf("who asks for the head of a stream gets the stream: %d %v\n%s", r.Code, r.Header(), r.Body)
 		}
 
 		owner.header.Set("Bot-Part", "main")
