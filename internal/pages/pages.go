@@ -193,7 +193,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-		p.frame.fail(w, &request{Request: r}, errNoPage) //nolint:contextcheck // it has the request's
+		p.failHere(w, r, errNoPage)
 		return
 	}
 	if err := p.guard.Check(r); err != nil {
@@ -214,10 +214,16 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Allow", seen.header.Get("Allow"))
 			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
 		}
-		p.frame.fail(w, &request{Request: r}, err) //nolint:contextcheck // as above
+		p.failHere(w, r, err)
 		return
 	}
 	p.mux.ServeHTTP(w, r)
+}
+
+// failHere shows an error of no page, with the navigation for who is signed in.
+func (p *Pages) failHere(w http.ResponseWriter, plain *http.Request, err error) {
+	r, _ := p.authenticate(w, plain) // whoever is not is told the same
+	p.frame.fail(w, r, err)          //nolint:contextcheck // r carries it
 }
 
 // statusRecorder notes the status of an answer and drops it.

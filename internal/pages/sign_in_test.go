@@ -56,6 +56,12 @@ func TestNobodySeesAPageWithoutASession(t *testing.T) {
 				t.Errorf("GET %s: %d, want %d", path, r.Code, want)
 			}
 		}
+		member := w.as(bob)
+		for _, path := range []string{"/nothing", "/sessions/../"} {
+			if r := member.send("GET", path, nil); r.Code != http.StatusNotFound || !strings.Contains(r.Body.String(), `aria-label="Main"`) {
+				t.Errorf("GET %s of somebody who is signed in: %d without navigation\n%s", path, r.Code, r.Body)
+			}
+		}
 		if r := b.send("DELETE", "/", nil); r.Code != http.StatusMethodNotAllowed || r.Header().Get("Allow") == "" {
 			t.Errorf("DELETE /: %d", r.Code)
 		}
