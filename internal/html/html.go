@@ -45,6 +45,9 @@ func (e element) render(b *strings.Builder) {
 		}
 	})
 	b.WriteByte('>')
+	if e.name == "textarea" {
+		b.WriteByte('\n') // browsers leave out the first line break
+	}
 	if strings.Contains(void, " "+e.name+" ") {
 		return
 	}

@@ -53,6 +53,10 @@ func TestElements(t *testing.T) {
 	if got, want := html.String(n), `<p class="x" hidden="">a<br></p>`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	// Browsers leave out the line break that a field begins with.
+	if got, want := html.String(html.El("textarea", html.Text("\n 1. a"))), "<textarea>\n\n 1. a</textarea>"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestMarkdown(t *testing.T) {

@@ -246,7 +246,7 @@ func TestAMessageInTheBrowserHasLimits(t *testing.T) {
 			t.Errorf("%s: %d, want %q:\n%.600s", c.name, r.Code, c.refused, r.Body)
 		}
 		if c.refused != "" && c.text == "look" { // what was written with files is there, to be sent again
-			wants(t, r.Body.String(), ">look</textarea>", "Send again")
+			wants(t, r.Body.String(), ">\nlook</textarea>", "Send again")
 		}
 	}
 	if n := strings.Count(b.get("/chat"), `<a href="/chat/`); n != 3 {

@@ -232,7 +232,7 @@ func (p *profilePages) profileForm(r *request, title, action, text string, edita
 			html.El("a", html.Href("/docs/assistants"), html.Text("The manual describes the fields."))),
 		html.El("div", html.Class("beside"), form(r, action, fields,
 			html.El("label", html.Text("Profile"), html.El("textarea", html.Class("code"), html.Attr("name", "text"), html.Attr("rows", "24"), html.Attr("spellcheck", "false"), html.On("required", true),
-				html.If(wrong != nil, html.Attr("aria-describedby", "problems")), html.If(wrong != nil, html.Attr("aria-invalid", "true")), html.Text("\n"+text))),
+				html.If(wrong != nil, html.Attr("aria-describedby", "problems")), html.If(wrong != nil, html.Attr("aria-invalid", "true")), html.Text(text))),
 			button("Save", "primary")), problems))}
 }
 
