@@ -39,7 +39,9 @@ const (
 const gcPercent = 50
 
 func main() {
-	sandbox.RunIfHelper()      // this process may be the one that confines a program of an assistant
+	sandbox.RunIfHelper() // this process may be the one that confines a program of an assistant
+	ctx, signals, stop := awaitSignals()
+	hangups, endHangups := hangups()
 	runtime.MemProfileRate = 0 // its tables take a megabyte and more; see profiling.SampleMemory
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -48,10 +50,10 @@ func main() {
 		app.LimitMemory()
 	}
 	started := resident.GiveRoom()
-	ctx, signals, stop := awaitSignals()
 	code := run(ctx, os.Args[1:], process{
 		environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		interrupt: signals.interrupt, catch: signals.catch, restart: startAgain, started: started,
+		interrupt: signals.interrupt, catch: signals.catch, hangups: hangups, endHangups: endHangups,
+		restart: startAgain, started: started,
 	})
 	stop()
 	os.Exit(code)
@@ -64,6 +66,8 @@ type process struct {
 	stdout, stderr io.Writer
 	interrupt      func()                               // does what SIGINT does; may be nil
 	catch          func(handle func()) (release func()) // has SIGINT do something else; may be nil
+	hangups        <-chan os.Signal                     // gets a value for SIGHUP; nil: it ends the process
+	endHangups     func()                               // has SIGHUP end the process again; may be nil
 	restart        func() error                         // starts the program anew in the place of this one; nil if it cannot
 	started        func()                               // ends what holds for the start only; may be nil
 }
@@ -108,7 +112,10 @@ func run(ctx context.Context, args []string, proc process) int {
 	for _, f := range config.Flags(app.Sections()...) {
 		commandline.AddOption(p.root, f.Name, f.Help, f.Group, f.Placeholder, func(text string) error { given[f.Name] = text; return nil })
 	}
-	p.root.PersistentPreRun = func(*cobra.Command, []string) {
+	p.root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		if c.HasParent() && c.Name() != "serve" && p.endHangups != nil {
+			p.endHangups() // only the daemon reads its options again
+		}
 		p.source = config.Source{Flags: given, Environ: proc.environ, EnvFile: command.EnvFile}
 	}
 	err := p.root.ExecuteContext(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,8 +43,6 @@ func (c serveCommand) Run(p *program) error {
 }
 
 func (p *program) serve(console bool) error {
-	hangups, stop := hangups()
-	defer stop()
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -70,11 +69,16 @@ func (p *program) serve(console bool) error {
 		return err
 	}
 	resident.ReleaseProgram() // nothing of what reads the command line comes again
-	env.Hangup, env.Reload, env.SetLogLevel = hangups, p.load, p.levels.set
+	env.Hangup, env.Reload, env.SetLogLevel = p.hangups, p.load, p.levels.set
 	env.Restarts, env.Source = p.restart != nil, &p.source
-	if err = app.Run(p.ctx, cfg, env); errors.Is(err, app.ErrRestart) {
+	err = app.Run(p.ctx, cfg, env)
+	switch {
+	case errors.Is(err, app.ErrRestart):
 		closeLog()
 		return p.restart()
+	case p.ctx.Err() != nil && errors.Is(err, context.Canceled) && (!console || bothTerminals(p.process)): // nobody waits for answers
+		log.InfoContext(p.ctx, "stopped before the start was complete", "err", err)
+		return nil
 	}
 	return err
 }

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -47,5 +50,37 @@ func TestACaughtInterruptDoesNotEndTheProgram(t *testing.T) {
 		}
 		release()
 		stop()
+	}
+}
+
+// The daemon reads its options again at SIGHUP, from the first moment on; with every other
+// command it is the end of the terminal.
+func TestOnlyTheDaemonOutlivesAHangup(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a daemon does not get far
+	for args, outlives := range map[string]bool{"": true, "serve --no-console": true, "serve": true, "version": false, "config show": false, "sessions list": false} {
+		ended := false
+		environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0"}
+		run(ctx, strings.Fields(args), process{
+			environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+			hangups: make(chan os.Signal), endHangups: func() { ended = true },
+		})
+		if ended == outlives {
+			t.Errorf("bot %s: a hangup ends it: %v", args, ended)
+		}
+	}
+}
+
+// A service manager that stops the daemon while it starts has its way: nothing failed.
+func TestADaemonThatIsStoppedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stderr strings.Builder
+	environ := []string{"DATA_DIR=" + t.TempDir(), "LISTEN_ADDR=127.0.0.1:0"}
+	code := run(ctx, []string{"serve", "--no-console"}, process{environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr})
+	if code != exitOK || !strings.Contains(stderr.String(), "stopped before the start was complete") {
+		t.Errorf("code %d: %s", code, &stderr)
 	}
 }
