@@ -41,6 +41,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, _, _ := awaitSignals()
+	_, endHangups := hangups()
+	_, unread := fmt.Fprintln(os.Stderr, "a line of the log")
+	if unread != nil && os.Getenv(helperEnv) == "command" {
+		endHangups()
+		_, _ = fmt.Fprintln(os.Stderr, "another one")
+	}
 	fmt.Println("ready")
 	<-ctx.Done()
 	fmt.Println("stopping")

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +71,34 @@ func TestOnlyTheDaemonOutlivesAHangup(t *testing.T) {
 		if ended == outlives {
 			t.Errorf("bot %s: a hangup ends it: %v", args, ended)
 		}
+	}
+}
+
+// The daemon outlives what reads its log; any other command ends with what reads it.
+func TestOnlyTheDaemonOutlivesItsReader(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]string{"daemon": "ready\n", "command": ""} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), helperEnv+"="+what)
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stderr = writer
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reader.Close() // nobody reads
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = writer.Close() // the process has its own
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line != want {
+			t.Errorf("a %s says %q, want %q", what, line, want)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
 	}
 }
 
