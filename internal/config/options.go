@@ -90,7 +90,7 @@ func (c *Config) workOptions() []option.Option {
 	models := modelNames(c.Sections)
 	return []option.Option{
 		{
-			Name: "DEFAULT_AI_ASSISTANT", Empty: strings.Join(models, " or ") + " if its key or base URL is set, otherwise demo", Group: groupWork,
+			Name: "DEFAULT_AI_ASSISTANT", Empty: option.OrList(models) + " if its key or base URL is set, otherwise demo", Group: groupWork,
 			Help:    "Assistant for new conversations: " + strings.Join(append(models, AssistantClaude, AssistantCodex), ", ") + ", a name from ACP_AGENTS, or demo (scripted and offline).",
 			Example: append(models, AssistantDemo)[0],
 			Parse:   c.parseAssistant,

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"remote-agent/internal/option"
 )
 
 func TestRetentionTakesDaysAndRefusesWhatWouldLoseData(t *testing.T) {
@@ -22,3 +25,24 @@ func TestRetentionTakesDaysAndRefusesWhatWouldLoseData(t *testing.T) {
 		t.Errorf("off = %s, %v; want everything kept", off.Retention.Raw, err)
 	}
 }
+
+// A third model API is named as people list three things.
+func TestTheExampleListsTheModelsThatAnswer(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := WriteExample(&out, answering("openai"), answering("anthropic"), answering("parrot")); err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Not set: openai, anthropic or parrot if its key or base URL is set, otherwise demo."; !strings.Contains(out.String(), want) {
+		t.Errorf("no line %q", want)
+	}
+}
+
+// answering is the section of an assistant without options.
+type answering string
+
+func (answering) Options() []option.Option                      { return nil }
+func (answering) Check(*option.Check)                           {}
+func (a answering) WithLive(next option.Section) option.Section { return a }
+func (a answering) Assistant() string                           { return string(a) }
+func (answering) Configured() bool                              { return false }

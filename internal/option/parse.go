@@ -92,16 +92,17 @@ func Choice(set func(v string), choices ...string) Parser {
 	return func(text string) error {
 		v := strings.ToLower(text)
 		if !slices.Contains(choices, v) {
-			return fmt.Errorf("is %q: use %s", text, orList(choices))
+			return fmt.Errorf("is %q: use %s", text, OrList(choices))
 		}
 		set(v)
 		return nil
 	}
 }
 
-func orList(words []string) string {
-	if len(words) == 1 {
-		return words[0]
+// OrList writes "a", "a or b" or "a, b or c".
+func OrList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
