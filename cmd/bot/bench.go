@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -13,6 +14,7 @@ import (
 
 	"remote-agent/internal/app"
 	"remote-agent/internal/bench"
+	"remote-agent/internal/config"
 	"remote-agent/internal/profiling"
 	"remote-agent/internal/resident"
 )
@@ -63,7 +65,7 @@ func (c benchCommand) Run(p *program) error {
 	report, err := bench.Run(p.ctx, bench.Options{
 		Command: []string{self, "bench", "--child", "--env-file", none}, Profile: profile, Relay: []string{self, "bench", "--relay"},
 		Environ: systemEnviron(p.environ),
-		Dir:     c.Dir, DatabaseURL: c.DatabaseURL, Replicas: c.Replicas,
+		Dir:     c.Dir, DatabaseURL: c.DatabaseURL, Reach: func(ctx context.Context) error { return p.reach(ctx, none, c.DatabaseURL) }, Replicas: c.Replicas,
 		Turns: c.Turns, Chats: c.Chats, Samples: c.Samples, Histories: c.Histories, Progress: p.stderr,
 	})
 	if err != nil {
@@ -73,6 +75,15 @@ func (c benchCommand) Run(p *program) error {
 		return report.WriteJSON(p.stdout)
 	}
 	return report.WriteTable(p.stdout)
+}
+
+// reach says why the measured process could not use a database.
+func (p *program) reach(ctx context.Context, envFile, url string) error {
+	cfg, err := app.LoadConfig(config.Source{Environ: []string{"DATABASE_URL=" + url}, EnvFile: envFile})
+	if err != nil {
+		return err
+	}
+	return app.Reach(ctx, cfg, app.Env{Log: slog.New(slog.DiscardHandler)})
 }
 
 // profile is how the measured process is told to write profiles.

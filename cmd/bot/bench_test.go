@@ -45,6 +45,8 @@ func TestWhatCannotBeTried(t *testing.T) {
 		{[]string{"bench", "--histories", "-5"}, "a history"},
 		{[]string{"bench", "--dir", "/nonexistent"}, "/nonexistent"},
 		{[]string{"bench", "--database-url", "mysql://x"}, "postgres://"},
+		{[]string{"bench", "--database-url", "sqlite:x.db"}, "postgres://"},
+		{[]string{"bench", "--database-url", "postgres://127.0.0.1:1/x"}, "PostgreSQL at 127.0.0.1 does not accept the connection"},
 		{[]string{"bench", "--cpuprofile", "nosuch/cpu.out"}, "--cpuprofile nosuch/cpu.out cannot be written"},
 		{[]string{"bench", "--memprofile", "."}, "--memprofile . cannot be written"},
 		{[]string{"chaos", "--with", "x"}, `NAME=VALUE with an option of bot serve, not "x"`},

@@ -25,6 +25,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		want string
 	}{
 		{"sessions list", exitUsage, "There is no database"},
+		{"salvage", exitUsage, "data/bot.db. DATA_DIR or DATABASE_URL names the database to read.\n"},
 		{"migrate up", exitOK, "applied"},
 		{"sessions list", exitOK, "nothing found"},
 		{"repo list", exitOK, "there are no repositories"},
@@ -34,6 +35,9 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"sessions search ...", exitUsage, "at least one word"},
 		{"sessions search word", exitOK, "nothing found"},
 		{"repo add " + filepath.Join(dir, "nothere"), exitFailed, "There is no folder " + filepath.Join(dir, "nothere")},
+		{"repo rm nothere", exitFailed, "`bot repo list` lists"},
+		{"repo sync 3", exitFailed, "`bot repo list` lists 0 repositories"},
+		{"owner-link --listen-addr=127.0.0.1:0", exitUsage, "Set a port, or PUBLIC_URL."},
 		{"repo add ./nothere", exitFailed, "There is no folder "},
 		{"bench --turns 0", exitUsage, "--turns must be at least 1"},
 		{"repo add nothere", exitUsage, "That is not a repository address."},
@@ -81,7 +85,7 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"import --from " + filepath.Join(dir, "data", "bot.db"), exitOK, "imported 0 codebases"},
 		{"import --from sqlite:" + filepath.Join(dir, "data", "bot.db") + " --dry-run", exitOK, "dry run: nothing was written"},
 		{"import --from mysql://user:hidden@127.0.0.1:1/db", exitUsage, "is not supported"},
-		{"import --from postgres://user:hidden@127.0.0.1:1/db", exitFailed, "--from: PostgreSQL at 127.0.0.1 does not accept the connection"},
+		{"import --from postgres://user:hidden@127.0.0.1:1/db", exitFailed, "--from: PostgreSQL at 127.0.0.1 does not accept the connection: nothing listens on port 1; start it, or correct host and port\n"},
 		{"import --from postgres://user:hidden%zz@127.0.0.1:1/db", exitUsage, "--from is not a valid PostgreSQL address"},
 		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a", exitUsage, "is not OLD=NEW"},
 		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a=/b --map /a=/c", exitUsage, "has /a twice"},

@@ -79,7 +79,7 @@ func one(f doctor.Finding) []doctor.Finding { return []doctor.Finding{f} }
 // examineFolder proves that DATA_DIR can be written to, with a file that it removes.
 func (e *examination) examineFolder(context.Context) []doctor.Finding {
 	dir := e.config.DataDir
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
+	if _, err := os.Stat(dir); os.IsNotExist(err) && writable(dir) == nil {
 		return one(doctor.Found("folder", doctor.Skip, dir+" does not exist yet; the first start creates it", ""))
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")

@@ -76,3 +76,17 @@ func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// A DATA_DIR that the start could not create is no folder that "the first start creates".
+func TestTheDoctorSeesAFolderThatCannotBeCreated(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]doctor.Status{"/proc/none/data": doctor.Fail, filepath.Join(t.TempDir(), "new", "one"): doctor.Skip} {
+		if _, err := os.Stat("/proc/self"); err != nil && want == doctor.Fail {
+			continue // root may write everywhere else
+		}
+		found := newExamination(config.Config{DataDir: dir}, Env{}).examineFolder(t.Context())
+		if len(found) != 1 || found[0].Status != want || !strings.Contains(found[0].Detail, dir) {
+			t.Errorf("%s: the doctor finds %+v", dir, found)
+		}
+	}
+}

@@ -106,6 +106,9 @@ func pagesAt(cfg config.Config, addr string) string {
 // OwnerLink prints a link that signs whoever is at the machine in to the pages of the
 // daemon as an owner. It works once, for five minutes.
 func OwnerLink(ctx context.Context, cfg config.Config, env Env) error {
+	if _, port, _ := net.SplitHostPort(cfg.ListenAddr); port == "0" && cfg.PublicURL == "" {
+		return fault.Newf(fault.Invalid, "LISTEN_ADDR is %s: only the bot knows the port that it was given. Set a port, or PUBLIC_URL.", cfg.ListenAddr)
+	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		link, err := newSignInLink(ctx, s, operator(), pagesAt(cfg, cfg.ListenAddr), time.Now())
 		if err != nil {

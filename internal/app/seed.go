@@ -86,7 +86,9 @@ func sourceError(source string, err error) error {
 	switch {
 	case ok && f.Public != "":
 		said := *f
-		said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", "--from")
+		if said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", "--from"); said.Public != f.Public {
+			said.Err = nil // the text has the reason
+		}
 		return &said
 	case strings.HasPrefix(source, "postgres"):
 		return &fault.Error{Kind: fault.KindOf(err), Public: "--from: cannot read the database; does the user have SELECT on the three tables?", Err: err}

@@ -126,6 +126,15 @@ func openStore(ctx context.Context, cfg config.Config, env Env, exclusive bool) 
 	return s, explainDamage(cfg, err)
 }
 
+// Reach says why the database that cfg names cannot be used.
+func Reach(ctx context.Context, cfg config.Config, env Env) error {
+	s, err := openStore(ctx, cfg, env, false)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
 // withStore runs a command on the database: that of the daemon that does it, or one
 // that is opened for it. With change no daemon may run then on the same SQLite database
 // (see inDaemon), and the schema is brought up to date; without, one may, and the

@@ -128,7 +128,7 @@ func RemovalQuestion(ctx context.Context, cfg config.Config, env Env, name strin
 			if err != nil {
 				return err
 			}
-			c, err := work.Choose(all, name)
+			c, err := work.Choose(all, name, work.ListOnMachine)
 			question = "Remove " + c.Name + " and delete its clone?"
 			if c.RepositoryURL == "" {
 				question = "Remove " + c.Name + "? Its folder stays."

@@ -59,6 +59,9 @@ type Options struct {
 	// the run stores there stays there.
 	DatabaseURL string
 
+	// Reach says why DatabaseURL cannot be used, before anything is measured; nil: nobody asks.
+	Reach func(ctx context.Context) error
+
 	// Replicas is how many processes share the database while all chats write at once;
 	// more than one need DatabaseURL. Default 1.
 	Replicas int
@@ -135,6 +138,11 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return Report{}, err
+	}
+	if opts.DatabaseURL != "" && opts.Reach != nil {
+		if err := opts.Reach(ctx); err != nil {
+			return Report{}, err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, errors.New("bench: took too long"))
 	defer cancel()

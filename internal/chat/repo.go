@@ -37,7 +37,7 @@ func (re *repositories) runRepo(ctx context.Context, r command.Request) (command
 	if err != nil {
 		return command.Reply{}, err
 	}
-	c, err := work.Choose(all, strings.Join(r.Call.Args, " "))
+	c, err := work.Choose(all, strings.Join(r.Call.Args, " "), "/repos")
 	if err != nil {
 		return command.Reply{}, err
 	}

@@ -55,7 +55,7 @@ func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r 
 		return r, unreadable(from, err)
 	}
 	if err != nil || !info.Mode().IsRegular() {
-		return r, &fault.Error{Kind: fault.NotFound, Public: "There is no file " + from + ".", Err: err}
+		return r, &fault.Error{Kind: fault.NotFound, Public: "There is no file " + from + ". DATA_DIR or DATABASE_URL names the database to read.", Err: err}
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return r, fault.Newf(fault.Conflict, "%s already exists; name a file that does not.", to)

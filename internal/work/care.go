@@ -86,6 +86,9 @@ func (s *Service) Maintain(ctx context.Context) (done int, freed int64, err erro
 	return done, freed, errors.Join(errs...)
 }
 
+// ListOnMachine is the command that shows an operator the repositories.
+const ListOnMachine = "bot repo list"
+
 // SyncNamed fetches a repository, or all of them without a name, and loads the
 // command files again.
 func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) error {
@@ -170,6 +173,6 @@ func (s *Service) chosen(ctx context.Context, name string) (all []sessions.Codeb
 	if err != nil || name == "" {
 		return all, err
 	}
-	c, err := Choose(all, name)
+	c, err := Choose(all, name, ListOnMachine)
 	return []sessions.Codebase{c}, err
 }

@@ -33,10 +33,10 @@ func TestChoose(t *testing.T) {
 		"sit":      {want: "beta/site"},
 		"web":      {kind: fault.Invalid, says: []string{"acme/web, acme/web-admin"}},
 		"acme":     {kind: fault.Invalid},
-		"nowhere":  {kind: fault.NotFound},
+		"nowhere":  {kind: fault.NotFound, says: []string{"`/repos` lists"}},
 	}
 	for what, tt := range tests {
-		got, err := work.Choose(all, what)
+		got, err := work.Choose(all, what, "/repos")
 		if got.Name != tt.want || fault.KindOf(err) != tt.kind {
 			t.Errorf("Choose(%q) = %q, %v; want %q, %q", what, got.Name, err, tt.want, tt.kind)
 		}

@@ -85,11 +85,12 @@ func (s *Service) findRegistered(ctx context.Context, tx *store.Tx, repo codebas
 
 // Choose returns the codebase that a person means: by number in the list, by
 // exact name, else by the beginning of the name or of its part after the slash.
-// "2fa" is a name and not number 2. An ambiguous name lists the candidates.
-func Choose(all []sessions.Codebase, what string) (sessions.Codebase, error) {
+// "2fa" is a name and not number 2. An ambiguous name lists the candidates; the
+// command list shows all.
+func Choose(all []sessions.Codebase, what, list string) (sessions.Codebase, error) {
 	if n, err := strconv.Atoi(what); err == nil && strconv.Itoa(n) == what {
 		if n < 1 || n > len(all) {
-			return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository number %d; `/repos` lists %s.", n, wording.Count(len(all), "repository", "repositories"))
+			return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository number %d; `%s` lists %s.", n, list, wording.Count(len(all), "repository", "repositories"))
 		}
 		return all[n-1], nil
 	}
@@ -107,7 +108,7 @@ func Choose(all []sessions.Codebase, what string) (sessions.Codebase, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository %q; `/repos` lists those available.", what)
+		return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository %q; `%s` lists those available.", what, list)
 	}
 	names := make([]string, 0, len(found))
 	for _, c := range found {
