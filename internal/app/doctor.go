@@ -34,7 +34,12 @@ func Doctor(ctx context.Context, cfg config.Config, env Env, offline bool) docto
 // examine runs the checks of some areas only.
 func examine(ctx context.Context, cfg config.Config, env Env, areas ...string) doctor.Report {
 	e := newExamination(cfg, env)
-	checks := slices.DeleteFunc(e.checks(false), func(c doctor.Check) bool { return !slices.Contains(areas, c.Area) })
+	var checks []doctor.Check
+	for _, c := range e.checks(false) {
+		if slices.Contains(areas, c.Area) {
+			checks = append(checks, c)
+		}
+	}
 	return doctor.Run(ctx, checks, false, e.redact.String)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"remote-agent/internal/assistant"
@@ -39,9 +38,13 @@ func (s *Setup) Steps(context.Context) []setup.Step {
 	}
 	steps = append(steps, s.repositoryStep(), addressStep(), s.peopleStep())
 	for i := range steps { // what is off need not be turned off
-		steps[i].Ways = slices.DeleteFunc(steps[i].Ways, func(w setup.Way) bool {
-			return len(w.Fields) == 0 && len(w.Proof.Areas) == 0 && s.stands(w)
-		})
+		ways := steps[i].Ways
+		steps[i].Ways = ways[:0]
+		for _, w := range ways {
+			if len(w.Fields) > 0 || len(w.Proof.Areas) > 0 || !s.stands(w) {
+				steps[i].Ways = append(steps[i].Ways, w)
+			}
+		}
 	}
 	return steps
 }

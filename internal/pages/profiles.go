@@ -56,7 +56,9 @@ func (p *profilePages) profiles(r *request) (view, error) {
 	}
 	place := func(a profile.Profile) string { return a.Group + "/" + a.Name }
 	order.By(list, func(a, b profile.Profile) int { return strings.Compare(place(a), place(b)) })
-	list = slices.DeleteFunc(list, func(a profile.Profile) bool { return after != "" && place(a) <= after })
+	for after != "" && len(list) > 0 && place(list[0]) <= after {
+		list = list[1:]
+	}
 	more := len(list) > profilesPage
 	list = list[:min(len(list), profilesPage)]
 	body := html.Group{html.El("h1", html.Text("Agent profiles")),
