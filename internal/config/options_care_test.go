@@ -33,7 +33,7 @@ func TestTheExampleListsTheModelsThatAnswer(t *testing.T) {
 	if err := WriteExample(&out, answering("openai"), answering("anthropic"), answering("parrot")); err != nil {
 		t.Fatal(err)
 	}
-	if want := "# Not set: openai, anthropic or parrot if its key or base URL is set, otherwise demo."; !strings.Contains(strings.ReplaceAll(out.String(), "\n# ", " "), want) {
+	if want := " Not set: openai, anthropic or parrot if its key or base URL is set, otherwise demo."; !strings.Contains(strings.ReplaceAll(out.String(), "\n# ", " "), want) {
 		t.Errorf("no line %q", want)
 	}
 }
