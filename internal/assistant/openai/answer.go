@@ -31,6 +31,7 @@ type answer struct {
 	calls   []messages.ToolCall
 	args    []*strings.Builder // of the calls, by position
 	extras  []json.RawMessage  // what came with the calls, by position; see signedCalls
+	details []detail           // reasoning_details, of pieces that came
 	index   map[int]int        // position of the newest call of a stream index
 	finish  api.FinishReason
 	usage   assistant.Usage
@@ -59,6 +60,7 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		said, inline := a.inline.split(c.Delta.Content)
 		delta += said + c.Delta.Refusal
 		thought += c.Delta.ReasoningContent + inline
+		a.addDetails(c.Delta.Role)
 		for i, call := range c.Delta.ToolCalls {
 			a.addCall(i, call)
 		}

@@ -47,26 +47,13 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 			Kind: fault.Unsupported, Err: cause,
 			Public: "This model supports tools only in the Responses API, which the bot does not use. An operator needs to set another model in OPENAI_MODEL.",
 		}
-	case errors.Is(err, api.ErrChatCompletionInvalidModel), isValidation(err):
+	case errors.Is(err, api.ErrChatCompletionInvalidModel):
 		return &fault.Error{
 			Kind: fault.Unsupported, Err: cause,
 			Public: "The model in OPENAI_MODEL does not support this kind of chat. An operator needs to set another one.",
 		}
 	}
 	return words.Fault(err, cause, m.idle)
-}
-
-func isValidation(err error) bool {
-	for _, known := range []error{
-		api.ErrReasoningModelMaxTokensDeprecated, api.ErrReasoningModelLimitationsLogprobs,
-		api.ErrReasoningModelLimitationsOther, api.ErrReasoningEffortUnsupported,
-		api.ErrReasoningSamplingUnsupported,
-	} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
 }
 
 // clean returns a foreign text without keys, on one line, cut.

@@ -7,11 +7,12 @@ import (
 	"remote-agent/internal/pattern"
 )
 
-var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"|"extra_content"\s*:\s*\{`)
+var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"|"extra_content"\s*:\s*\{|"reasoning_details"\s*:\s*\[\s*\{`)
 
 // asTexts returns a chunk with texts where go-openai reads nothing else: some servers send
 // what a model says as a list of parts, with its reasoning among them, and the arguments
-// of a call as an object. What signs a call is put in a text, too; see carry. Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
+// of a call as an object. What signs a call or a thought is put in a text, too; see carry.
+// Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
 func asTexts(data []byte) []byte {
 	if !inParts.Match(data) {
 		return data
@@ -26,6 +27,11 @@ func asTexts(data []byte) []byte {
 		delta := object(object(c)["delta"])
 		if said, is := delta["reasoning"].(string); is && delta["reasoning_content"] == nil {
 			delta["reasoning_content"] = said
+		}
+		if details := list(delta["reasoning_details"]); len(details) > 0 {
+			if text, err := json.Marshal(details); err == nil {
+				delta["role"] = string(text) // nobody needs the role
+			}
 		}
 		if parts, is := delta["content"].([]any); is {
 			delta["content"], delta["reasoning_content"] = textOf(parts)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 // signedCalls begins the signature of a messages.Thinking without text that is the
 // extra_content of the calls of its message, a list with an element for each. Gemini signs
-// calls in it, and refuses them without. go-openai has no place for it.
+// calls in it, and refuses them without. Behind OpenRouter that is in the reasoning_details of
+// the message, which it wants back from other models, too: they are one more element, a list.
+// go-openai has no place for either.
 const signedCalls = "calls:"
 
 // carry puts the extra_content of a call where go-openai reads what nobody needs.
@@ -32,13 +35,48 @@ func carried(call api.ToolCall) json.RawMessage {
 	return nil
 }
 
+// detail is an element of reasoning_details.
+type detail struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id,omitempty"`
+	Format    string          `json:"format,omitempty"`
+	Index     json.RawMessage `json:"index,omitempty"`
+	Text      string          `json:"text,omitempty"`
+	Summary   string          `json:"summary,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+	Data      string          `json:"data,omitempty"`
+}
+
+// addDetails takes in what carries, in the place of a role, a piece of reasoning_details. A
+// text comes in pieces, and its signature behind it.
+func (a *answer) addDetails(role string) {
+	var pieces []detail
+	if !strings.HasPrefix(role, "[") || json.Unmarshal([]byte(role), &pieces) != nil {
+		return
+	}
+	for _, d := range pieces {
+		n := len(a.details)
+		if n == 0 || d.Data != "" || a.details[n-1].Type != d.Type || !bytes.Equal(a.details[n-1].Index, d.Index) {
+			a.details = append(a.details, d)
+			continue
+		}
+		last := &a.details[n-1]
+		last.Text += d.Text
+		last.Summary += d.Summary
+		last.Signature += d.Signature
+	}
+}
+
 // signature returns the block that keeps what came with the calls of an answer.
 func (a *answer) signature(model string) (messages.Thinking, bool) {
-	if len(a.calls) == 0 || !slices.ContainsFunc(a.extras, isObject) {
+	came := a.extras
+	if details, err := json.Marshal(a.details); err == nil && len(a.details) > 0 {
+		came = append(came, details)
+	} else if !slices.ContainsFunc(came, isObject) {
 		return messages.Thinking{}, false
 	}
-	list, err := json.Marshal(a.extras)
-	return messages.Thinking{Signature: signedCalls + string(list), Provider: string(Name), Model: model}, err == nil
+	list, err := json.Marshal(came)
+	return messages.Thinking{Signature: signedCalls + string(list), Provider: string(Name), Model: model}, err == nil && len(a.calls) > 0
 }
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
@@ -46,10 +84,14 @@ func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 // sign returns the encoded message with what came with its calls, if model made them.
 func sign(encoded []byte, m messages.Message, model string) ([]byte, error) {
 	var extras []json.RawMessage
+	var details json.RawMessage
 	for _, b := range m.Blocks {
 		if t, ok := b.(messages.Thinking); ok && t.Provider == string(Name) && t.Model == model {
 			var list []json.RawMessage
 			if text, signed := strings.CutPrefix(t.Signature, signedCalls); signed && json.Unmarshal([]byte(text), &list) == nil {
+				if n := len(list) - 1; n > 0 && list[n][0] == '[' {
+					details, list = list[n], list[:n]
+				}
 				extras = append(extras, list...)
 			}
 		}
@@ -72,6 +114,9 @@ func sign(encoded []byte, m messages.Message, model string) ([]byte, error) {
 		if isObject(extras[i]) {
 			calls[i]["extra_content"] = extras[i]
 		}
+	}
+	if details != nil {
+		whole["reasoning_details"] = details
 	}
 	var err error
 	if whole["tool_calls"], err = json.Marshal(calls); err != nil {

@@ -79,3 +79,66 @@ func TestSignedCalls(t *testing.T) {
 		t.Errorf("another model is told %s", all)
 	}
 }
+
+// TestReasoningDetails: OpenRouter sends in pieces what signs calls, and wants it back whole
+// with them; Gemini refuses the calls without.
+func TestReasoningDetails(t *testing.T) {
+	t.Parallel()
+	const refusal = `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"Gemini models require OpenRouter reasoning details to be preserved in each request. Upstream error: Function call is missing a thought_signature in functionCall parts."}}}`
+	told := make(chan string, 20) // by request, what comes with the model's calls
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			Model    string `json:"model"`
+			Messages []struct {
+				Role    string          `json:"role"`
+				Details json.RawMessage `json:"reasoning_details"`
+			} `json:"messages"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			t.Error(err)
+		}
+		all, said, missing := "", 0, false
+		for _, m := range request.Messages {
+			all += string(m.Details)
+			if m.Role == "assistant" {
+				said++
+				missing = missing || m.Details == nil
+			}
+		}
+		told <- all
+		switch {
+		case missing && request.Model == "test-model":
+			fails(400, refusal)(w, r)
+		case said > 0:
+			stream(text("done"), finish("stop"), done)(w, r)
+		default:
+			stream(
+				`{"choices":[{"delta":{"role":"assistant","content":"","reasoning":"Let","reasoning_details":[{"type":"reasoning.text","text":"Let","format":"f-v1","index":0}]}}]}`,
+				`{"choices":[{"delta":{"reasoning":" me","reasoning_details":[{"type":"reasoning.text","text":" me","index":0}]}}]}`,
+				`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":null,"signature":"s+/=","index":0}]}}]}`,
+				call(0, "a", "look", "{}"), call(1, "b", "look", `{"n":1}`),
+				`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.encrypted","data":"d1","id":"a","index":0},{"type":"reasoning.encrypted","data":"d2","id":"b","index":0}]}}]}`,
+				finish("tool_calls"), done)(w, r)
+		}
+	}))
+	defer server.Close()
+	m := newModel(t, server.URL)
+	turn := question("Hi")
+	turn.Host = &assistanttest.Host{Specs: []messages.ToolSpec{{Name: "look"}}}
+	got := assistanttest.Collect(loop.New(m, loop.Config{}).Run(t.Context(), turn))
+	if got.Err != nil || got.Text != "done" || got.Thoughts != "Let me" {
+		t.Fatalf("%q, %q, %v", got.Text, got.Thoughts, got.Err)
+	}
+	const want = `[{"type":"reasoning.text","format":"f-v1","index":0,"text":"Let me","signature":"s+/="},` +
+		`{"type":"reasoning.encrypted","id":"a","index":0,"data":"d1"},{"type":"reasoning.encrypted","id":"b","index":0,"data":"d2"}]`
+	if first, second := <-told, <-told; first != "" || second != want {
+		t.Errorf("the model is told %s, then %s; want %s", first, second, want)
+	}
+	turn.Array, turn.Model = append(append(turn.Array, got.Messages...), messages.NewText(messages.RoleUser, "And now?")), "other"
+	if got := assistanttest.Collect(loop.New(m, loop.Config{}).Run(t.Context(), turn)); got.Err != nil {
+		t.Error(got.Err)
+	}
+	if all := <-told; all != "" {
+		t.Errorf("another model is told %s", all)
+	}
+}
