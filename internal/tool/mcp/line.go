@@ -24,7 +24,7 @@ import (
 const (
 	maxMessage  = 4 << 20  // bytes of one message
 	maxExchange = 16 << 20 // bytes that a server may send for one request of ours
-	maxIdle     = 1 << 20  // bytes that a program may send after that, unasked
+	maxIdle     = 1 << 20  // bytes that a program may send after that in a minute, unasked
 )
 
 var (
@@ -43,6 +43,7 @@ type stdio struct {
 	mu        sync.Mutex // guards what follows
 	exchanges int        // that go on
 	left      int        // bytes that it may still send
+	since     time.Time  // when left was set last
 }
 
 func newStdio(p *Process, log *slog.Logger) *stdio {
@@ -64,7 +65,7 @@ func (s *stdio) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exchanges--; s.exchanges == 0 {
-		s.left = maxIdle
+		s.left, s.since = maxIdle, time.Now()
 	}
 }
 
@@ -72,6 +73,9 @@ func (s *stdio) end() {
 func (s *stdio) spend(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.exchanges == 0 && time.Since(s.since) > time.Minute {
+		s.left, s.since = maxIdle, time.Now()
+	}
 	s.left -= n
 	return s.left < 0
 }

@@ -22,6 +22,9 @@ const (
 
 	// changesEvery is how often a server is asked for its tools because they have changed.
 	changesEvery = time.Second
+
+	// againAfter is how often a server that cannot say so is asked.
+	againAfter = 5 * time.Minute
 )
 
 // Link keeps the connection to one server. It connects in the background, again
@@ -93,7 +96,7 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if conn != nil {
 			began := time.Now()
-			l.follow(ctx, conn)
+			l.follow(ctx, conn, againAfter)
 			l.lost(conn.close())
 			if time.Since(began) >= steady {
 				pause.Reset()
@@ -128,15 +131,20 @@ func (l *Link) connect(ctx context.Context) (conn *connection, fatal bool) {
 
 // follow returns when the connection is of no use any more. Until then it asks for the tools
 // again whenever the server says that they are others, at most once in changesEvery, and
-// later if it does not answer.
-func (l *Link) follow(ctx context.Context, conn *connection) {
+// later if it does not answer; after a while if it cannot say so.
+func (l *Link) follow(ctx context.Context, conn *connection, after time.Duration) {
 	for {
+		var again <-chan time.Time
+		if conn.mute() {
+			again = time.After(after)
+		}
 		select {
 		case <-conn.gone:
 			return
 		case <-ctx.Done():
 			return
 		case <-conn.changed:
+		case <-again:
 		}
 		var offers []offer
 		var problems []error

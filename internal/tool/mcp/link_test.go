@@ -7,15 +7,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/waittest"
 )
 
 // Finding 9: one line that is no message lost the server.
@@ -110,6 +115,69 @@ func TestToolsThatChange(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestProgramThatTalksNowAndThen: a program may send small notifications for as long as it
+// lives.
+func TestProgramThatTalksNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var connects atomic.Int64
+		l := Keep(Server{Name: "example", Command: []string{"x"}}, inMemory(func(ctx context.Context, s Server, in io.Reader, out io.Writer) {
+			connects.Add(1)
+			go func() {
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-time.After(20 * time.Second):
+					}
+					fmt.Fprintf(out, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%s"}}`+"\n", strings.Repeat("y", 80_000))
+				}
+			}()
+			serveExample(ctx, s, in, out)
+		}))
+		<-l.Tried()
+		time.Sleep(15 * time.Minute) // 3.6 MB
+		if n := len(l.Tools()); n != 4 || connects.Load() != 1 {
+			t.Errorf("%d tools after %d connections", n, connects.Load())
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestServerThatCannotTell: over HTTP nothing comes unasked, so that a server whose tools change
+// is asked for them now and then.
+func TestServerThatCannotTell(t *testing.T) {
+	t.Parallel()
+	server := exampleServer()
+	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "server/discover" { // of a later protocol, in which the client listens
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no"}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	srv := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	t.Cleanup(srv.Close)
+	l := &Link{server: Server{Name: "example", URL: srv.URL}, opts: Options{AllowLoopback: true}.withDefaults()}
+	conn, _ := l.connect(t.Context())
+	if conn == nil || len(l.Tools()) != 4 {
+		t.Fatalf("%d tools, trouble %q", len(l.Tools()), l.Trouble())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { l.follow(ctx, conn, 10*time.Millisecond) })
+	server.RemoveTools("big", "wait")
+	waittest.Until(t, "the tools of now", func() bool { return len(l.Tools()) == 2 })
+	cancel()
+	following.Wait()
+	if err := conn.close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Finding 9: a server that once connected was never tried again.

@@ -112,6 +112,13 @@ func (c *connection) change() {
 	}
 }
 
+// mute reports whether the server's tools may change without a word of that: over HTTP, it can
+// say so only while it answers.
+func (c *connection) mute() bool {
+	r := c.session.InitializeResult()
+	return c.server.URL != "" && r != nil && r.Capabilities != nil && r.Capabilities.Tools != nil && r.Capabilities.Tools.ListChanged
+}
+
 // progress gives a call more time of which the server says that it works on it.
 func (c *connection) progress(p *sdk.ProgressNotificationParams) {
 	if p == nil {
