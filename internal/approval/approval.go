@@ -97,6 +97,12 @@ func ParseName(text string) (int64, bool) {
 	return number, ok && err == nil && number > 0 && rest == strconv.FormatInt(number, 10)
 }
 
+// Permanent ends the Detail of a question to which only a yes for always is an answer.
+const Permanent = "The agent accepts only a permanent permission for everything of this kind."
+
+// OnlyAlways reports whether a yes for once is of no use to who asks.
+func (a *Approval) OnlyAlways() bool { return a.Rule != "" && strings.HasSuffix(a.Detail, Permanent) }
+
 // Question is what a person is asked, in a line.
 func (a Approval) Question() string {
 	switch {
@@ -206,6 +212,8 @@ func Decide(a Approval, d Decision, by Decider, shown string, now time.Time) (St
 		return Expired, fault.Newf(fault.Conflict, "%s has expired; nothing was run.", a.Name())
 	case d == Always && a.Rule == "":
 		return a.State, fault.Newf(fault.Invalid, "%s can only be approved once.", a.Name())
+	case d == Once && a.OnlyAlways():
+		return a.State, fault.Newf(fault.Invalid, "%s can only be approved for always: add the word always.", a.Name())
 	case d == Once, d == Always:
 		return Allowed, nil
 	case d == Deny:

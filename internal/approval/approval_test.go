@@ -236,6 +236,11 @@ func TestDecideWhat(t *testing.T) {
 	once.Rule = ""
 	check(t, "once, where always is not offered", once, approval.Once, ann, "", now, approval.Allowed, "")
 	check(t, "always, where it is not offered", once, approval.Always, ann, "", now, approval.Waiting, fault.Invalid)
+	only := base
+	only.Detail += approval.Permanent
+	check(t, "once, where only always is of use", only, approval.Once, ann, "", now, approval.Waiting, fault.Invalid)
+	check(t, "always, where only that is of use", only, approval.Always, ann, "", now, approval.Allowed, "")
+	check(t, "no, where only always is of use", only, approval.Deny, ann, "", now, approval.Denied, "")
 	check(t, "no decision", base, "", ann, "", now, approval.Waiting, fault.Invalid)
 	check(t, "a decision on plans", base, "approve", ann, "", now, approval.Waiting, fault.Invalid)
 }

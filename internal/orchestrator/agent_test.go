@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,41 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 		w.Chat.Say("build it")
 		w.Pass(10 * time.Second)
 		w.Chat.Find("The kind is unsupported")
+	})
+}
+
+// TestOnlyAlways: what the agent takes no yes for once for is not offered so.
+func TestOnlyAlways(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		scriptedWorktrees(w)
+		configure := w.Configure
+		w.Configure = func(c *orchestrator.Config, s *store.Store) {
+			configure(c, s)
+			c.Default = ot.AgentName
+		}
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			may := mayI
+			may.OnlyAlways = true
+			v, err := r.Ask(may)
+			return fmt.Sprintf("I was told: %t, always %t", v.Allow, v.Always), err
+		})
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		asked := w.Chat.Find("a-1: run `make`?")
+		if strings.Contains(asked.Text, "approve a-1` to run") || len(asked.Buttons) != 2 || asked.Buttons[0].Label != "Always allow this" {
+			t.Errorf("the question is %q, with %v", asked.Text, asked.Buttons)
+		}
+		w.Chat.Say("/approve a-1")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("a-1 can only be approved for always: add the word always.")
+		w.Chat.Say("/approve a-1 always")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("I was told: true, always true")
 	})
 }
 

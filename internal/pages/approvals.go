@@ -160,7 +160,7 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
 	if r.role != sessions.Reader {
 		choices = form(r, "/decide", html.Class("inline"), fields,
-			html.If(whole && may, decision("Allow once", "decision", string(approval.Once), "primary")),
+			html.If(whole && may && !a.OnlyAlways(), decision("Allow once", "decision", string(approval.Once), "primary")),
 			html.If(whole && may && a.Rule != "", decision("Always allow this", "decision", string(approval.Always), "")),
 			decision("Don't run", "decision", string(approval.Deny), "danger"))
 	}

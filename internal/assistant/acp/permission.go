@@ -116,9 +116,6 @@ func (q *ask) request() assistant.Permission {
 		title = oneLine(command, maxTitle) // what runs, whatever it is called
 	}
 	detail := c.detail()
-	if q.option("allow_once") == "" && detail != "" {
-		detail += "\n\nThe agent accepts only a permanent permission for everything of this kind."
-	}
 	answers, always := q.answers(), q.forAlways()
 	if len(answers) > 1 && (kind == assistant.KindOther || kind == assistant.KindRead) {
 		kind, always = assistant.KindQuestion, false

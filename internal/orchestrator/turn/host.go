@@ -256,6 +256,9 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	if p.OnlyAlways && (rule == "" || !h.r.mayRule()) {
 		return assistant.Verdict{}, fault.New(fault.Unsupported, "Nobody can allow this for always here.")
 	}
+	if p.OnlyAlways && p.Detail != "" {
+		unseen += "\n\n" + approval.Permanent
+	}
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
 		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
 	}

@@ -49,7 +49,7 @@ func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold
 	result := ruling{approval: before}
 	switch before.State {
 	case approval.Allowed:
-		result.verdict = assistant.Verdict{Allow: true}
+		result.verdict = assistant.Verdict{Allow: true, Always: before.OnlyAlways()}
 	case approval.Denied:
 		result.verdict.Reason = "not run: a person denied it" + wording.Because(before.Note) + ". Do not try the same in another way; suggest an alternative instead."
 	case approval.Waiting:
@@ -125,16 +125,21 @@ func (o *Turns) showApproval(ctx context.Context, tx port.Tx, conv sessions.Conv
 	if o.config.SecondApprover {
 		who = "Someone other than the person who asked"
 	}
-	always := ""
-	if a.Rule != "" {
+	run, always, only := "` to run", "", a.OnlyAlways()
+	if only {
+		run = " always` to allow " + covered(a) + " from now on"
+	} else if a.Rule != "" {
 		always = fmt.Sprintf(" · `%sapprove %s always` to allow %s from now on", prefix, name, covered(a))
 	}
-	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s` to run · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.%s",
-		name, a.Question(), a.Detail, prefix, name, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour), o.outbox.Open("/approvals/"+name))
+	text := fmt.Sprintf("✋ **%s: %s**\n\n%s\n\n---\n\n`%sapprove %s%s · `%sdeny %s` to refuse%s\n\n%s can decide. Without an answer, it expires in %d hours and is not run.%s",
+		name, a.Question(), a.Detail, prefix, name, run, prefix, name, always, who, int(time.Until(a.ExpiresAt).Round(time.Hour)/time.Hour), o.outbox.Open("/approvals/"+name))
 	if adapter := o.outbox.Adapters[conv.Key.Platform]; adapter == nil || !adapter.Capabilities().Buttons {
 		return text, nil, nil
 	}
-	choices := []command.Choice{{Decision: string(approval.Once), Label: verb(a), Style: messages.ButtonPrimary}}
+	var choices []command.Choice
+	if !only {
+		choices = append(choices, command.Choice{Decision: string(approval.Once), Label: verb(a), Style: messages.ButtonPrimary})
+	}
 	if a.Rule != "" {
 		choices = append(choices, command.Choice{Decision: string(approval.Always), Label: "Always allow this", Style: messages.ButtonPlain})
 	}

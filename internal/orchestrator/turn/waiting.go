@@ -69,7 +69,8 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 		case err != nil:
 			return assistant.Verdict{}, fmt.Errorf("look for a decision: %w", err)
 		case a.State == approval.Allowed:
-			return assistant.Verdict{Allow: true}, nil // "always" is our rule, which can be revoked, and never the agent's
+			// "Always" is our rule, which can be revoked, and the agent's only if it takes nothing else.
+			return assistant.Verdict{Allow: true, Always: a.OnlyAlways()}, nil
 		case a.State == approval.Denied:
 			return assistant.Verdict{Reason: "a person denied it" + wording.Because(a.Note)}, nil
 		case a.State != approval.Waiting:
