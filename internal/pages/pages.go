@@ -193,7 +193,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-		p.failHere(w, r, errNoPage)
+		p.failHere(w, r, errNoPage) //nolint:contextcheck // r carries it
 		return
 	}
 	if err := p.guard.Check(r); err != nil {
@@ -214,7 +214,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Allow", seen.header.Get("Allow"))
 			err = fault.New(fault.Unsupported, "This page cannot be used that way.")
 		}
-		p.failHere(w, r, err)
+		p.failHere(w, r, err) //nolint:contextcheck // as above
 		return
 	}
 	p.mux.ServeHTTP(w, r)
@@ -223,7 +223,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // failHere shows an error of no page, with the navigation for who is signed in.
 func (p *Pages) failHere(w http.ResponseWriter, plain *http.Request, err error) {
 	r, _ := p.authenticate(w, plain) // whoever is not is told the same
-	p.frame.fail(w, r, err)          //nolint:contextcheck // r carries it
+	p.frame.fail(w, r, err)
 }
 
 // statusRecorder notes the status of an answer and drops it.
