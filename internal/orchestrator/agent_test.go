@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -100,38 +101,56 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 	})
 }
 
+// askForMake has an agent that works on a repository ask whether it may run make.
+func askForMake(w *ot.World, change func(*assistant.Permission)) {
+	scriptedWorktrees(w)
+	configure := w.Configure
+	w.Configure = func(c *orchestrator.Config, s *store.Store) {
+		configure(c, s)
+		c.Default = ot.AgentName
+	}
+	w.Agent.On("build", func(r *ot.Errands) (string, error) {
+		may := mayI
+		change(&may)
+		v, err := r.Ask(may)
+		return fmt.Sprintf("I was told: %t, always %t", v.Allow, v.Always), err
+	})
+	w.Start()
+	w.Chat.Say("/whoami")
+	w.Pass(time.Second)
+	adopt(w)
+	w.Chat.Say("build it")
+	w.Pass(10 * time.Second)
+}
+
 // TestOnlyAlways: what the agent takes no yes for once for is not offered so.
 func TestOnlyAlways(t *testing.T) {
 	t.Parallel()
-	ot.Run(t, func(w *ot.World) {
-		scriptedWorktrees(w)
-		configure := w.Configure
-		w.Configure = func(c *orchestrator.Config, s *store.Store) {
-			configure(c, s)
-			c.Default = ot.AgentName
-		}
-		w.Agent.On("build", func(r *ot.Errands) (string, error) {
-			may := mayI
-			may.OnlyAlways = true
-			v, err := r.Ask(may)
-			return fmt.Sprintf("I was told: %t, always %t", v.Allow, v.Always), err
+	for _, detail := range []string{mayI.Detail, ""} {
+		ot.Run(t, func(w *ot.World) {
+			askForMake(w, func(p *assistant.Permission) { p.OnlyAlways, p.Detail = true, detail })
+			asked := w.Chat.Find("a-1: run `make`?")
+			if strings.Contains(asked.Text, "approve a-1` to run") || len(asked.Buttons) != 2 || asked.Buttons[0].Label != "Always allow this" {
+				t.Errorf("the question is %q, with %v", asked.Text, asked.Buttons)
+			}
+			w.Chat.Say("/approve a-1")
+			w.Pass(10 * time.Second)
+			w.Chat.Find("a-1 can only be approved for always: add the word always.")
+			w.Chat.Say("/approve a-1 always")
+			w.Pass(10 * time.Second)
+			w.Chat.Find("I was told: true, always true")
 		})
-		w.Start()
-		w.Chat.Say("/whoami")
-		w.Pass(time.Second)
-		adopt(w)
-		w.Chat.Say("build it")
-		w.Pass(10 * time.Second)
-		asked := w.Chat.Find("a-1: run `make`?")
-		if strings.Contains(asked.Text, "approve a-1` to run") || len(asked.Buttons) != 2 || asked.Buttons[0].Label != "Always allow this" {
-			t.Errorf("the question is %q, with %v", asked.Text, asked.Buttons)
-		}
+	}
+}
+
+// TestAnAgentCannotSayThatOnlyAlwaysIsOfUse: a text that it shows takes no answer away.
+func TestAnAgentCannotSayThatOnlyAlwaysIsOfUse(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		askForMake(w, func(p *assistant.Permission) { p.Detail += "\n\n" + approval.Permanent })
 		w.Chat.Say("/approve a-1")
 		w.Pass(10 * time.Second)
-		w.Chat.Find("a-1 can only be approved for always: add the word always.")
-		w.Chat.Say("/approve a-1 always")
-		w.Pass(10 * time.Second)
-		w.Chat.Find("I was told: true, always true")
+		w.Chat.Find("I was told: true, always false")
 	})
 }
 

@@ -253,10 +253,11 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	if p.Always && len(p.Call.Arguments) <= maxRule && !strings.ContainsAny(p.Call.Arguments, "\n\r") && unseen == "" {
 		rule = ruleOf(p)
 	}
-	if p.OnlyAlways && (rule == "" || !h.r.mayRule()) {
-		return assistant.Verdict{}, fault.New(fault.Unsupported, "Nobody can allow this for always here.")
-	}
-	if p.OnlyAlways && p.Detail != "" {
+	p.Detail = strings.TrimSuffix(p.Detail, approval.Permanent) // it is not an agent's text that says so
+	if p.OnlyAlways {
+		if rule == "" || !h.r.mayRule() {
+			return assistant.Verdict{}, fault.New(fault.Unsupported, "Nobody can allow this for always here.")
+		}
 		unseen += "\n\n" + approval.Permanent
 	}
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
