@@ -31,7 +31,7 @@ func TestDoctorNamesTheAddressOfAModelThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := newExamination(config.Config{}, Env{Log: slog.New(slog.DiscardHandler)}).examineModel(t.Context(), m)
-	if len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Fix, "OPENAI_API_KEY, OPENAI_BASE_URL and the model's name") {
+	if len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "127.0.0.1:1: connect") || !strings.Contains(found[0].Fix, "OPENAI_API_KEY, OPENAI_BASE_URL and the model's name") {
 		t.Errorf("it finds %+v", found)
 	}
 }

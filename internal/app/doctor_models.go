@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -79,7 +80,11 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 		}
 	}
 	if err != nil {
-		return one(doctor.Failed(name, err, "check "+option+"_API_KEY, "+option+"_BASE_URL and the model's name: bot config show"))
+		f := doctor.Failed(name, err, "check "+option+"_API_KEY, "+option+"_BASE_URL and the model's name: bot config show")
+		if cause := errors.Unwrap(err); cause != nil && fault.Is(err, fault.Unavailable) {
+			f.Detail = strings.TrimSuffix(f.Detail, ".") + ": " + cause.Error()
+		}
+		return one(f)
 	}
 	var found []doctor.Finding
 	model := m.Model()

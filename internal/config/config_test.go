@@ -209,6 +209,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{"DATABASE_URL=mysql://u:hunter2@h/d"}, []string{"DATABASE_URL", "postgres://"}},
 		{[]string{"DATABASE_URL=postgres://u:hunter2%@h/d"}, []string{"DATABASE_URL", "percent-encode"}},
 		{[]string{"DATABASE_URL=sqlite:"}, []string{"DATABASE_URL", "sqlite:PATH"}},
+		{[]string{"DATABASE_URL=sqlite:data/bot.db?cache=shared"}, []string{"DATABASE_URL", "a ? in its name", "sqlite:PATH"}},
 		{[]string{"DEFAULT_AI_ASSISTANT=Hal 9000"}, []string{"DEFAULT_AI_ASSISTANT", `"Hal 9000"`, "anthropic, claude, codex"}},
 		{[]string{"DEFAULT_AI_ASSISTANT=openai"}, []string{"DEFAULT_AI_ASSISTANT", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 		{[]string{"MAX_CONCURRENT_CONVERSATIONS=0"}, []string{"MAX_CONCURRENT_CONVERSATIONS", "from 1"}},

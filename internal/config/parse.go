@@ -35,7 +35,7 @@ func (c *Config) parseDatabaseURL(text string) error {
 	if path, ok := strings.CutPrefix(text, "sqlite:"); ok {
 		path = strings.TrimPrefix(path, "//")
 		if path == "" || strings.ContainsAny(path, "?\x00") {
-			return errors.New("names no file: use sqlite:PATH, such as sqlite:./data/bot.db")
+			return errors.New("names no file, or one with a ? in its name: use sqlite:PATH, such as sqlite:./data/bot.db")
 		}
 		c.Database = Database{Driver: DriverSQLite, Path: filepath.FromSlash(path)}
 		return nil

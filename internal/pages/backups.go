@@ -56,10 +56,10 @@ func (p *backupPages) backupList(before string) ([]backup.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if before == "" {
-		return all, nil
+	for before != "" && len(all) > 0 && filepath.Base(all[0].Dir) >= before {
+		all = all[1:]
 	}
-	return slices.DeleteFunc(all, func(l backup.Listed) bool { return filepath.Base(l.Dir) >= before }), nil
+	return all, nil
 }
 
 // backupNamed finds a backup that can be used.

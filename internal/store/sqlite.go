@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"modernc.org/sqlite"
 
@@ -128,9 +129,13 @@ func unreadable(path string, err error) error {
 	if fault.Is(classifySQLite(err), fault.Damaged) {
 		return damaged(path, err)
 	}
+	reason := ""
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		reason = ": " + errno.Error()
+	}
 	return &fault.Error{
 		Kind:   fault.Or(err, fault.Unavailable),
-		Public: "Cannot use the database file " + path + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
+		Public: "Cannot use the database file " + path + reason + "; check DATA_DIR or DATABASE_URL, that the directory can be written, and that the disk is not full",
 		Err:    fmt.Errorf("open database: %w", err),
 	}
 }

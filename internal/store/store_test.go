@@ -42,7 +42,7 @@ func TestOpenRefusesWhatItCannotUse(t *testing.T) {
 		"nowhere":        {store.Options{}, fault.Invalid, "DATA_DIR"},
 		"not a database": {store.Options{URL: "sqlite:" + file, Exclusive: true}, fault.Damaged, file},
 		"directory is a file": {
-			store.Options{DataDir: filepath.Join(file, "data"), Exclusive: true}, fault.Unavailable, "DATA_DIR",
+			store.Options{DataDir: filepath.Join(file, "data"), Exclusive: true}, fault.Unavailable, ": not a directory; check DATA_DIR",
 		},
 		"not there": {store.Options{DataDir: dir}, fault.NotFound, dir},
 	}
