@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -153,6 +154,21 @@ func truncate(t *testing.T, path string, size int64) {
 	t.Helper()
 	if err := os.Truncate(path, size); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A start that is stopped does not say of a small database that it is too large to be examined.
+func TestAStoppedStartSaysNothingOfTheSize(t *testing.T) {
+	t.Parallel()
+	path := fileWithData(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var log strings.Builder
+	if s, err := store.Open(ctx, store.Options{DataDir: filepath.Dir(path), Log: slog.New(slog.NewTextHandler(&log, nil)), Exclusive: true}); err == nil {
+		_ = s.Close()
+	}
+	if log.Len() > 0 {
+		t.Errorf("it says: %s", &log)
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Store) checkAtStart(ctx context.Context, path string) error {
 	if fault.Is(err, fault.Damaged) {
 		return err
 	}
-	if err == nil && !whole {
+	if err == nil && !whole && ctx.Err() == nil {
 		s.log.InfoContext(ctx, "the database is too large to be examined whole at start", "limit", quickCheckLimit)
 	}
 	return nil
