@@ -178,8 +178,8 @@ func (p *setupPages) setupStep(r *request) (view, error) {
 	now := s.State(r.Context(), step)
 	body = append(body, html.El("p", html.Text("Now: "+p.show.head200(now.Line)+".")), p.setValues(now.Values))
 	if len(step.Ways) > 1 {
-		body = append(body, html.El("nav", html.Attr("aria-label", "Ways"), html.El("ul", html.Class("ways"), html.Map(step.Ways, func(other setup.Way) html.Node {
-			return html.El("li", html.El("a", html.Href("/setup/"+step.Name+"?way="+queryEscape(other.Name)), html.If(other.Name == w.Name, html.Attr("aria-current", "page")), html.Text(other.Title)))
+		body = append(body, html.El("nav", html.Attr("aria-label", "Ways"), html.El("ul", html.Class("tabs"), html.Map(step.Ways, func(other setup.Way) html.Node {
+			return html.El("li", html.El("a", html.Class("button"), html.Href("/setup/"+step.Name+"?way="+queryEscape(other.Name)), html.If(other.Name == w.Name, html.Attr("aria-current", "page")), html.Text(other.Title)))
 		}))))
 	}
 	v := view{title: step.Title}
