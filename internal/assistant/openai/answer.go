@@ -31,7 +31,7 @@ type answer struct {
 	calls   []messages.ToolCall
 	args    []*strings.Builder // of the calls, by position
 	extras  []json.RawMessage  // what came with the calls, by position; see signedCalls
-	details []detail           // reasoning_details, of pieces that came
+	details []*detail          // reasoning_details, of pieces that came
 	index   map[int]int        // position of the newest call of a stream index
 	finish  api.FinishReason
 	usage   assistant.Usage

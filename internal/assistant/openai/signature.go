@@ -35,6 +35,10 @@ func carried(call api.ToolCall) json.RawMessage {
 	return nil
 }
 
+// maxDetails is how many elements of reasoning_details are kept of an answer: one belongs to
+// each call or thought.
+const maxDetails = 2 * maxCalls
+
 // detail is an element of reasoning_details.
 type detail struct {
 	Type      string          `json:"type"`
@@ -45,6 +49,8 @@ type detail struct {
 	Summary   string          `json:"summary,omitempty"`
 	Signature string          `json:"signature,omitempty"`
 	Data      string          `json:"data,omitempty"`
+
+	text, summary, signature strings.Builder // of the pieces that came
 }
 
 // addDetails takes in what carries, in the place of a role, a piece of reasoning_details. A
@@ -54,21 +60,26 @@ func (a *answer) addDetails(role string) {
 	if !strings.HasPrefix(role, "[") || json.Unmarshal([]byte(role), &pieces) != nil {
 		return
 	}
-	for _, d := range pieces {
-		n := len(a.details)
+	for i := range pieces {
+		d, n := &pieces[i], len(a.details)
 		if n == 0 || d.Data != "" || a.details[n-1].Type != d.Type || !bytes.Equal(a.details[n-1].Index, d.Index) {
+			if n == maxDetails {
+				return
+			}
 			a.details = append(a.details, d)
-			continue
 		}
-		last := &a.details[n-1]
-		last.Text += d.Text
-		last.Summary += d.Summary
-		last.Signature += d.Signature
+		last := a.details[len(a.details)-1]
+		last.text.WriteString(d.Text)
+		last.summary.WriteString(d.Summary)
+		last.signature.WriteString(d.Signature)
 	}
 }
 
 // signature returns the block that keeps what came with the calls of an answer.
 func (a *answer) signature(model string) (messages.Thinking, bool) {
+	for _, d := range a.details {
+		d.Text, d.Summary, d.Signature = d.text.String(), d.summary.String(), d.signature.String()
+	}
 	came := a.extras
 	if details, err := json.Marshal(a.details); err == nil && len(a.details) > 0 {
 		came = append(came, details)
