@@ -137,7 +137,6 @@ func (pl *platforms) check(ctx context.Context) error {
 		switch {
 		case err == nil:
 			pl.accounts[a.Platform()] = account
-			pl.warnScopes(ctx, a)
 		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
 			return err
 		default:
@@ -146,21 +145,6 @@ func (pl *platforms) check(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// warnScopes names what a platform would have to grant for everything to work.
-func (pl *platforms) warnScopes(ctx context.Context, a platform.Adapter) {
-	var missing []string
-	switch scoped := a.(type) {
-	case interface{ MissingScopes() []string }:
-		missing = scoped.MissingScopes()
-	case interface{ MissingPermissions() []string }:
-		missing = scoped.MissingPermissions()
-	}
-	if len(missing) > 0 {
-		pl.log.WarnContext(ctx, "the app lacks scopes; some features will not work until it is reinstalled with them",
-			"platform", a.Platform(), "missing", strings.Join(missing, " "))
-	}
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.

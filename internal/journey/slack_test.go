@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/emulator/slack"
+	slackplatform "remote-agent/internal/platform/slack"
 	"remote-agent/internal/store/storetest"
 	"remote-agent/internal/waittest"
 )
@@ -55,6 +56,9 @@ func newSlackWorldWith(t testing.TB, databaseURL, transport string, opts slack.O
 	t.Helper()
 	w := newWorld(t, databaseURL)
 	opts.SigningSecret = signing
+	if opts.Team.Scopes == nil { // what the manifest asks for suffices
+		opts.Team.Scopes = slackplatform.Scopes()
+	}
 	w.sl = slack.New(opts)
 	if err := w.sl.Start(); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ type App struct {
 // DefaultPermissions returns what an App has that works on issues and pull
 // requests.
 func DefaultPermissions() map[string]string {
-	return map[string]string{"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write", "members": "read"}
+	return map[string]string{"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write"}
 }
 
 func (o Options) withDefaults() Options {

@@ -26,12 +26,15 @@ func (a *account) Examine(ctx context.Context) []doctor.Finding {
 }
 
 func (a *account) examinePermissions() doctor.Finding {
-	missing := a.MissingPermissions()
+	missing, excess := a.missingPermissions(), a.excess()
 	me := a.self.Load()
 	switch {
 	case len(missing) > 0:
 		return doctor.Found("permissions", doctor.Fail, "GitHub has not granted "+strings.Join(missing, ", "),
 			"change the App's permissions and events, or the token's scopes, at https://github.com/settings, and accept them in each installation")
+	case len(excess) > 0:
+		return doctor.Found("permissions", doctor.Warn, "the App has permissions that the bot never uses: "+strings.Join(excess, ", "),
+			"take them away in the App's settings at https://github.com/settings/apps")
 	case a.client.appID == "" && (me == nil || len(me.scopes) == 0):
 		return doctor.Found("permissions", doctor.Skip, "GitHub does not say what a fine-grained token may do", "")
 	}

@@ -301,7 +301,7 @@ func (a *Adapter) introduce(ctx context.Context) error {
 	}, fault.Unauthorized, fault.Invalid)
 }
 
-// Check implements platform.Checker. After it MissingPermissions can tell.
+// Check implements platform.Checker.
 func (a *Adapter) Check(ctx context.Context) (platform.Account, error) {
 	me, err := a.askSelf(ctx)
 	if err != nil {

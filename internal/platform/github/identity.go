@@ -291,11 +291,11 @@ func scopesOf(h http.Header) []string {
 	return strings.FieldsFunc(h.Get("X-Oauth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// MissingPermissions names, sorted, what the manifest asks for and GitHub has
+// missingPermissions names, sorted, what the manifest asks for and GitHub has
 // not granted: permissions like "issues: write", events like "event: issues",
 // and for a classic personal token "scope: repo". It is empty before GitHub was
 // asked, and for fine-grained tokens, of which GitHub tells nothing.
-func (a *account) MissingPermissions() []string {
+func (a *account) missingPermissions() []string {
 	me := a.self.Load()
 	if me == nil {
 		return nil
@@ -330,8 +330,12 @@ func lacking(granted map[string]string) (missing []string) {
 	return missing
 }
 
-// excess names what the App may do and the bot never does.
-func (me identity) excess() []string {
+// excess names, sorted, what the App may do and the bot never does.
+func (a *account) excess() []string {
+	me := a.self.Load()
+	if me == nil {
+		return nil
+	}
 	var more []string
 	asked := Permissions()
 	for name, level := range me.permissions {
@@ -344,13 +348,11 @@ func (me identity) excess() []string {
 }
 
 func (a *account) warnPermissions(ctx context.Context) {
-	if missing := a.MissingPermissions(); len(missing) > 0 {
+	if missing := a.missingPermissions(); len(missing) > 0 {
 		a.log.WarnContext(ctx, "the github account lacks permissions; grant them in its settings, and accept them where the App is installed", "missing", missing)
 	}
-	if me := a.self.Load(); me != nil {
-		if more := me.excess(); len(more) > 0 {
-			a.log.WarnContext(ctx, "the github app may do more than the bot needs", "excess", more)
-		}
+	if more := a.excess(); len(more) > 0 {
+		a.log.WarnContext(ctx, "the github app may do more than the bot needs", "excess", more)
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"remote-agent/internal/doctor"
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -23,13 +22,13 @@ import (
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, setting{server: func(o *emulator.Options) { o.App.Permissions = github.Permissions() }})
 	who, err := w.Check(t.Context())
 	if err != nil || who.Name != "@remote-agent[bot]" || who.ID == "" {
 		t.Errorf("Check: %+v, %v", who, err)
 	}
-	if missing := w.MissingPermissions(); len(missing) != 0 {
-		t.Errorf("missing %v", missing)
+	if f := w.Examine(t.Context())[0]; f.Status != doctor.OK {
+		t.Errorf("found %+v", f)
 	}
 	w = newWorld(t, setting{pat: true})
 	if who, err = w.Check(t.Context()); err != nil || who.Name != "@helper" {
@@ -57,9 +56,8 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	if _, err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"contents: write", "event: pull_request_review_comment", "issues: write"}
-	if diff := cmp.Diff(want, w.MissingPermissions()); diff != "" {
-		t.Error(diff)
+	if f := w.Examine(t.Context())[0]; f.Status != doctor.Fail || !strings.HasSuffix(f.Detail, " contents: write, event: pull_request_review_comment, issues: write") {
+		t.Errorf("found %+v", f)
 	}
 	if !contains(log.String(), "contents: write", "administration: write") {
 		t.Errorf("log %s", log)
@@ -69,6 +67,20 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	_, err := w.Send(t.Context(), messages.Outbound{Delivery: "d", Conversation: key("acme/web#1"), Text: "x"})
 	if !fault.Is(err, fault.Forbidden) || n != 1 {
 		t.Errorf("Send without the permission: %v", err)
+	}
+}
+
+func TestNeedlessPermissionsAreNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{server: func(o *emulator.Options) {
+		o.App.Permissions = github.Permissions()
+		o.App.Permissions["administration"] = "write"
+	}})
+	if _, err := w.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.Examine(t.Context())[0]; f.Status != doctor.Warn || !strings.HasSuffix(f.Detail, " administration: write") {
+		t.Errorf("found %+v", f)
 	}
 }
 

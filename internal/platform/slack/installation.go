@@ -83,7 +83,7 @@ func (i *installation) askSelf(ctx context.Context) (identity, error) {
 	return me, nil
 }
 
-// Check implements platform.Checker. After it MissingScopes can tell.
+// Check implements platform.Checker.
 func (i *installation) Check(ctx context.Context) (platform.Account, error) {
 	me, err := i.askSelf(ctx)
 	if err != nil {
@@ -93,20 +93,27 @@ func (i *installation) Check(ctx context.Context) (platform.Account, error) {
 	return platform.Account{ID: me.account(), Name: "@" + me.name}, nil
 }
 
-// MissingScopes returns the scopes that the app's manifest asks for and the
-// installation has not granted, sorted. It is empty before Slack was asked, and
-// if Slack did not tell.
-func (i *installation) MissingScopes() []string {
+// scopesApart returns, sorted, what the app's manifest asks for and the installation
+// has not granted, and what it has granted that the bot never uses. Both are empty
+// before Slack was asked, and if Slack did not tell.
+func (i *installation) scopesApart() (missing, excess []string) {
 	granted := i.scopes.Load()
 	if granted == nil {
-		return nil
+		return nil, nil
 	}
-	return slices.DeleteFunc(Scopes(), func(s string) bool { return slices.Contains(*granted, s) })
+	asked := Scopes()
+	missing = slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return slices.Contains(*granted, s) })
+	excess = slices.DeleteFunc(slices.Sorted(slices.Values(*granted)), func(s string) bool { return slices.Contains(asked, s) })
+	return missing, excess
 }
 
 func (i *installation) warnScopes(ctx context.Context) {
-	if missing := i.MissingScopes(); len(missing) > 0 {
+	missing, excess := i.scopesApart()
+	if len(missing) > 0 {
 		i.log.WarnContext(ctx, "the slack app lacks scopes; add them to the app and install it again", "missing", missing)
+	}
+	if len(excess) > 0 {
+		i.log.WarnContext(ctx, "the slack app may do more than the bot needs", "excess", excess)
 	}
 }
 
@@ -116,13 +123,16 @@ func (i *installation) Examine(ctx context.Context) []doctor.Finding {
 }
 
 func (i *installation) examineScopes() doctor.Finding {
-	missing := i.MissingScopes()
+	missing, excess := i.scopesApart()
 	switch {
 	case i.scopes.Load() == nil:
 		return doctor.Found("scopes", doctor.Skip, "Slack did not say which scopes the token has", "")
 	case len(missing) > 0:
 		return doctor.Found("scopes", doctor.Fail, "the app lacks "+strings.Join(missing, ", "),
 			"add them under OAuth & Permissions at https://api.slack.com/apps and install the app again")
+	case len(excess) > 0:
+		return doctor.Found("scopes", doctor.Warn, "the app has scopes that the bot never uses: "+strings.Join(excess, ", "),
+			"remove them under OAuth & Permissions at https://api.slack.com/apps and install the app again")
 	}
 	return doctor.Found("scopes", doctor.OK, "the app has every scope that the bot uses", "")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
@@ -478,16 +479,24 @@ func TestMeasureIsWithinSlacksLimits(t *testing.T) {
 	}
 }
 
-func TestCheckNamesMissingScopes(t *testing.T) {
+func TestScopesThatDifferAreNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.api.header.Set("X-OAuth-Scopes", strings.Join(slack.Scopes()[1:], ","))
-	account, err := b.Check(t.Context())
-	if err != nil || account.ID != "T1" || account.Name != "@agent" {
-		t.Errorf("Check: %+v, %v", account, err)
-	}
-	if missing := b.MissingScopes(); len(missing) != 1 || missing[0] != slack.Scopes()[0] {
-		t.Errorf("missing %v", missing)
+	all := slack.Scopes()
+	for granted, want := range map[string]doctor.Finding{
+		strings.Join(all, ","):                          {Status: doctor.OK},
+		strings.Join(all[1:], ","):                      {Status: doctor.Fail, Detail: all[0]},
+		strings.Join(append(all, "users:write"), ","):   {Status: doctor.Warn, Detail: "users:write"},
+		strings.Join(append(all[1:], "team:read"), ","): {Status: doctor.Fail, Detail: all[0]},
+	} {
+		b.api.header.Set("X-OAuth-Scopes", granted)
+		account, err := b.Check(t.Context())
+		if err != nil || account.ID != "T1" || account.Name != "@agent" {
+			t.Errorf("Check: %+v, %v", account, err)
+		}
+		if f := b.Examine(t.Context())[0]; f.Status != want.Status || !strings.HasSuffix(f.Detail, want.Detail) {
+			t.Errorf("with %s found %+v", granted, f)
+		}
 	}
 	b.api.answer("auth.test", `{"ok":false,"error":"invalid_auth"}`)
 	if _, err := b.Check(t.Context()); !fault.Is(err, fault.Unauthorized) {
