@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (pf *preferences) agentCommand() command.Command {
-	return command.Command{
+func (pf *preferences) agentCommand() *command.Command {
+	return &command.Command{
 		Name:    "agent",
 		Usage:   "agent [name|default]",
 		Summary: "show or choose the agent profile",

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (de *decisions) allowCommand() command.Command {
-	return command.Command{
+func (de *decisions) allowCommand() *command.Command {
+	return &command.Command{
 		Name:    "allow",
 		Usage:   "allow [revoke n]",
 		Summary: "list or revoke always-allow rules",

@@ -11,8 +11,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (de *decisions) approvalsCommand() command.Command {
-	return command.Command{
+func (de *decisions) approvalsCommand() *command.Command {
+	return &command.Command{
 		Name:    "approvals",
 		Usage:   "approvals",
 		Summary: "list pending approvals",

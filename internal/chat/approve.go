@@ -9,8 +9,8 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func (de *decisions) approveCommand() command.Command {
-	return command.Command{
+func (de *decisions) approveCommand() *command.Command {
+	return &command.Command{
 		Name:    "approve",
 		Usage:   "approve [name] [note]",
 		Summary: "approve a plan or a request",

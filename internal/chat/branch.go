@@ -7,8 +7,8 @@ import (
 	"remote-agent/internal/command"
 )
 
-func (br *branches) branchCommand() command.Command {
-	return command.Command{
+func (br *branches) branchCommand() *command.Command {
+	return &command.Command{
 		Name:    "branch",
 		Usage:   "branch",
 		Summary: "show this conversation's branch",

@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (re *repositories) cloneCommand() command.Command {
-	return command.Command{
+func (re *repositories) cloneCommand() *command.Command {
+	return &command.Command{
 		Name:    "clone",
 		Usage:   "clone <url>",
 		Summary: "clone a repository and work on it here",

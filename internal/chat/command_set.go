@@ -15,8 +15,8 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (re *repositories) commandSetCommand() command.Command {
-	return command.Command{
+func (re *repositories) commandSetCommand() *command.Command {
+	return &command.Command{
 		Name:    "command_set",
 		Usage:   "command_set <name> <path> [text]",
 		Summary: "register or write a command file",

@@ -11,8 +11,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (re *repositories) commandsCommand() command.Command {
-	return command.Command{
+func (re *repositories) commandsCommand() *command.Command {
+	return &command.Command{
 		Name:    "commands",
 		Usage:   "commands [search]",
 		Summary: "list this repository's commands",

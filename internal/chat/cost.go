@@ -14,8 +14,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (co *costs) costCommand() command.Command {
-	return command.Command{
+func (co *costs) costCommand() *command.Command {
+	return &command.Command{
 		Name:    "cost",
 		Usage:   "cost [week] [by model]",
 		Summary: "show token usage and costs",

@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func (de *decisions) denyCommand() command.Command {
-	return command.Command{
+func (de *decisions) denyCommand() *command.Command {
+	return &command.Command{
 		Name:    "deny",
 		Usage:   "deny [a-7] [why]",
 		Summary: "deny a request",

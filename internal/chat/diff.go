@@ -11,8 +11,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (br *branches) diffCommand() command.Command {
-	return command.Command{
+func (br *branches) diffCommand() *command.Command {
+	return &command.Command{
 		Name:    "diff",
 		Usage:   "diff",
 		Summary: "show the changes on this conversation's branch",

@@ -15,8 +15,8 @@ import (
 // left out.
 const doctorPatience = 20 * time.Second
 
-func (ov *overview) doctorCommand() command.Command {
-	return command.Command{
+func (ov *overview) doctorCommand() *command.Command {
+	return &command.Command{
 		Name:    "doctor",
 		Usage:   "doctor [all]",
 		Summary: "check the installation and show how to fix what is wrong",

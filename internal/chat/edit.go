@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (de *decisions) editCommand() command.Command {
-	return command.Command{
+func (de *decisions) editCommand() *command.Command {
+	return &command.Command{
 		Name:    "edit",
 		Usage:   "edit [plan] <text>",
 		Summary: "replace a plan with your own text",

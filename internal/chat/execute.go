@@ -5,8 +5,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func executeCommand() command.Command {
-	return command.Command{
+func executeCommand() *command.Command {
+	return &command.Command{
 		Name:    "execute",
 		Usage:   "execute [plan] [note]",
 		Summary: "run the plan in a new session",

@@ -12,8 +12,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (me *memories) forgetCommand() command.Command {
-	return command.Command{
+func (me *memories) forgetCommand() *command.Command {
+	return &command.Command{
 		Name:    "forget",
 		Usage:   "forget <n|all>",
 		Summary: "delete memories about you",

@@ -14,8 +14,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (ns *newSessions) forkCommand() command.Command {
-	return command.Command{
+func (ns *newSessions) forkCommand() *command.Command {
+	return &command.Command{
 		Name:    "fork",
 		Usage:   "fork [n] [here|thread]",
 		Summary: "continue from message n in a new session; thread: in a separate thread with its own files",

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (tu *turns) fullCommand() command.Command {
-	return command.Command{
+func (tu *turns) fullCommand() *command.Command {
+	return &command.Command{
 		Name:    "full",
 		Usage:   "full",
 		Summary: "show all of the last answer where only its beginning and end were posted",

@@ -8,8 +8,8 @@ import (
 	"remote-agent/internal/command"
 )
 
-func (re *repositories) getCwdCommand() command.Command {
-	return command.Command{
+func (re *repositories) getCwdCommand() *command.Command {
+	return &command.Command{
 		Name:    "getcwd",
 		Usage:   "getcwd",
 		Summary: "show the working folder",

@@ -7,8 +7,8 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (ac *access) haltCommand() command.Command {
-	return command.Command{
+func (ac *access) haltCommand() *command.Command {
+	return &command.Command{
 		Name:    "halt",
 		Usage:   "halt [why]",
 		Summary: "stop all work everywhere until resume",

@@ -15,8 +15,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (ns *newSessions) handoffCommand() command.Command {
-	return command.Command{
+func (ns *newSessions) handoffCommand() *command.Command {
+	return &command.Command{
 		Name:    "handoff",
 		Usage:   "handoff <assistant>",
 		Summary: "continue with another assistant, keeping the history",

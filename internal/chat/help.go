@@ -20,8 +20,8 @@ import (
 // it has at most ten lines, also where a list is set apart by an empty one.
 const inShort = 7
 
-func (h *Handler) helpCommand() command.Command {
-	return command.Command{
+func (h *Handler) helpCommand() *command.Command {
+	return &command.Command{
 		Name:    "help",
 		Usage:   "help [all|command]",
 		Summary: "show what you can do here",

@@ -19,8 +19,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (me *memories) linkCommand() command.Command {
-	return command.Command{
+func (me *memories) linkCommand() *command.Command {
+	return &command.Command{
 		Name:    "link",
 		Usage:   "link [code]",
 		Summary: "share memory between your accounts",

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (re *repositories) loadCommandsCommand() command.Command {
-	return command.Command{
+func (re *repositories) loadCommandsCommand() *command.Command {
+	return &command.Command{
 		Name:    "load_commands",
 		Usage:   "load_commands <folder>",
 		Summary: "register all command files in a folder",

@@ -15,8 +15,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (me *memories) memoryCommand() command.Command {
-	return command.Command{
+func (me *memories) memoryCommand() *command.Command {
+	return &command.Command{
 		Name:    "memory",
 		Usage:   "memory [on|off|edit <n> <text>|<words>]",
 		Summary: "show or edit memories about you",

@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (pf *preferences) modeCommand() command.Command {
-	return command.Command{
+func (pf *preferences) modeCommand() *command.Command {
+	return &command.Command{
 		Name:    "mode",
 		Usage:   "mode [ask|edit|auto]",
 		Summary: "show or change the permission mode",

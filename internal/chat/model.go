@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/spend"
 )
 
-func (pf *preferences) modelCommand() command.Command {
-	return command.Command{
+func (pf *preferences) modelCommand() *command.Command {
+	return &command.Command{
 		Name:    "model",
 		Usage:   "model [name|fast|smart|cheap]",
 		Summary: "show or choose the model",

@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (ns *newSessions) newCommand() command.Command {
-	return command.Command{
+func (ns *newSessions) newCommand() *command.Command {
+	return &command.Command{
 		Name:    "new",
 		Aliases: []string{"reset"},
 		Usage:   "new",

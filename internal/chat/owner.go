@@ -8,8 +8,8 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (ac *access) ownerCommand() command.Command {
-	return command.Command{
+func (ac *access) ownerCommand() *command.Command {
+	return &command.Command{
 		Name:    "owner",
 		Usage:   "owner [add|rm <id>]",
 		Summary: "list or change the owners",

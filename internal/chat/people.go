@@ -12,8 +12,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (ac *access) peopleCommand() command.Command {
-	return command.Command{
+func (ac *access) peopleCommand() *command.Command {
+	return &command.Command{
 		Name:    "people",
 		Usage:   "people [allow|deny|remove <id|code>]",
 		Summary: "list and change who can use the bot",

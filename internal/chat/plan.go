@@ -7,8 +7,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func planCommand() command.Command {
-	return command.Command{
+func planCommand() *command.Command {
+	return &command.Command{
 		Name:    "plan",
 		Aliases: []string{"plan_feature"}, // seed 002's name
 		Usage:   "plan <goal>",

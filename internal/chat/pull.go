@@ -15,8 +15,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (br *branches) pullCommand() command.Command {
-	return command.Command{
+func (br *branches) pullCommand() *command.Command {
+	return &command.Command{
 		Name:    "pr",
 		Usage:   "pr [title]",
 		Summary: "commit, push, and open or update a draft pull request",

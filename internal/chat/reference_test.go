@@ -46,7 +46,7 @@ func TestReference(t *testing.T) {
 }
 
 // reference is the table of commands.
-func reference(all []command.Command) string {
+func reference(all []*command.Command) string {
 	runs := map[command.Lane]string{
 		command.AtOnce: "at once",
 		command.Ahead:  "at once, and before the messages behind it",
@@ -56,12 +56,12 @@ func reference(all []command.Command) string {
 	var b strings.Builder
 	b.WriteString("| command | does | example | who | runs |\n|---|---|---|---|---|\n")
 	for _, c := range all {
-		does := c.Summary + alsoCalled(c, "/")
+		does := c.Summary + alsoCalled(*c, "/")
 		if c.Details != "" {
 			does += ". " + strings.TrimSuffix(c.Details, ".")
 		}
 		fmt.Fprintf(&b, "| `/%s` | %s | `/%s` | %s | %s |\n",
-			strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), c.Example, whoInTable(c), runs[c.Lane])
+			strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), c.Example, whoInTable(*c), runs[c.Lane])
 	}
 	return b.String()
 }

@@ -16,8 +16,8 @@ import (
 
 // commands are all there are, in the order in which people read them: talking
 // first, then work, the rest after it.
-func (h *Handler) commands() []command.Command {
-	return []command.Command{
+func (h *Handler) commands() []*command.Command {
+	return []*command.Command{
 		h.newSessions.newCommand(),
 		h.overview.statusCommand(),
 		h.turns.stopCommand(),
@@ -71,8 +71,9 @@ func (h *Handler) commands() []command.Command {
 }
 
 // register takes the commands that this installation can run.
-func (h *Handler) register(all []command.Command) error {
-	for _, c := range all {
+func (h *Handler) register(all []*command.Command) error {
+	for _, written := range all {
+		c := *written
 		if c.Needs != command.Nothing && !h.has[c.Needs] {
 			continue
 		}

@@ -61,7 +61,7 @@ func TestEveryCommandIsWhole(t *testing.T) {
 func TestNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	run := func(context.Context, command.Request) (command.Reply, error) { return command.Reply{}, nil }
-	for name, list := range map[string][]command.Command{
+	for name, list := range map[string][]*command.Command{
 		"Twice":        {{Name: "a", Run: run}, {Name: "a", Run: run}},
 		"AliasOfOther": {{Name: "a", Run: run}, {Name: "b", Aliases: []string{"a"}, Run: run}},
 		"NotCanonical": {{Name: "A-b", Run: run}},

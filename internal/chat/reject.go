@@ -8,8 +8,8 @@ import (
 	"remote-agent/internal/plan"
 )
 
-func (de *decisions) rejectCommand() command.Command {
-	return command.Command{
+func (de *decisions) rejectCommand() *command.Command {
+	return &command.Command{
 		Name:    "reject",
 		Usage:   "reject [plan] [reason]",
 		Summary: "reject a plan",

@@ -9,8 +9,8 @@ import (
 	"remote-agent/internal/memory"
 )
 
-func (me *memories) rememberCommand() command.Command {
-	return command.Command{
+func (me *memories) rememberCommand() *command.Command {
+	return &command.Command{
 		Name:    "remember",
 		Usage:   "remember <text>",
 		Summary: "save a memory about you",

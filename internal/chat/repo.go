@@ -16,8 +16,8 @@ import (
 	"remote-agent/internal/work"
 )
 
-func (re *repositories) repoCommand() command.Command {
-	return command.Command{
+func (re *repositories) repoCommand() *command.Command {
+	return &command.Command{
 		Name:    "repo",
 		Usage:   "repo <name|number>",
 		Summary: "switch to another repository",

@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (re *repositories) reposCommand() command.Command {
-	return command.Command{
+func (re *repositories) reposCommand() *command.Command {
+	return &command.Command{
 		Name:    "repos",
 		Usage:   "repos",
 		Summary: "list the repositories",

@@ -7,8 +7,8 @@ import (
 	"remote-agent/internal/people"
 )
 
-func (ac *access) resumeCommand() command.Command {
-	return command.Command{
+func (ac *access) resumeCommand() *command.Command {
+	return &command.Command{
 		Name:    "resume",
 		Usage:   "resume",
 		Summary: "resume after a halt",

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (tu *turns) retryCommand() command.Command {
-	return command.Command{
+func (tu *turns) retryCommand() *command.Command {
+	return &command.Command{
 		Name:    "retry",
 		Usage:   "retry [note]",
 		Summary: "run the last turn again from its start",

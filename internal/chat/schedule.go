@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (sc *schedules) scheduleCommand() command.Command {
-	return command.Command{
+func (sc *schedules) scheduleCommand() *command.Command {
+	return &command.Command{
 		Name:    "schedule",
 		Usage:   "schedule [on|off|list]",
 		Summary: "show or switch the profile's standing task",

@@ -17,8 +17,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (hi *history) sessionsCommand() command.Command {
-	return command.Command{
+func (hi *history) sessionsCommand() *command.Command {
+	return &command.Command{
 		Name:    "sessions",
 		Usage:   "sessions [show <n>|<words>]",
 		Summary: "list, show or search earlier sessions",

@@ -11,8 +11,8 @@ import (
 	"remote-agent/internal/fault"
 )
 
-func (re *repositories) setCwdCommand() command.Command {
-	return command.Command{
+func (re *repositories) setCwdCommand() *command.Command {
+	return &command.Command{
 		Name:    "setcwd",
 		Usage:   "setcwd <folder>",
 		Summary: "set the working folder",

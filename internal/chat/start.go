@@ -8,8 +8,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (h *Handler) startCommand() command.Command {
-	return command.Command{
+func (h *Handler) startCommand() *command.Command {
+	return &command.Command{
 		Name:    "start",
 		Usage:   "start",
 		Summary: "say hello",

@@ -18,8 +18,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (ov *overview) statusCommand() command.Command {
-	return command.Command{
+func (ov *overview) statusCommand() *command.Command {
+	return &command.Command{
 		Name:    "status",
 		Usage:   "status [verbose]",
 		Summary: "show what is running and queued; verbose adds the system prompt",

@@ -17,8 +17,8 @@ import (
 // maxOpen is how many waiting turns are looked at; fewer can wait.
 const maxOpen = 1000
 
-func (tu *turns) stopCommand() command.Command {
-	return command.Command{
+func (tu *turns) stopCommand() *command.Command {
+	return &command.Command{
 		Name:    "stop",
 		Usage:   "stop",
 		Summary: "stop the running turn and drop queued messages",

@@ -14,8 +14,8 @@ import (
 	"remote-agent/internal/wording"
 )
 
-func (tu *turns) undoCommand() command.Command {
-	return command.Command{
+func (tu *turns) undoCommand() *command.Command {
+	return &command.Command{
 		Name:    "undo",
 		Usage:   "undo",
 		Summary: "undo the last turn (files and messages)",

@@ -13,8 +13,8 @@ import (
 	"remote-agent/internal/store"
 )
 
-func (me *memories) unlinkCommand() command.Command {
-	return command.Command{
+func (me *memories) unlinkCommand() *command.Command {
+	return &command.Command{
 		Name:    "unlink",
 		Usage:   "unlink <account>",
 		Summary: "unlink an account",

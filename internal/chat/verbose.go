@@ -10,8 +10,8 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-func (pf *preferences) verboseCommand() command.Command {
-	return command.Command{
+func (pf *preferences) verboseCommand() *command.Command {
+	return &command.Command{
 		Name:    "verbose",
 		Usage:   "verbose 0|1|2",
 		Summary: "set how much detail to show during work",

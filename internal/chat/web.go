@@ -8,8 +8,8 @@ import (
 	"remote-agent/internal/signin"
 )
 
-func webCommand(link Link) command.Command {
-	return command.Command{
+func webCommand(link Link) *command.Command {
+	return &command.Command{
 		Name:    "web",
 		Usage:   "web",
 		Summary: "get a link to the web pages",

@@ -7,8 +7,8 @@ import (
 	"remote-agent/internal/command"
 )
 
-func whoamiCommand() command.Command {
-	return command.Command{
+func whoamiCommand() *command.Command {
+	return &command.Command{
 		Name:    "whoami",
 		Usage:   "whoami",
 		Summary: "show your account and role",
