@@ -212,6 +212,10 @@ func TestBackupHasWhatPeopleAttached(t *testing.T) {
 			t.Errorf("files = %+v", m.Files)
 		}
 		to, _ := w.elsewhere(t)
+		torn := filepath.Join(to.DataDir, "files", name) // of a restore that was killed
+		if err := errors.Join(os.MkdirAll(filepath.Dir(torn), 0o700), os.WriteFile(torn, []byte("a pic"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := backup.Restore(t.Context(), dir, to); err != nil {
 			t.Fatal(err)
 		}

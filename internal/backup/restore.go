@@ -71,8 +71,12 @@ func restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 	if r.Manifest, err = Verify(ctx, dir, to.Tools); err != nil {
 		return r, err
 	}
-	if want := map[bool]string{true: "sqlite", false: "postgres"}[to.Path != ""]; want != r.Manifest.Database {
-		return r, fault.Newf(fault.Invalid, "The backup is for %s, but DATABASE_URL is %s; to move between them, use `bot export` and `bot import`.", r.Manifest.Database, want)
+	into := "postgres"
+	if to.Path != "" {
+		into = "sqlite"
+	}
+	if into != r.Manifest.Database {
+		return r, fault.Newf(fault.Invalid, "The backup is for %s, but DATABASE_URL is %s; to move between them, use `bot export` and `bot import`.", r.Manifest.Database, into)
 	}
 	if err := to.refuseData(ctx, r.Manifest); err != nil {
 		return r, err
@@ -89,13 +93,21 @@ func restore(ctx context.Context, dir string, to Target) (r Restored, err error)
 	}()
 	for _, f := range r.Manifest.Files {
 		folder, name, ok := strings.Cut(f.Path, "/")
-		target := map[string]string{projectsDir: to.Projects, bundlesDir: bundles, attachedDir: filepath.Join(to.DataDir, attachedDir)}[folder]
-		if !ok || target == "" {
+		target := filepath.Join(to.DataDir, folder)
+		switch {
+		case !ok:
+			continue
+		case folder == projectsDir:
+			target = to.Projects
+		case folder != bundlesDir && folder != attachedDir:
 			continue
 		}
 		target = filepath.Join(target, filepath.FromSlash(name))
-		if _, err := os.Lstat(target); err == nil && folder == attachedDir {
-			continue // named by its hash: it is the same
+		if there, err := measure(ctx, target); err == nil && folder == attachedDir {
+			if there.SHA256 == f.SHA256 {
+				continue
+			}
+			_ = os.Remove(target) // what a restore left that did not come to its end
 		}
 		if err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)), target); err != nil {
 			return r, err
@@ -231,7 +243,7 @@ func (to Target) settle(ctx context.Context, o store.Options, notice string, r *
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(s.Explain(err), s.Close()) }()
 	if _, err := s.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
