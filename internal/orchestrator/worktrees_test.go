@@ -1,8 +1,11 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -121,6 +124,26 @@ func TestErrorsNameCommandsAsTheyAreGiven(t *testing.T) {
 		w.Chat.Say("limits")
 		w.Pass(time.Minute)
 		w.Chat.Find("✖ Too much: `@bot new` helps.")
+	})
+}
+
+// What nobody can explain to a person, the operator finds by the number that they were given.
+func TestAnUnexplainedPreparationIsInTheLog(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		s := &worktrees{errs: []error{errors.New("the index is in pieces")}}
+		var log bytes.Buffer
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Worktrees, c.Log = s, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		}
+		w.Start()
+		w.Chat.Say("hello", about)
+		w.Pass(time.Minute)
+		_, number, ok := strings.Cut(w.Chat.Find("✖ Something went wrong in the bot.").Text, "(Error ")
+		number, _, _ = strings.Cut(number, " ")
+		if said := log.String(); !ok || !strings.Contains(said, number+" ") || !strings.Contains(said, "the index is in pieces") {
+			t.Errorf("number %q; the log says:\n%s", number, said)
+		}
 	})
 }
 

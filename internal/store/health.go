@@ -157,7 +157,7 @@ func writeFailure(err error) string {
 		case code == sqlite3.SQLITE_READONLY:
 			return "its file, -wal or -shm is read-only; look at their owner and at the disk"
 		case code != 0:
-			return "the disk cannot be written; look whether it is mounted read-only, or failing"
+			return "the disk cannot be written; look whether it is full, mounted read-only, or failing"
 		case isState(err, pgReadOnly):
 			return "the database server only reads; use the one that writes"
 		}

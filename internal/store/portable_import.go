@@ -106,7 +106,7 @@ func (t *Portable) ImportRow(ctx context.Context, kind string, row map[string]js
 	}
 	n, err := t.insertPortable(ctx, portables[i], row, conflict, extra...)
 	if err == nil && n == 0 {
-		err = rowIsThere(nil)
+		err = fault.New(fault.Conflict, textRowIsThere)
 	}
 	return err
 }
@@ -202,23 +202,21 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
 	n, err := t.tx.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
-	if fault.Is(err, fault.Conflict) {
-		return 0, rowIsThere(err)
+	public := ""
+	switch fault.KindOf(err) {
+	case fault.Conflict:
+		public = textRowIsThere
+	case fault.NotFound:
+		public = "A row that it refers to is missing."
+	case fault.Invalid:
+		public = "A value does not fit into its column."
+	default:
+		return n, wrap(err, "import "+p.kind)
 	}
-	for kind, public := range map[fault.Kind]string{
-		fault.NotFound: "A row that it refers to is missing.",
-		fault.Invalid:  "A value does not fit into its column.",
-	} {
-		if fault.Is(err, kind) {
-			return 0, &fault.Error{Kind: kind, Public: public, Err: err}
-		}
-	}
-	return n, wrap(err, "import "+p.kind)
+	return 0, &fault.Error{Kind: fault.KindOf(err), Public: public, Err: err}
 }
 
-func rowIsThere(err error) error {
-	return &fault.Error{Kind: fault.Conflict, Public: "The row is there twice, or is here already.", Err: err}
-}
+const textRowIsThere = "The row is there twice, or is here already."
 
 // messageRow returns the number of the message row of a tool call, nil if it has
 // none.

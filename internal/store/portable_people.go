@@ -93,9 +93,9 @@ func derivedOf(p portable, values []any) ([]extraColumn, error) {
 func (t *Portable) importShared(ctx context.Context, p portable, row map[string]json.RawMessage) (bool, error) {
 	switch p.kind {
 	case portableIdentity.kind:
-		for column, absent := range map[string]string{"granted_by": `""`, "granted_ms": "0", "removed_ms": "0", "reads": "false"} {
-			if _, there := row[column]; !there { // an export from before it was kept who gave a role
-				row[column] = json.RawMessage(absent)
+		for _, absent := range [][2]string{{"granted_by", `""`}, {"granted_ms", "0"}, {"removed_ms", "0"}, {"reads", "false"}} {
+			if row[absent[0]] == nil { // an export from before it was kept who gave a role
+				row[absent[0]] = json.RawMessage(absent[1])
 			}
 		}
 		n, err := t.insertPortable(ctx, p, row, " ON CONFLICT (platform_type, user_id) DO NOTHING")

@@ -78,8 +78,17 @@ func explain(ctx context.Context, c Call, err error, over bool, stderr string, g
 	case c.Remote != nil:
 		kind, public := judge(stderr, c.Remote)
 		return &fault.Error{Kind: kind, Public: public, Err: e}
+	case full(stderr):
+		return &fault.Error{Kind: fault.Disk, Err: e}
 	}
 	return &fault.Error{Kind: fault.Internal, Err: e}
+}
+
+// full reports whether git found no room on the disk. Of files of a worktree and of the
+// index it says only that they could not be written.
+func full(stderr string) bool {
+	return slices.ContainsFunc([]string{"No space left on device", "Disk quota exceeded", "unable to write file", "unable to write new index file"},
+		func(t string) bool { return strings.Contains(stderr, t) })
 }
 
 // httpStatus is how git begins to name the status that a host answered with.
@@ -108,8 +117,8 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 		return fault.Unavailable, host + " is not available now (error " + status + "). Try again later."
 	}
 	switch {
-	case has("No space left on device", "Disk quota exceeded"):
-		return fault.Disk, "There is no space left on the disk."
+	case full(git.String()):
+		return fault.Disk, ""
 	case has("Too many open files"):
 		return fault.Descriptors, ""
 	case has("Cannot allocate memory"):

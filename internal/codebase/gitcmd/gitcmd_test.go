@@ -322,6 +322,8 @@ func TestLimits(t *testing.T) {
 		"output":   {"exec cat /dev/zero", gitcmd.Call{MaxOutput: 1000}, fault.Exhausted},
 		"truncate": {"exec cat /dev/zero", gitcmd.Call{MaxOutput: 1000, Truncate: true}, ""},
 		"failure":  {"echo oops >&2; exit 3", gitcmd.Call{}, fault.Internal},
+		"disk":     {"echo 'fatal: write error: No space left on device' >&2; exit 128", gitcmd.Call{}, fault.Disk},
+		"worktree": {"echo \"error: unable to write file 'a.go'\" >&2; exit 128", gitcmd.Call{}, fault.Disk}, // so it says of a full disk
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

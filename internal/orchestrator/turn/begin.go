@@ -174,7 +174,8 @@ func (b beginning) unprepared(ctx context.Context, err error) (decision, error) 
 	if d, again, failed := b.putOff(ctx, err, true); again || failed != nil {
 		return d, failed
 	}
-	return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
+	b.o.config.Log.WarnContext(ctx, "a turn could not be prepared", "conversation", b.conv.Key, "entry", b.entry.ID, "err", err)
+	return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err)+inLog(b.entry, err))
 }
 
 // unadmitted refuses an entry whose sender the platform does not admit. If it could

@@ -343,10 +343,7 @@ func (cl closing) errorText() string {
 	if kind := fault.KindOf(cl.out.err); cl.d.begun.session.ID == "" && cl.out.text == "" && (kind == fault.Invalid || kind == fault.Forbidden) {
 		return text // a command that was refused: it says why, and nothing came of it that could be saved
 	}
-	text += "\n\nYour message is saved. " + cl.nextStep(cl.out.err)
-	if fault.KindOf(cl.out.err) == fault.Internal {
-		text += fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
-	}
+	text += "\n\nYour message is saved. " + cl.nextStep(cl.out.err) + inLog(entry, cl.out.err)
 	if id := cl.d.begun.session.ID; id != "" {
 		text += cl.w.o.outbox.Open("/sessions/" + id)
 	}
@@ -354,6 +351,14 @@ func (cl closing) errorText() string {
 		text = cl.out.text + "\n\n" + text
 	}
 	return text
+}
+
+// inLog names the entry to ask the operator about if nobody else can say what went wrong.
+func inLog(entry sessions.Entry, err error) string {
+	if fault.KindOf(err) != fault.Internal {
+		return ""
+	}
+	return fmt.Sprintf(" (Error %s in the operator's log.)", entry.ID[len(entry.ID)-8:])
 }
 
 // settling returns the context for the end of a turn: what was done is written
