@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
@@ -42,7 +43,7 @@ func (h *Handler) Press(ctx context.Context, r command.Request) (command.Reply, 
 		return h.decisions.decided(ctx, r, orchestrator.Decision{Number: b.Number, Decision: approval.Decision(b.Decision), Shown: b.SHA256})
 	}
 	v := verdict{
-		decision: plan.Decision(b.Decision), args: []string{fmt.Sprintf("p-%d", b.Number)}, text: strings.TrimSpace(in.Text), shown: b.SHA256,
+		decision: plan.Decision(b.Decision), args: []string{fmt.Sprintf("p-%d", b.Number)}, text: strings.TrimRightFunc(in.Text, unicode.IsSpace), shown: b.SHA256,
 	}
 	if v.decision == plan.Edit && v.text == "" {
 		return h.decisions.askForText(ctx, r, b)

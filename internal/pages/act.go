@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -46,11 +47,11 @@ func isNonce(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// typed is the text of a form as a person wrote it: browsers end lines in their own way, and
-// what is no text goes nowhere.
+// typed is the text of a form as a person wrote it, indented as it was: browsers end lines in
+// their own way, and what is no text goes nowhere.
 func (r *request) typed() string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(r.PostForm.Get("text"), "\uFFFD"), "\x00", "")
-	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	return strings.TrimRightFunc(strings.ReplaceAll(text, "\r\n", "\n"), unicode.IsSpace)
 }
 
 // openingOf is what the chat shows of what was done in the browser.

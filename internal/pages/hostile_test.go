@@ -408,7 +408,7 @@ func TestMessagesStopAndDelete(t *testing.T) {
 		s := w.fill()
 		at := "/sessions/" + s.session.ID
 		b := w.as(bob)
-		b.follow(b.post(at+"/message", url.Values{"text": {"go on\r\nplease"}}))
+		b.follow(b.post(at+"/message", url.Values{"text": {"  - go on\r\n    please\r\n"}}))
 		b.follow(b.post(at+"/message", url.Values{"text": {"/status"}}))
 		b.follow(b.post(at+"/stop", url.Values{"back": {"/"}}))
 		b.follow(b.post(at+"/retry", url.Values{}))
@@ -419,10 +419,10 @@ func TestMessagesStopAndDelete(t *testing.T) {
 			}
 			texts = append(texts, in.Text)
 		}
-		if got := strings.Join(texts, "|"); got != "go on\nplease|/status|/stop|/retry" {
+		if got := strings.Join(texts, "|"); got != "  - go on\n    please|/status|/stop|/retry" {
 			t.Errorf("texts: %s", got)
 		}
-		if got := w.took[0].Opening; !strings.Contains(got, "> go on\n> please") {
+		if got := w.took[0].Opening; !strings.Contains(got, ">   - go on\n>     please") {
 			t.Errorf("what the chat shows: %q", got)
 		}
 		if r := b.post(at+"/message", url.Values{"text": {"  "}}); r.Code != http.StatusBadRequest {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
@@ -42,7 +43,7 @@ func requestMessage(in messages.Inbound, prompt *command.Prompt, call command.Ca
 	}
 	b.WriteString(text)
 	m.Role = messages.RoleUser
-	if s := strings.TrimSpace(b.String()); s != "" {
+	if s := strings.TrimRightFunc(b.String(), unicode.IsSpace); s != "" {
 		m.Blocks = append(m.Blocks, messages.Text{Text: s})
 	}
 	for _, a := range files {

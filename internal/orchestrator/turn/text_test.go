@@ -22,6 +22,7 @@ func TestRequestMessage(t *testing.T) {
 		prompt   *command.Prompt
 		contains []string
 		lacks    []string
+		is       string
 	}{
 		"Plain": {
 			in: messages.Inbound{Text: "hi", Private: true, Sender: messages.Sender{Name: "Ann"}}, contains: []string{"hi"}, lacks: []string{"Ann"},
@@ -44,7 +45,8 @@ func TestRequestMessage(t *testing.T) {
 			in: messages.Inbound{Private: true, Text: `/command-invoke plan-feature "Add dark mode" now`}, prompt: &planning,
 			contains: []string{`Goal: "Add dark mode" now`}, lacks: []string{"plan-feature"},
 		},
-		"EmptyIsNotEmpty": {in: messages.Inbound{Private: true}, contains: []string{"empty"}},
+		"IndentationStays": {in: messages.Inbound{Private: true, Text: "  - one\n  - two\n"}, is: "  - one\n  - two"},
+		"EmptyIsNotEmpty":  {in: messages.Inbound{Private: true}, contains: []string{"empty"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +54,9 @@ func TestRequestMessage(t *testing.T) {
 			call, _ := command.Parse(tt.in.Text)
 			m, _ := requestMessage(tt.in, tt.prompt, call, "")
 			got := m.PlainText()
+			if tt.is != "" && got != tt.is {
+				t.Errorf("%q, want %q", got, tt.is)
+			}
 			for _, want := range tt.contains {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is not in %q", want, got)

@@ -55,7 +55,7 @@ func (q Question) Ask(ctx context.Context, b Backend) error {
 	}
 	open := newPending()
 	open.begin()
-	id, err := b.Say(ctx, q.Conversation, Message{Text: strings.TrimSpace(q.Text + "\n\n" + q.Quoted), Files: files})
+	id, err := b.Say(ctx, q.Conversation, Message{Text: strings.TrimLeft(q.Text+"\n\n"+q.Quoted, "\n"), Files: files})
 	open.said(id, err)
 	if err != nil {
 		return err

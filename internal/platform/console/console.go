@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -157,7 +158,7 @@ func (a *Adapter) Say(ctx context.Context, conversation string, m Message) (mess
 		Message:      messages.MessageID(id.String()),
 		Sender:       messages.Sender{ID: Sender, Name: "you"},
 		Private:      true,
-		Text:         strings.TrimSpace(strings.ToValidUTF8(m.Text, "\uFFFD")),
+		Text:         strings.TrimRightFunc(strings.ToValidUTF8(m.Text, "\uFFFD"), unicode.IsSpace),
 		Attachments:  m.Files,
 		SentAt:       time.Now().UTC(),
 	}

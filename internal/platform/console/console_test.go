@@ -480,6 +480,24 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+func TestIndentationIsSaid(t *testing.T) {
+	t.Parallel()
+	a, s := answering(t, console.Config{State: idle, Chat: func(ctx context.Context, b console.Backend) error {
+		_, err := b.Say(ctx, console.Local, console.Message{Text: "  - one\n  - two\n"})
+		asked := console.Question{Quoted: "  - three", Conversation: "q", Out: io.Discard, Errors: io.Discard}.Ask(ctx, b)
+		return errors.Join(err, asked)
+	}}, func(a *console.Adapter, in messages.Inbound) {
+		send(t, a, in.Conversation, string(in.Message), "seen")
+		outcome(t, a, in, platform.MarkDone)
+	})
+	if err := a.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%+q", s.texts()), `["  - one\n  - two" "  - three"]`; got != want {
+		t.Errorf("said %s, want %s", got, want)
+	}
+}
+
 func TestSaysWhyNothingIsTaken(t *testing.T) {
 	t.Parallel()
 	var said error

@@ -88,7 +88,7 @@ func TestWhatAnotherProcessIsTold(t *testing.T) {
 		t.Errorf("%v, %v", state, err)
 	}
 	id, err := client.Say(ctx, "local", console.Message{Text: " see @a ", Files: []messages.Attachment{{Name: "wrong", Source: file}}})
-	if err != nil || len(s.events) != 1 || s.events[0].Message != id || s.events[0].Text != "see @a" {
+	if err != nil || len(s.events) != 1 || s.events[0].Message != id || s.events[0].Text != " see @a" {
 		t.Fatalf("%v, %v", s.events, err)
 	}
 	if got := s.events[0].Attachments; len(got) != 1 || got[0] != (messages.Attachment{Name: "a.png", MediaType: "image/png", Size: 3, Source: file}) {
