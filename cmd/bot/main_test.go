@@ -130,6 +130,8 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
 		"re":                 {"repo", "resume", "retention"},
 		"backup ":            {"create", "list", "restore", "verify"},
+		"he":                 {"help"},
+		"n":                  {":4"}, // nothing
 		"serve --no-cons":    {"--no-console"},
 		"serve --telegram-b": {"--telegram-bot-token-file"},
 		"completion ":        {"bash", "fish", "zsh"},

@@ -45,6 +45,11 @@ func New[P any](name string, root any, p P) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.PersistentFlags().BoolP("help", "h", false, "Explain the command.")
 	c.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	for _, child := range c.Commands() {
+		if child.Name() == "help" { // completion offers what was set, though it is hidden
+			c.SetHelpCommand(child)
+		}
+	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError{err} })
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.Print(Help(c, false)) })
 	return c
