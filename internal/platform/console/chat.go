@@ -73,6 +73,9 @@ func (c Chat) Run(ctx context.Context, b Backend) error {
 	}
 	err = s.terminal.Run(running, terminal.Handler{Submit: s.submit, Interrupt: s.interrupt})
 	if err == nil && running.Err() == nil {
+		if s.busy.Load() || s.pending.open() > 0 {
+			s.terminal.Note("Waiting for the answer. Press Ctrl-C twice to quit now.")
+		}
 		_, err = settled(ctx, b, c.Conversation, s.pending)
 	}
 	if s.stopping.Load() && c.Quit == nil {

@@ -197,6 +197,7 @@ func TestMessagesGoInTheOrderTheyWereTyped(t *testing.T) {
 	c := chatWith(t, b)
 	c.types("one\r")
 	c.types("two\rthree\r" + ctrlD) // the end waits for all
+	c.sees("Waiting for the answer.")
 	close(first)
 	c.ends()
 	if got := b.texts(); !slices.Equal(got, []string{"one", "two", "three"}) {
