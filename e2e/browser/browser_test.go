@@ -166,6 +166,10 @@ func decide(b *bot.Bot, w *window) {
 	w.presses("Edit the plan")
 	w.writes("textarea[name=text]", "1. Add the flag.\n2. Test it twice.")
 	w.presses("Save as a new version")
+	w.sees("version 2")
+	if w.number(`document.activeElement.id === "said" ? 1 : 0`) == 0 {
+		w.t.Error("nobody hears what became of it")
+	}
 	b.Sees("Test it twice", "Plan p-1, version 2")
 	w.finds("/approvals", "Test it twice")
 
@@ -193,7 +197,10 @@ func decide(b *bot.Bot, w *window) {
 func TestNobodyIsShutOut(t *testing.T) {
 	t.Parallel()
 	source := axe(t)
-	b, w := started(t)
+	need.Chromium(t)
+	b := bot.New(t).With(map[string]string{"TELEGRAM_OWNER_IDS": "42", "TELEGRAM_ALLOWED_USER_IDS": "42,43"})
+	b.Start()
+	w := open(t, b.Address())
 	w.signsIn(b.OwnerLink())
 	w.audit(source, w.links("nav a"))
 
@@ -203,6 +210,13 @@ func TestNobodyIsShutOut(t *testing.T) {
 	b.Model.Enqueue(openai.Text("1. Add the flag.\n2. Test it."))
 	b.Says("/plan add a --json flag")
 	b.Sees("Plan p-1, version 1")
+	b.Model.Enqueue(openai.Text("1. Add a test."))
+	b.Telegram.Person(43).Says("/plan add a test")
+	for _, stranger := range []int64{98, 99} {
+		b.Telegram.Person(stranger).Says("let me in")
+	}
+	w.finds("/approvals", "p-2")
+	w.finds("/people", "telegram/98", "telegram/99")
 	pages := append(w.links("nav a"), "/account", "/no-such-page", "/costs?by=model&since=all", "/settings?show=all", "/docs/operations", "/docs/openapi", "/agents/new")
 	w.visit("/sessions")
 	w.audit(source, append(pages, w.links("main .list a")...))
@@ -226,6 +240,12 @@ func (w *window) audit(axe string, pages []string) {
 				}
 				if wide := w.number("document.documentElement.scrollWidth"); wide > width {
 					w.t.Errorf("%s: the page is %d px wide", at, wide)
+				}
+				if alike := w.number(`(() => {
+					const names = [...document.querySelectorAll("main :is(button, summary, .button)")].map((e) => e.nodeName + (e.ariaLabel || e.textContent));
+					return names.length - new Set(names).size;
+				})()`); alike > 0 {
+					w.t.Errorf("%s: %d buttons are called like another one", at, alike)
 				}
 				w.picture(strings.NewReplacer("/", "_", ",", "", " ", "_").Replace(at))
 			}

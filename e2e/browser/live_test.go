@@ -47,3 +47,27 @@ func TestAnOpenPageGoesOn(t *testing.T) {
 		t.Errorf("the page was loaded again: %d", got)
 	}
 }
+
+// Who is signed out while they write something loses the page at its next change, and what
+// they wrote only once they have copied it.
+func TestWhatIsWrittenOutlivesTheSession(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	b.Model.Enqueue(openai.Text("1. Add the flag."))
+	b.Says("/plan add a --json flag")
+	b.Sees("Plan p-1, version 1")
+	w.finds("/approvals", "Add the flag.")
+	w.presses("Edit the plan")
+	w.writes("textarea[name=text]", "1. Add the flag, and test it.")
+	other := open(t, b.Address())
+	other.signsIn(b.OwnerLink())
+	other.visit("/account")
+	other.presses("Sign out")
+	b.Model.Enqueue(openai.Text("Hello."))
+	b.Says("hello")
+	w.sees("You are signed out.")
+	if w.number(`document.querySelector("textarea[name=text]").value === "1. Add the flag, and test it." ? 1 : 0`) == 0 {
+		t.Error("what somebody wrote is gone")
+	}
+}

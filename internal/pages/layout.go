@@ -59,7 +59,7 @@ type frame struct {
 func (f *frame) content(r *request, v view) html.Node {
 	return html.El("main", html.ID("main"),
 		html.If(v.live != "" && f.changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
-		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.On("data-keep", true), f.show.limited(r.said, maxText))),
+		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.Attr("tabindex", "-1"), html.On("autofocus", true), html.On("data-keep", true), f.show.limited(r.said, maxText))),
 		v.body)
 }
 
@@ -210,18 +210,22 @@ func hidden(name, value string) html.Node {
 }
 
 // button is one that sends its form. class is how it looks; may be empty.
-func button(label, class string) html.Node {
-	return html.El("button", html.Attr("type", "submit"), html.If(class != "", html.Class(class)), html.Text(label))
+//
+//go:noinline
+func button(label, class string, more ...html.Node) html.Node {
+	return html.El("button", html.Attr("type", "submit"), html.Group(more), html.If(class != "", html.Class(class)), html.Text(label))
 }
 
 // decision is a button that sends its form with a choice.
+//
+//go:noinline
 func decision(label, name, value, class string) html.Node {
-	return html.El("button", html.Attr("type", "submit"), html.Attr("name", name), html.Attr("value", value), html.If(class != "", html.Class(class)), html.Text(label))
+	return button(label, class, html.Attr("name", name), html.Attr("value", value))
 }
 
 // table is a table with a heading; it scrolls sideways by itself where it has to.
 func table(heads []string, rows html.Node) html.Node {
-	return html.El("div", html.Class("table"), html.Attr("tabindex", "0"), html.Attr("role", "group"), html.El("table",
+	return html.El("div", html.Class("table"), html.Attr("tabindex", "0"), html.Attr("role", "group"), html.Attr("aria-label", strings.Join(heads, ", ")), html.El("table",
 		html.El("thead", html.El("tr", html.Map(heads, func(h string) html.Node {
 			if h == "" {
 				return html.El("td")

@@ -188,10 +188,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 		default:
 			about = append(about, p.show.when(e.AcceptedAt))
 		}
-		what := html.Node(html.Text(p.show.head200(e.In.Text)))
-		if hushed(r, e.In) {
-			what = html.Text(whispered)
-		}
+		what := html.Node(html.Text(p.show.saidIn(r, e)))
 		var stop html.Node
 		if e.SessionID != "" {
 			what = html.El("a", html.Href("/sessions/"+e.SessionID), what)

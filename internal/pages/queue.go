@@ -122,7 +122,7 @@ func (p *queuePages) queuedTurns(r *request, open []store.OpenEntry, count store
 
 // queuedTurn is the line of a message.
 func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, when string, actions ...html.Node) html.Node {
-	what := html.Node(html.Text(p.saidIn(r, e)))
+	what := html.Node(html.Text(p.show.saidIn(r, e)))
 	if e.SessionID != "" {
 		what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
 	}
@@ -145,11 +145,11 @@ func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, w
 }
 
 // saidIn is the beginning of a message.
-func (p *queuePages) saidIn(r *request, e store.OpenEntry) string {
+func (re *renderer) saidIn(r *request, e store.OpenEntry) string {
 	if hushed(r, e.In) {
 		return whispered
 	}
-	if text := p.show.head200(e.In.Text); text != "" {
+	if text := re.head200(e.In.Text); text != "" {
 		return text
 	}
 	return "A message without text"

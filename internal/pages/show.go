@@ -128,12 +128,13 @@ func (re *renderer) halted(s sessions.ServiceState) html.Node {
 	return html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", s.HaltedBy, re.head200(s.HaltReason)))
 }
 
-// when is a moment: how long ago, with the moment itself in its title.
+// when is a moment: how long ago, with the moment itself in its title. In what is read aloud,
+// it is not read again each minute.
 func (re *renderer) when(t time.Time) html.Node {
 	if t.IsZero() {
 		return html.Text("–")
 	}
-	return html.El("time", html.On("data-ago", true), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
+	return html.El("time", html.On("data-ago", true), html.Attr("aria-live", "off"), html.Attr("datetime", t.UTC().Format(time.RFC3339)), html.Attr("title", wording.Moment(t)), html.Text(wording.Ago(t, re.now())))
 }
 
 // meta is a line of facts: texts and nodes.

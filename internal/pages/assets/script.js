@@ -95,6 +95,13 @@ document.addEventListener('submit', (e) => {
   }, 1000);
 })();
 
+// Whoever goes from button to button hears what each is about.
+const speak = (page) => page.querySelectorAll('.list > li, .card, tbody tr').forEach((of) => {
+  const what = of.querySelector('.what, h2, th, td')?.textContent.trim();
+  if (what) of.querySelectorAll('button, summary, .button, .card > p > a').forEach((b) => b.setAttribute('aria-label', b.textContent + ': ' + what));
+});
+speak(document);
+
 // What changes on the server is put into the page: what was typed, what has the focus, what
 // is open and where it is scrolled to stay as they are.
 const live = (() => {
@@ -180,11 +187,17 @@ const live = (() => {
     asking = true;
     try {
       const answer = await fetch(location.href, { headers: { 'Bot-Part': 'main' } });
-      if (answer.redirected || answer.status === 401 || answer.status === 403) { location.reload(); return; }
+      if (answer.redirected || answer.status === 401 || answer.status === 403) {
+        close();
+        if (busy(main)) say('You are signed out. Copy what you wrote before you sign in again.');
+        else location.reload();
+        return;
+      }
       if (!answer.ok && answer.status !== 404) return;
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const low = innerHeight + scrollY > document.body.scrollHeight - 80; // at the end, where it stays
       document.title = page.title;
+      speak(page);
       morph(main, page.querySelector('main'));
       if (low && main.querySelector('[data-follow]')) scrollTo(0, document.body.scrollHeight);
     } catch { // the next event asks again
