@@ -347,6 +347,34 @@ func TestWhatComesWhileATurnIsPrepared(t *testing.T) {
 	})
 }
 
+// TestAClosingWhileATurnIsPrepared: what somebody says while closing an issue is answered with what
+// was said before, although the closing arrives before its turn begins.
+func TestAClosingWhileATurnIsPrepared(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Worktrees = &pausedWorktrees{pause: 10 * time.Second}
+		}
+		w.Start()
+		closes := ot.With(func(in *messages.Inbound) { in.Kind = messages.KindClosed })
+		w.Chat.Say("hello", about)
+		w.Pass(time.Minute)
+		w.Chat.Say("thanks", about)
+		w.Pass(time.Second)
+		w.Chat.Do(closes)
+		w.Pass(time.Minute)
+		w.Chat.Find("re: thanks")
+		if got := w.Value(`SELECT count(*) FROM remote_agent_sessions`); got != "1" {
+			t.Errorf("there are %s sessions", got)
+		}
+		w.Chat.Do(closes)
+		w.Pass(time.Second)
+		if got := w.Value(`SELECT count(*) FROM remote_agent_sessions WHERE active`); got != "0" {
+			t.Errorf("%s sessions go on after a closing", got)
+		}
+	})
+}
+
 // pausedWorktrees takes a while to prepare anything.
 type pausedWorktrees struct {
 	worktrees

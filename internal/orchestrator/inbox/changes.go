@@ -139,7 +139,8 @@ func (i *Inbox) acceptMigration(ctx context.Context, tx port.Tx, a accepted) (ac
 }
 
 // acceptClosed ends the session of what was closed, unless more was said there since: it may be
-// open again, and was closed long before this is heard of. Nobody is answered.
+// open again, and was closed long before this is heard of. Nor does it if what was said last has not
+// begun, which would begin without what was said before. Nobody is answered.
 func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	if first, err := i.firstOfGesture(ctx, tx, a.entry.In); err != nil || !first {
 		return a, err
@@ -158,7 +159,7 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 	last, err := tx.Inbox().EntryNumbered(ctx, conv.ID, conv.InboxSeq)
 	switch {
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Internal): // or it cannot be read, which must hold nothing up
-	case err != nil || last.In.SentAt.After(a.entry.In.SentAt):
+	case err != nil || last.In.SentAt.After(a.entry.In.SentAt) || last.State == sessions.EntryWaiting:
 		return a, err
 	}
 	a.closed = &conv
