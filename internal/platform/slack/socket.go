@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,18 +43,21 @@ const (
 
 	// storeFor is how long storing is tried before an envelope is given back by
 	// not being acknowledged. Slack does not send commands and presses again.
-	storeFor = 20 * time.Second
+	storeFor = time.Minute
 )
 
 // frame is what Slack sends over Socket Mode, with the connection that it came
-// over. It keeps the payload as it is: the library refuses a whole event for one
+// over, and since when it is here. It keeps the payload as it is: the library refuses a whole event for one
 // field or block that it does not know.
 type frame struct {
 	Type     string          `json:"type"`
 	Envelope string          `json:"envelope_id"`
 	Payload  json.RawMessage `json:"payload"`
 
-	link *link
+	link    *link
+	since   time.Time
+	meaning platform.Meaning // empty until it is known
+	unknown error            // why it is not
 }
 
 // socket receives in Socket Mode.
@@ -72,7 +76,7 @@ type socket struct {
 func (s *socket) receive(ctx context.Context, sink platform.Sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	arrived := make(chan frame, 4*maxBatch)
+	arrived := make(chan *frame, 4*maxBatch)
 	var open, working sync.WaitGroup
 	working.Go(func() { s.work(ctx, sink, arrived) })
 	for i := range links {
@@ -96,7 +100,7 @@ func (s *socket) receive(ctx context.Context, sink platform.Sink) error {
 // keepLink opens one connection after the other. It returns an error only for a token that
 // is refused the first time. One that was good may be good again: Slack also refuses it in an
 // outage, and for an address of ours that it does not know.
-func (s *socket) keepLink(ctx context.Context, arrived chan<- frame) error {
+func (s *socket) keepLink(ctx context.Context, arrived chan<- *frame) error {
 	wait := platform.NewBackoff(100*time.Millisecond, 30*time.Second)
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -149,7 +153,7 @@ var (
 // envelope that is on its way over it is neither stored nor acknowledged then: an
 // event comes again, and of a command or a press Slack tells the person that the
 // app did not respond.
-func (s *socket) openLink(ctx context.Context, arrived chan<- frame) error {
+func (s *socket) openLink(ctx context.Context, arrived chan<- *frame) error {
 	linked, cancel := context.WithCancel(ctx)
 	l := &link{ctx: linked, client: socketmode.New(s.api.web,
 		socketmode.OptionReadLimit(maxFrame), socketmode.OptionPingInterval(silentAfter), socketmode.OptionDialer(dialer(s.api.base)))}
@@ -214,11 +218,11 @@ func dialer(base string) *websocket.Dialer {
 }
 
 // take passes on what an event of the library brought.
-func (s *socket) take(ctx context.Context, l *link, e socketmode.Event, arrived chan<- frame) {
-	f := frame{link: l}
+func (s *socket) take(ctx context.Context, l *link, e socketmode.Event, arrived chan<- *frame) {
+	f := &frame{link: l, since: time.Now()}
 	switch bad, refused := e.Data.(*socketmode.ErrorBadMessage); {
 	case refused: // by the library, for some field
-		if platform.Lenient(bad.Message, &f) != nil {
+		if platform.Lenient(bad.Message, f) != nil {
 			f.Payload = bad.Message // kept as it is
 		}
 	case e.Type == socketmode.EventTypeHello:
@@ -238,99 +242,82 @@ func (s *socket) take(ctx context.Context, l *link, e socketmode.Event, arrived 
 	}
 }
 
-// work stores what has arrived, in order and many at a time, and acknowledges
-// it.
-func (s *socket) work(ctx context.Context, sink platform.Sink, arrived <-chan frame) {
+// work stores what has arrived, in order and many at a time, and acknowledges it. What
+// cannot be stored is tried again together with what comes meanwhile.
+func (s *socket) work(ctx context.Context, sink platform.Sink, arrived <-chan *frame) {
+	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
 	for f := range arrived {
-		batch := []frame{f}
-	more:
-		for len(batch) < maxBatch {
-			select {
-			case f, ok := <-arrived:
-				if !ok {
+		batch := []*frame{f}
+		for wait.Reset(); len(batch) > 0; {
+		more:
+			for len(batch) < maxBatch {
+				select {
+				case f, ok := <-arrived:
+					if !ok {
+						break more
+					}
+					batch = append(batch, f)
+				default:
 					break more
 				}
-				batch = append(batch, f)
-			default:
-				break more
+			}
+			if batch = s.storeBatch(ctx, sink, batch); len(batch) > 0 && wait.Sleep(ctx, 0) != nil {
+				return
 			}
 		}
-		s.storeBatch(ctx, sink, batch)
 	}
 }
 
-// pending is an envelope whose meaning is known.
-type pending struct {
-	frame
-	platform.Meaning
-}
-
-// storeBatch makes a batch durable and acknowledges it. If the batch cannot be
-// stored as one, each envelope is stored by itself, so that one which is
-// refused does not hold up the others.
-func (s *socket) storeBatch(ctx context.Context, sink platform.Sink, batch []frame) {
+// storeBatch makes a batch durable, acknowledges it, and returns what is to be tried again.
+// If the batch cannot be stored as one, each envelope is stored by itself, so that one
+// which is refused holds up no others than those of its conversation.
+func (s *socket) storeBatch(ctx context.Context, sink platform.Sink, batch []*frame) (left []*frame) {
 	failpoint.Hit(failpoint.Received)
 	var events []messages.Inbound
-	var together, alone []pending
 	for _, f := range batch {
-		r, err := s.translator.translate(ctx, payloadKind(f.Type), f.Payload)
+		if len(f.meaning.Events) == 0 && f.meaning.Reason == "" {
+			f.meaning, f.unknown = s.translator.translate(ctx, payloadKind(f.Type), f.Payload)
+		}
+		events = append(events, f.meaning.Events...)
+	}
+	together := len(events) > 0 && sink.Accept(ctx, events...) == nil
+	if together {
+		failpoint.Hit(failpoint.Stored)
+	}
+	for _, f := range batch {
+		err := f.unknown
 		switch {
-		case err != nil:
-			alone = append(alone, pending{frame: f})
-		case len(r.Events) > 0:
-			together = append(together, pending{f, r})
-			events = append(events, r.Events...)
-		case r.Reason != "":
-			alone = append(alone, pending{f, r})
+		case err != nil, together && len(f.meaning.Events) > 0:
+		case slices.ContainsFunc(left, f.follows):
+			left = append(left, f)
+			continue
 		default:
+			err = s.translator.store(ctx, sink, f.meaning)
+		}
+		if err == nil {
 			f.ack()
-		}
-	}
-	if len(events) > 0 {
-		if err := sink.Accept(ctx, events...); err != nil {
-			s.observe("sink_error")
-			alone = append(together, alone...)
-		} else {
-			failpoint.Hit(failpoint.Stored)
-			for _, p := range together {
-				p.ack()
-			}
-		}
-	}
-	for _, p := range alone {
-		s.storeOne(ctx, sink, p)
-	}
-}
-
-// storeOne tries until the envelope is durable, for a while.
-func (s *socket) storeOne(ctx context.Context, sink platform.Sink, p pending) {
-	deadline := time.Now().Add(storeFor)
-	wait := platform.NewBackoff(50*time.Millisecond, 2*time.Second)
-	for ctx.Err() == nil {
-		var err error
-		if len(p.Events) == 0 && p.Reason == "" {
-			p.Meaning, err = s.translator.translate(ctx, payloadKind(p.Type), p.Payload)
-		}
-		if err == nil {
-			err = s.translator.store(ctx, sink, p.Meaning)
-		}
-		if err == nil {
-			p.ack()
-			return
+			continue
 		}
 		s.observe("sink_error")
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			s.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", p.Type, "err", err)
-			return
+		if ctx.Err() != nil || time.Since(f.since) > storeFor {
+			s.log.ErrorContext(ctx, "an event from slack could not be stored; it is not acknowledged", "kind", f.Type, "err", err)
+			continue
 		}
-		s.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", p.Type, "err", err)
-		_ = wait.Sleep(ctx, 0)
+		s.log.WarnContext(ctx, "an event from slack could not be stored, trying again", "kind", f.Type, "err", err)
+		left = append(left, f)
 	}
+	return left
+}
+
+// follows reports whether f was said after an earlier one, where that was said.
+func (f *frame) follows(earlier *frame) bool {
+	now, before := f.meaning.Events, earlier.meaning.Events
+	return len(now) > 0 && len(before) > 0 && now[0].Conversation == before[0].Conversation
 }
 
 // ack tells Slack that an envelope is durable. If that does not arrive, Slack
 // sends it again, which changes nothing.
-func (f frame) ack() {
+func (f *frame) ack() {
 	if f.Envelope != "" {
 		_ = f.link.client.AckCtx(f.link.ctx, f.Envelope, nil)
 	}

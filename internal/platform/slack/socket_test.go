@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +162,35 @@ func TestSocketTriesToStoreAgain(t *testing.T) {
 	}
 	s.acked("e1")
 	b.one(t)
+}
+
+// TestSocketStoresWhatItCan: an envelope that cannot be stored holds up those of its
+// conversation, which keep their order, and no others.
+func TestSocketStoresWhatItCan(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	b, s := socketSetup(t, func(b *bundle) {
+		b.sink.BeforeAccept = func(events []messages.Inbound) error {
+			for _, e := range events {
+				if e.Message == "10.1" && !mended.Load() {
+					return errors.New("the row of this chat cannot be read")
+				}
+			}
+			return nil
+		}
+	})
+	c := s.conn()
+	s.send(c, "e1", "events_api", dm("10.1"))
+	s.send(c, "e2", "events_api", dm("11.1"))
+	s.send(c, "e3", "events_api", strings.Replace(dm("12.1"), "D1", "D2", 1))
+	s.acked("e3")
+	s.send(c, "e4", "events_api", strings.Replace(dm("13.1"), "D1", "D2", 1))
+	s.acked("e4")
+	mended.Store(true)
+	s.acked("e1", "e2")
+	if n := len(b.sink.Events()); n != 4 {
+		t.Errorf("%d events", n)
+	}
 }
 
 func TestSocketGivesAnInvalidEventToTheRecord(t *testing.T) {
