@@ -683,6 +683,29 @@ func TestFailedRequestsAreOnTheBudget(t *testing.T) {
 	})
 }
 
+// TestFirstTokenIsOfTheModel: what a tool takes is not the model's.
+func TestFirstTokenIsOfTheModel(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		measured := metrics.New("test")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Metrics = measured }
+		done := make(chan struct{})
+		w.Tools.Hold(done)
+		w.Model.On("hello", ot.Call(ot.WriteTool, "slow"), ot.Then(func() { time.Sleep(2 * time.Second) }, ot.Say("It is done.")))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(30 * time.Second)
+		close(done)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		shown := httptest.NewRecorder()
+		measured.Handler().ServeHTTP(shown, httptest.NewRequestWithContext(w.T.Context(), http.MethodGet, "/metrics", nil))
+		if want := fmt.Sprintf("bot_provider_first_token_seconds_sum{assistant=%q} 2\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
+			t.Errorf("the metrics have no %s:\n%s", want, shown.Body.String())
+		}
+	})
+}
+
 // TestSecretsAreRedacted from what is shown, stored and given to the model by tools.
 func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()

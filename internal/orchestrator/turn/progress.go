@@ -357,10 +357,6 @@ func (p *progress) reset() {
 	p.mu.Unlock()
 }
 
-func (p *progress) firstText() {
-	p.w.o.config.Metrics.FirstToken(p.w.conv.Assistant, time.Since(p.begin))
-}
-
 // update changes the card and shows it.
 func (p *progress) update(change func(c *card)) {
 	p.mu.Lock()

@@ -202,7 +202,7 @@ func smallerBudget(budget, limit int, array []messages.Message) int {
 // they complete, and keeps the last one for the transaction that ends the turn.
 func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Turn, h *host, p *progress) (out outcome) {
 	defer background.Recover(ctx, r.w.o.config.Log, "assistant", func(err error) { out.err = err })
-	deltas := 0
+	deltas, asked := 0, time.Now() // since the last message
 	for event, err := range a.Run(ctx, t) {
 		if err != nil {
 			out.err = err
@@ -211,7 +211,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		switch e := event.(type) {
 		case assistant.TextDelta:
 			if deltas++; deltas == 1 {
-				p.firstText()
+				r.w.o.config.Metrics.FirstToken(r.w.conv.Assistant, time.Since(asked))
 			} else {
 				failpoint.Hit(failpoint.MidStream)
 			}
@@ -235,6 +235,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			m := r.w.o.redactMessage(e.Message, r.w.runsAgent())
 			err = r.messageDone(&out, m)
 			p.messageDone(m)
+			deltas, asked = 0, time.Now()
 		case assistant.UsageUpdated:
 			out.finished = assistant.Finished(e)
 		case assistant.Finished:

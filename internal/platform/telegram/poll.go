@@ -239,7 +239,6 @@ func (r *receiver) accept(ctx context.Context, sink platform.Sink, events []mess
 	if len(events) == 0 {
 		return nil
 	}
-	r.observe("received")
 	err := sink.Accept(ctx, events...)
 	if err == nil {
 		r.passed.Store(time.Now().Unix())
