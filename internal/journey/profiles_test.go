@@ -342,7 +342,7 @@ func TestAStandingTaskEndsWithTheRightsOfItsMaker(t *testing.T) {
 		w.with(map[string]string{"TELEGRAM_ALLOWED_USER_IDS": itoa(ann)})
 		c.pass(time.Hour)
 		w.start()
-		w.seesText(group, "The standing task of watcher is off", "telegram/77", "can no longer use this bot")
+		w.seesText(group, "The standing task of watcher is off: User 77, who turned it on, ", "can no longer use this bot")
 		c.pass(time.Hour)
 		w.restart()
 		if n := w.runsOf(); n != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
@@ -37,8 +38,15 @@ func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) erro
 			return err
 		}
 		for _, s := range tasks {
-			if !s.NextAt.Equal(tomorrow) {
+			if !s.NextAt.Equal(tomorrow) || s.EntryID == "" {
 				continue // it does not rest
+			}
+			last, err := tx.Inbox().Entry(ctx, s.EntryID)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+			if last.State != sessions.EntryFailed {
+				continue // it rested before, and has run at midnight since
 			}
 			used, err := budget.UsedUp(ctx, tx.Spending(), s.CreatedBy, now)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -29,7 +30,7 @@ func TestStandingTaskOfSomebodyWhomThePlatformTurnsAway(t *testing.T) {
 		no.Store(true)
 		w.Away(61 * time.Minute)
 		w.Pass(30 * time.Second)
-		w.Chat.Find("⏰ The standing task of **watch** is off: chat/ann, who turned it on, can no longer use this bot.")
+		w.Chat.Find("⏰ The standing task of **watch** is off: Ann, who turned it on, can no longer use this bot.")
 		if n := w.Value(`SELECT count(*) FROM agent_schedules`); n != "0" {
 			t.Errorf("%s tasks stand", n)
 		}
@@ -283,6 +284,27 @@ func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 		w.Away(time.Minute)
 		w.Pass(time.Minute)
 		says(3, 2)
+	})
+}
+
+// TestStandingTaskThatRestedOnceRunsOnTime: its next run is at midnight ever after, and a
+// start before that is not taken for the end of a rest.
+func TestStandingTaskThatRestedOnceRunsOnTime(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{PersonTokens: 100} }
+		w.Model.On("spend", ot.Bill(assistant.Usage{InputTokens: 200}, fault.New(fault.Invalid, "Spent.")))
+		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
+		w.Pass(time.Until(begins.Add(8*time.Hour + 5*time.Minute)))
+		standingEvery(w, 6*3600)
+		w.Chat.Say("spend")
+		w.Pass(time.Until(begins.Add((24 + 20) * time.Hour))) // it rests from 14:05 on, and answers at 0:00, 6:00, 12:00 and 18:00
+		answers := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late.")
+		w.Away(time.Minute)
+		w.Pass(time.Hour)
+		if n := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late."); answers != 4 || n != 4 {
+			t.Errorf("a restart had it run: it answered %d times before and %d after", answers, n)
+		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/wording"
 )
 
 // maxTasks is how many standing tasks one sweep looks at.
@@ -172,7 +173,7 @@ func (i *Inbox) endTask(ctx context.Context, tx port.Tx, s sessions.Schedule, p 
 		return err
 	}
 	text := fmt.Sprintf("⏰ The standing task of **%s** is off: %s, who turned it on, can no longer use this bot. Someone else can turn it on again.",
-		p.Title(), s.CreatedBy)
+		p.Title(), wording.Who(s.Origin.Sender.Name, s.CreatedBy))
 	if err := outbox.AddNotice(ctx, tx, s.ConversationID, "", text); err != nil {
 		return err
 	}
