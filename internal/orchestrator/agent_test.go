@@ -217,6 +217,35 @@ func TestAgentWhoseProcessDies(t *testing.T) {
 	})
 }
 
+// TestStopOfAProcessWhoseAgentAsks waits for nobody's decision: the next process asks again.
+func TestStopOfAProcessWhoseAgentAsks(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", errand)
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		begin := time.Now()
+		w.Process().Stop()
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		w.Chat.Find("Restarting. I'll continue this answer afterwards.")
+		if got := w.Value(`SELECT count(*) FROM remote_agent_conversations WHERE lease_owner <> ''`); got != "0" {
+			t.Errorf("%s leases are held", got)
+		}
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Say("/approve a-2")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("I was told: yes")
+		if got := strings.Join(w.Rows(`SELECT state FROM approvals ORDER BY number`), " "); got != "canceled allowed" {
+			t.Errorf("the questions are %s", got)
+		}
+	})
+}
+
 // TestAgentThatFailed is not begun again on its own once it has done something: the
 // person decides.
 func TestAgentThatFailed(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -88,12 +89,17 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 		case <-ticker.C:
 			h.sendQuestions(ctx, a)
 		case <-expiry.C:
+		case <-h.r.w.o.slots.closing: // a person may take longer than the process has left
+			if cancel, ok := h.r.w.o.holders.Load(h.r.w); ok {
+				cancel.(context.CancelCauseFunc)(background.ErrShutdown)
+			}
 		case <-ctx.Done():
-			expiry.Stop()
+		}
+		expiry.Stop()
+		if ctx.Err() != nil {
 			h.withdraw(a)
 			return assistant.Verdict{}, context.Cause(ctx)
 		}
-		expiry.Stop()
 	}
 }
 
