@@ -413,6 +413,31 @@ func TestInterruptedTurn(t *testing.T) {
 	}
 }
 
+// TestEndInTheMiddleOfACall: what was told of a call has begun for all that is known, also
+// if the process is gone before it says more.
+func TestEndInTheMiddleOfACall(t *testing.T) {
+	t.Parallel()
+	for name, tool := range map[string]*acpagent.Tool{
+		"InProgress": {ID: "1", Title: "pkill node", Input: raw(`{"command":"pkill node"}`), Endless: true},
+		"Denied":     {ID: "1", Title: "pkill node", Input: raw(`{"command":"pkill node"}`), Endless: true, Ask: acpagent.Options("allow_once", "reject_once")},
+	} {
+		w := start(t, acpagent.Does(acpagent.Step{Say: "I end it. "}, acpagent.Step{Tool: tool}, acpagent.Step{Exit: new(9)}))
+		var started []string
+		var failed error
+		for event, err := range w.Run(t.Context(), question("go")) {
+			if failed = err; err != nil {
+				break
+			}
+			if e, ok := event.(assistant.ToolStarted); ok {
+				started = append(started, e.Summary)
+			}
+		}
+		if want := map[string]int{"InProgress": 1}[name]; len(started) != want || !fault.Is(failed, fault.Unavailable) {
+			t.Errorf("%s: started %q, %v", name, started, failed)
+		}
+	}
+}
+
 // TestAnswerBeforeTheLastCallIsTheAnswer: an agent that notes something down after it has
 // answered has answered.
 func TestAnswerBeforeTheLastCallIsTheAnswer(t *testing.T) {

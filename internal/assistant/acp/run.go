@@ -354,6 +354,9 @@ func (r *run) finish(ctx, asking context.Context, x answered) error {
 			g.end()
 			return errGone
 		}
+		if err := r.t.startAll(); err != nil { // what it began may have been done
+			return err
+		}
 		return g.broken(ctx, atPrompt, x.err)
 	}
 	if x.result.Model != "" {
