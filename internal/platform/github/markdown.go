@@ -179,15 +179,23 @@ type edit struct {
 	with     string
 }
 
-// apply makes edits, which are in order; those that overlap an earlier one are
-// left out.
-func apply(source string, edits []edit) string {
-	if len(edits) == 0 {
+// edits are made together.
+type edits []edit
+
+// put adds an edit. It is called in many places, so it is not copied into each.
+//
+//go:noinline
+func (es *edits) put(from, to int, with string) { *es = append(*es, edit{from, to, with}) }
+
+// apply makes the edits; those that overlap an earlier one are left out.
+func (es edits) apply(source string) string {
+	if len(es) == 0 {
 		return source
 	}
+	order.By(es, func(a, b edit) int { return a.from - b.from })
 	var b strings.Builder
 	at := 0
-	for _, e := range edits {
+	for _, e := range es {
 		if e.from < at {
 			continue
 		}
@@ -197,10 +205,6 @@ func apply(source string, edits []edit) string {
 	}
 	b.WriteString(source[at:])
 	return b.String()
-}
-
-func sortEdits(edits []edit) {
-	order.By(edits, func(a, b edit) int { return a.from - b.from })
 }
 
 // normal returns a text with one kind of line end and without what is not

@@ -20,6 +20,7 @@ const (
 
 	maxButtons = 25
 	maxLabel   = 80
+	maxMail    = 320 // bytes of a mail address
 )
 
 // Marks that the program writes into its comments. They are not shown. Whoever
@@ -95,10 +96,11 @@ var (
 	// harmless are tags that change how a text looks and nothing else.
 	harmless = pattern.Lazy(`(?i)^</?(?:details|summary|br|sub|sup|kbd|b|i|em|strong)(?: open)?\s*/?>`)
 
-	bareURL   = pattern.Lazy("(?i)^(?:https?://|ftp://|www\\.)[^\\s<>`]+")
-	angleURL  = pattern.Lazy(`^<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>`)
+	bareURL   = pattern.Lazy("(?i)^(?:https?://|ftp://|www\\.)[^\\s<>`|]+")
+	codedURL  = pattern.Lazy("(?i)(?:https?://|ftp://|www\\.)[^\\s<`]*`")
+	angleURL  = pattern.Lazy(`<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*>`)
 	atName    = pattern.Lazy(`^@[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9._-]+)?`)
-	closing   = pattern.Lazy(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b`)
+	closing   = pattern.Lazy(`(?i)(?:\b|_)(?:close|fix|resolve)`)
 	closingAt = pattern.Lazy(`(?i)^(close[sd]?|fix(?:e[sd])?|resolve[sd]?)\\?:?[\s*_~()\[\]<>\\]+(?:#\d|GH-\d|[\w.-]+/[\w.-]+#\d|https?://)`)
 )
 
@@ -117,21 +119,34 @@ func (r *renderer) defused(markdown string) string {
 		}
 		s = next
 	}
-	return r.quieted(strings.ReplaceAll(s, "<", "&lt;")) // somebody tries hard
+	return r.quieted(strings.NewReplacer("<", "&lt;", "[", "(").Replace(s)) // somebody tries hard
 }
 
-// flattened makes text of HTML that could do something, and of addresses that
-// are defined elsewhere than where they are used. Words that are written with
-// character references are spelled out, so that they can be seen.
+// flattened makes text of HTML that could do something, of links and images that
+// lead out, and of addresses that are defined elsewhere than where they are used.
+// What is behind one in brackets then belongs to those around it, so this has to be
+// done again until nothing changes. A diagram with an address is shown as it is written,
+// as its parts could be links. Words that are written with character references
+// are spelled out, so that they can be seen.
 func (r *renderer) flattened(s string) string {
-	if !strings.ContainsAny(s, "<&[") {
+	if !strings.ContainsAny(s, "<&[`~") {
 		return s
 	}
 	p := read(s)
-	var edits []edit
+	var es edits
 	for i := range len(s) {
 		if s[i] == '<' && p.is(i, isHTML) && !harmless.MatchString(s[i:min(len(s), i+40)]) {
-			edits = append(edits, edit{i, i + 1, "&lt;"})
+			es.put(i, i+1, "&lt;")
+		}
+	}
+	for _, m := range codedURL.FindAllStringIndex(s, -1) {
+		if !p.is(m[0], isCode) { // GitHub takes a mark of code for a part of the address before it
+			es.put(m[1]-1, m[1]-1, " ")
+		}
+	}
+	for _, m := range angleURL.FindAllStringIndex(s, -1) {
+		if !p.is(m[0], isCode) && !r.mayLink(s[m[0]+1:m[1]-1]) {
+			es.put(m[0], m[0]+1, "&lt;")
 		}
 	}
 	for _, m := range entity.FindAllStringIndex(s, -1) {
@@ -139,7 +154,7 @@ func (r *renderer) flattened(s string) string {
 			continue
 		}
 		if text, ok := decoded(s[m[0]:m[1]], "@#/:.-"); ok {
-			edits = append(edits, edit{m[0], m[1], text})
+			es.put(m[0], m[1], text)
 		}
 	}
 	for _, d := range p.refs {
@@ -147,25 +162,34 @@ func (r *renderer) flattened(s string) string {
 			continue
 		}
 		if at := strings.Index(s[d.from:d.to], "]:"); at >= 0 {
-			edits = append(edits, edit{d.from + at + 1, d.from + at + 1, `\`})
+			es.put(d.from+at+1, d.from+at+1, `\`)
 		}
 	}
-	sortEdits(edits)
-	return apply(s, edits)
+	for _, i := range p.infos {
+		block, _, _ := strings.Cut(s[i.to:], "\n```")
+		if strings.EqualFold(languageOf(s[i.from:i.to]), "mermaid") && strings.Contains(block, "//") {
+			es.put(i.from, i.to, "")
+		}
+	}
+	for _, l := range p.links {
+		at, may := l.at, r.mayLink
+		if l.image {
+			at, may = l.at+1, r.mayShow
+		}
+		if !may(l.destination) {
+			es.put(at, at, `\`)
+		}
+	}
+	return es.apply(s)
 }
 
 // quieted sets as code what GitHub would act on.
 func (r *renderer) quieted(s string) string {
-	if !strings.ContainsAny(s, "@:[.") && !closing.MatchString(s) {
+	if !strings.ContainsAny(s, "@:.") && !closing.MatchString(s) {
 		return s
 	}
-	q := &quieter{page: read(s), r: r, bad: make(map[int]bool)}
+	q := &quieter{page: read(s), r: r}
 	q.fence = strings.Repeat("`", fenceLength(s, q.spans))
-	for _, l := range q.links {
-		if l.image && !r.mayShow(l.destination) || !l.image && !r.mayLink(l.destination) {
-			q.bad[l.at] = true
-		}
-	}
 	for q.at < len(s) {
 		q.step()
 	}
@@ -179,8 +203,7 @@ type quieter struct {
 	out   strings.Builder
 	at    int
 	fence string
-	coded int          // where what was set as code last ended
-	bad   map[int]bool // where links and images begin that are to be text
+	coded int // where what was set as code last ended
 }
 
 func (q *quieter) copy(n int) {
@@ -202,23 +225,9 @@ func (q *quieter) step() {
 	switch c := rest[0]; {
 	case q.is(q.at, isCode):
 		q.copy(1)
-	case q.bad[q.at]:
-		if c == '!' {
-			q.copy(1)
-		}
-		q.out.WriteByte('\\')
-		q.copy(1)
-	case c == '@' && !q.inWord():
+	case c == '@' && (!q.inWord() || q.inMail()):
 		q.mention(rest)
-	case c == '<' && angleURL.MatchString(rest):
-		m := angleURL.FindStringSubmatch(rest)
-		if q.r.mayLink(m[1]) {
-			q.copy(len(m[0]))
-			return
-		}
-		q.code(m[1])
-		q.at += len(m[0])
-	case !q.inWord() && isLoginByte(c):
+	case !q.inWord() && isLoginByte(c) && c != '-':
 		q.word(rest)
 	default:
 		q.copy(1)
@@ -231,6 +240,13 @@ func (q *quieter) inWord() bool {
 	return q.at > q.coded && isLoginByte(q.source[q.at-1]) && q.source[q.at-1] != '-'
 }
 
+// inMail reports whether what comes next stands behind an @ in one word: where GitHub
+// makes a link of a mail address, a name may begin behind it.
+func (q *quieter) inMail() bool {
+	before := q.source[max(q.at-maxMail, 0):q.at]
+	return strings.LastIndexByte(before, '@') > strings.LastIndexAny(before, " \n")
+}
+
 func (q *quieter) mention(rest string) {
 	name := atName.FindString(rest)
 	if name == "" {
@@ -239,7 +255,6 @@ func (q *quieter) mention(rest string) {
 	}
 	name = strings.TrimRight(name, ".") // the end of a sentence
 	q.code(name)
-	q.at += len(name)
 }
 
 // word writes an address or a word.
@@ -250,12 +265,10 @@ func (q *quieter) word(rest string) {
 			return
 		}
 		q.code(u)
-		q.at += len(u)
 		return
 	}
 	if m := closingAt.FindStringSubmatch(rest); m != nil {
 		q.code(m[1])
-		q.at += len(m[1])
 		return
 	}
 	n := 1
@@ -265,22 +278,24 @@ func (q *quieter) word(rest string) {
 	q.copy(n)
 }
 
-// code sets a text as code, apart from marks of code beside it. The fence has a
+// code sets what comes next as code, apart from marks of code beside it. The fence has a
 // length of which nothing else in the text is a mark that could pair with it.
 func (q *quieter) code(text string) {
-	q.coded = q.at + len(text)
-	if q.is(q.at, isBlock) {
+	block := q.is(q.at, isBlock)
+	if !block && q.escaped() {
+		q.out.WriteByte('\\') // which would take the fence's meaning
+	}
+	if !block && strings.TrimRight(q.out.String(), "`)]") != q.out.String() { // or an address would go on
+		q.out.WriteByte(' ')
+	}
+	q.at += len(text)
+	q.coded = q.at
+	if block {
 		q.out.WriteString("<code>" + text + "</code>")
 		return
 	}
-	if q.escaped() {
-		q.out.WriteByte('\\') // which would take the fence's meaning
-	}
-	if strings.HasSuffix(q.out.String(), "`") {
-		q.out.WriteByte(' ')
-	}
 	q.out.WriteString(q.fence + text + q.fence)
-	if end := q.at + len(text); end < len(q.source) && strings.IndexByte("`>", q.source[end]) >= 0 {
+	if q.at < len(q.source) && strings.IndexByte("`>", q.source[q.at]) >= 0 {
 		q.out.WriteByte(' ')
 	}
 }
@@ -295,8 +310,9 @@ func fenceLength(s string, spans map[int]bool) int {
 			run++
 			continue
 		}
-		if !spans[i-run] {
+		if at := i - run; run > 0 && !spans[at] {
 			runs[run] = true
+			runs[run-1] = runs[run-1] || at > 0 && s[at-1] == '\\' // the first one may be a character
 		}
 		run = 0
 	}
@@ -307,17 +323,22 @@ func fenceLength(s string, spans map[int]bool) int {
 	return n
 }
 
-// trimURL takes off what ends a sentence and not an address.
+// trimURL takes off what ends a link or a sentence and not an address.
 func trimURL(u string) string {
-	for u != "" {
-		last := u[len(u)-1]
-		if strings.IndexByte(`?!.,:;*_~'"]\`, last) >= 0 || last == ')' && strings.Count(u, ")") > strings.Count(u, "(") {
-			u = u[:len(u)-1]
-			continue
+	depth := 0
+	for i, c := range u {
+		switch c {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
 		}
-		break
+		if depth < 0 {
+			u = u[:i]
+			break
+		}
 	}
-	return u
+	return strings.TrimRight(u, "?!.,:;*_~'\"\\")
 }
 
 // mayLink reports whether a link may lead to an address: one of GitHub itself, of

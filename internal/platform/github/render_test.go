@@ -1,9 +1,17 @@
 package github_test
 
 import (
+	"math/rand/v2"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
 
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/messages"
@@ -42,7 +50,7 @@ func TestDefused(t *testing.T) {
 		"see https://github.com/a/b":             "see https://github.com/a/b",
 		"see https://docs.example.com/a_b":       "see https://docs.example.com/a_b",
 		"www.evil.example/x":                     "`www.evil.example/x`",
-		"<https://evil.example>":                 "`https://evil.example`",
+		"<https://evil.example>":                 "&lt;`https://evil.example` >",
 		"<https://github.com/a>":                 "<https://github.com/a>",
 		"[text](https://evil.example/x)":         "\\[text](`https://evil.example/x`)",
 		"[text](https://github.com/x)":           "[text](https://github.com/x)",
@@ -55,7 +63,7 @@ func TestDefused(t *testing.T) {
 		"![alt](https://bot.example.com/p.png)":  "!\\[alt](https://bot.example.com/p.png)",
 		"[x](https://bot.example.com.evil.io)":   "\\[x](`https://bot.example.com.evil.io`)",
 		"![alt](https://docs.example.com/p.png)": "![alt](https://docs.example.com/p.png)",
-		"[a][b]\n\n[b]: https://evil.example":    "[a][b]\n\n[b]\\: `https://evil.example`",
+		"[a][b]\n\n[b]: https://evil.example":    "\\[a][b]\n\n[b]\\: `https://evil.example`",
 		"<img src=x onerror=y>":                  "&lt;img src=x onerror=y>",
 		"a <!-- hidden --> b":                    "a &lt;!-- hidden --> b",
 		"<details>\n<summary>x</summary>\n\n@ann\n\n</details>": "<details>\n<summary>x</summary>\n\n`@ann`\n\n</details>",
@@ -66,6 +74,18 @@ func TestDefused(t *testing.T) {
 		"@ann's":                                                "`@ann`'s",
 		"@ann@bob":                                              "`@ann` `@bob`",
 		"éé@ann":                                                "éé`@ann`",
+		"a@b.example@ann":                                       "a@b.example`@ann`",
+		"\\`` @ann":                                             "\\`` ```@ann```",
+		"-fixes #1 _fixes #2_":                                  "-`fixes` #1 _`fixes` #2_",
+		"[a [b](//evil.example)":                                `\[a \[b](//evil.example)`,
+		"![a ![b](//evil.example)":                              `!\[a !\[b](//evil.example)`,
+		strings.Repeat("[", 20) + "b](//evil.example)":      strings.Repeat("(", 12) + strings.Repeat(`\(`, 8) + "b](//evil.example)",
+		"[a](https://github.com/a)https://evil.example":     "[a](https://github.com/a) `https://evil.example`",
+		"https://github.com/a` @ann [a](//evil.example) `":  "https://github.com/a ` @ann [a](//evil.example) `",
+		"<https://evil.example>``":                          "&lt;`https://evil.example` > ``",
+		"| a | b |\n|-|-|\nwww.evil.example|c":              "| a | b |\n|-|-|\n`www.evil.example`|c",
+		"```mermaid\nclick A \"https://evil.example\"\n```": "```\nclick A \"https://evil.example\"\n```",
+		"```mermaid\nA-->B\n```":                            "```mermaid\nA-->B\n```",
 	} {
 		if got := h.Defused(text); got != want {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
@@ -117,6 +137,44 @@ func checkQuiet(t *testing.T, text, got string) {
 	}
 	if i := strings.Index(got, "<!--"); i >= 0 && !code[i] && !github.InQuiet(got, i) {
 		t.Fatalf("%q: a comment in %q", text, got)
+	}
+}
+
+// TestNothingLeadsOut: whatever is put together, no link, image or bare address is left that
+// leads out.
+func TestNothingLeadsOut(t *testing.T) {
+	t.Parallel()
+	h := newHook(t, func(c *github.Config) { c.LinkHosts = []string{"docs.example.com"} })
+	pieces := strings.Split(`[x](//evil.example)¦![x](//evil.example)¦[q ¦![¦[¦]¦(¦)¦](//evil.example)¦[x](<//evil.example>)¦[x](//evil.example "t")¦[y]: //evil.example`+
+		"\n¦[y]¦<https://evil.example¦|¦>¦<¦https://evil.example/a¦www.evil.example¦<!--¦-->¦<b>¦</b>¦<img src=x>¦`¦``¦```¦~~~¦\n¦\n\n¦> ¦- ¦    ¦| a | b |\n|--|--|\n¦"+
+		`&#64;¦&amp;¦&lt;¦&#91;¦\¦*¦_¦**¦!¦[^1]¦[^1]: ¦[ok](https://github.com/a)¦[ok ¦](https://github.com/a)¦![p](https://docs.example.com/p.png)¦ `, "¦")
+	parser := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList, extension.Footnote,
+		extension.NewLinkify(extension.WithLinkifyURLRegexp(regexp.MustCompile(`^(?:http|https|ftp)://[^\s<]+`)), extension.WithLinkifyWWWRegexp(regexp.MustCompile(`^www\.[^\s<]+`))))).Parser()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 4000 {
+		var b strings.Builder
+		for range 1 + r.IntN(12) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		got := h.Defused(b.String())
+		if n, most := github.Units(got), h.Capabilities().Measure(b.String()); n > most {
+			t.Errorf("%q measures %d and becomes %d: %q", b.String(), most, n, got)
+		}
+		_ = ast.Walk(parser.Parse(text.NewReader([]byte(got))), func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+			to := ""
+			switch n := n.(type) {
+			case *ast.Link:
+				to = string(n.Destination)
+			case *ast.Image:
+				to = string(n.Destination)
+			case *ast.AutoLink:
+				to = string(n.URL([]byte(got)))
+			}
+			if u, err := url.Parse(to); err == nil && strings.Contains(u.Host, "evil") {
+				t.Errorf("%q leads to %s: %q", b.String(), to, got)
+			}
+			return ast.WalkContinue, nil
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package github
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -88,7 +87,7 @@ func unhide(s string) string {
 		return s
 	}
 	p := read(s)
-	var edits []edit
+	var es edits
 	shown := func(i int) bool { return !p.is(i, isCode) }
 	replace := func(re *regexp.Regexp, with func(m []int) (string, bool)) {
 		for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
@@ -96,7 +95,7 @@ func unhide(s string) string {
 				continue
 			}
 			if text, ok := with(m); ok && text != s[m[0]:m[1]] {
-				edits = append(edits, edit{m[0], m[1], text})
+				es.put(m[0], m[1], text)
 			}
 		}
 	}
@@ -104,7 +103,7 @@ func unhide(s string) string {
 	ended := strings.LastIndex(s, "-->")
 	for i := max(0, ended-3); i+4 <= len(s); i++ { // what is left open hides the rest of a block
 		if s[i] == '<' && shown(i) && s[i:i+4] == "<!--" {
-			edits = append(edits, p.openComment(i))
+			es = append(es, p.openComment(i))
 			break
 		}
 	}
@@ -113,21 +112,20 @@ func unhide(s string) string {
 	replace(linkTitle.Regexp(), func(m []int) (string, bool) { return "](" + s[m[2]:m[3]] + ")", true })
 	for _, l := range p.links {
 		if from, to := p.label(l); l.image && to > from {
-			edits = append(edits, edit{from, to, ""})
+			es.put(from, to, "")
 		}
 	}
 	for _, i := range p.infos {
 		if kept := languageOf(s[i.from:i.to]); kept != s[i.from:i.to] {
-			edits = append(edits, edit{i.from, i.to, kept})
+			es.put(i.from, i.to, kept)
 		}
 	}
 	for _, x := range p.excess {
-		edits = append(edits, edit{x.from, x.to, ""})
+		es.put(x.from, x.to, "")
 	}
-	edits = append(edits, p.unused()...)
-	edits = append(edits, p.unusedNotes()...)
-	sortEdits(edits)
-	return apply(s, edits)
+	p.unused(&es)
+	p.unusedNotes(&es)
+	return es.apply(s)
 }
 
 var languageForm = pattern.Lazy(`^[A-Za-z0-9+#._-]{1,20}$`)
@@ -185,22 +183,20 @@ func (p page) label(l link) (from, to int) {
 
 // unused takes out addresses whose label nothing refers to, and the titles of
 // the others. It is the usual way to write what nobody sees: "[//]: # (words)".
-func (p page) unused() []edit {
-	var edits []edit
+func (p page) unused(es *edits) {
 	refers := references(strings.ToLower(p.source))
 	for _, d := range p.refs {
 		switch used := refers("[" + strings.ToLower(d.label) + "]"); {
 		case !used:
-			edits = append(edits, edit{d.from, d.to, ""})
+			es.put(d.from, d.to, "")
 		case d.title != "":
 			line := "[" + d.label + "]: <" + strings.Map(bracketless, d.destination) + ">"
 			if strings.HasSuffix(p.source[d.from:d.to], "\n") {
 				line += "\n"
 			}
-			edits = append(edits, edit{d.from, d.to, line})
+			es.put(d.from, d.to, line)
 		}
 	}
-	return edits
 }
 
 // references returns a function that reports whether a text has a mark that is
@@ -225,17 +221,15 @@ func bracketless(r rune) rune {
 }
 
 // unusedNotes takes out footnotes that nothing refers to: they are not shown.
-func (p page) unusedNotes() []edit {
-	var edits []edit
+func (p page) unusedNotes(es *edits) {
 	refers := references(p.source)
 	for _, m := range footnote.FindAllStringSubmatchIndex(p.source, -1) {
 		mark := "[" + p.source[m[2]:m[3]] + "]"
 		if p.is(m[2], isCode) || refers(mark) {
 			continue
 		}
-		edits = append(edits, edit{m[0], p.endOfNote(m[1]), ""})
+		es.put(m[0], p.endOfNote(m[1]), "")
 	}
-	return slices.Clip(edits)
 }
 
 // endOfNote returns where a footnote ends: before the next line that follows a

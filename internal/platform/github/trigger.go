@@ -35,11 +35,11 @@ func (t *translator) order(body string) (string, bool) {
 		command := func(m []int) string { return t.commanded(strings.TrimSpace(body[m[3]:m[1]])) }
 		first, from, to := command(lines[0]), lines[0][0], lines[0][1]
 		if len(lines) > 1 { // what the others say is part of the rest
-			var edits []edit
+			var es edits
 			for _, m := range lines[1:] {
-				edits = append(edits, edit{m[0], m[1], command(m)})
+				es.put(m[0], m[1], command(m))
 			}
-			body = apply(body, edits)
+			body = es.apply(body)
 			found = read(body).mentions(t.names())
 		}
 		return finish(first, without(body, found, from, to)), true
@@ -178,9 +178,9 @@ func (t *translator) commanded(rest string) string {
 // without returns body without the mentions in found and without what is between
 // from and to. A mention that begins a line takes the comma behind it along.
 func without(body string, found []span, from, to int) string {
-	var edits []edit
+	var es edits
 	if to > from {
-		edits = append(edits, edit{from: from, to: to})
+		es.put(from, to, "")
 	}
 	for _, m := range found {
 		if m.from >= from && m.from < to {
@@ -195,10 +195,9 @@ func without(body string, found []span, from, to int) string {
 		} else if end < len(body) && body[end] == ' ' && body[m.from-1] == ' ' {
 			end++
 		}
-		edits = append(edits, edit{from: m.from, to: end})
+		es.put(m.from, end, "")
 	}
-	sortEdits(edits)
-	return strings.TrimSpace(apply(body, edits))
+	return strings.TrimSpace(es.apply(body))
 }
 
 // finish joins a command and its body. Nothing but punctuation is nothing.
