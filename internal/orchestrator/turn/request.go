@@ -90,7 +90,14 @@ func quoteLabel(q messages.Quote) string {
 func oneLine(name string) string { return strings.Join(strings.Fields(name), " ") }
 
 // indent marks every line of a quotation, so that it cannot pass for the text
-// around it.
+// around it. Models take each of Unicode's ends of a line for one.
 func indent(text string) string {
-	return "> " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n> ")
+	text = strings.Map(func(r rune) rune {
+		switch r {
+		case '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+			return '\n'
+		}
+		return r
+	}, strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"))
+	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
