@@ -78,6 +78,7 @@ type program struct {
 
 	ctx     context.Context // here because commands are run without one
 	root    *cobra.Command  // everything that can be said
+	called  string          // the command that was given
 	source  config.Source
 	levels  *levels  // of the logger
 	jsonLog bool     // what is logged to stderr is JSON, and nothing else may be written there
@@ -94,8 +95,8 @@ func (p *program) load() (config.Config, error) {
 	return cfg, err
 }
 
-// errUsage is in the chain of errors about the command line.
-var errUsage = errors.New("see bot --help")
+// errUsage is at the end of errors about the command line; exitCode says what to see.
+var errUsage = errors.New("see")
 
 // run runs one command and returns the exit code.
 func run(ctx context.Context, args []string, proc process) int {
@@ -118,7 +119,8 @@ func run(ctx context.Context, args []string, proc process) int {
 		}
 		p.source = config.Source{Flags: given, Environ: proc.environ, EnvFile: command.EnvFile}
 	}
-	err := p.root.ExecuteContext(ctx)
+	found, err := p.root.ExecuteContextC(ctx)
+	p.called = strings.TrimSuffix(found.CommandPath(), " help")
 	if err == nil {
 		err = out.err
 	}
@@ -152,7 +154,7 @@ func (p *program) exitCode(err error) int {
 	case errors.Is(err, errUnwell):
 		return exitUnwell // the report says it
 	case errors.Is(err, errUsage):
-		say(err.Error())
+		say(err.Error() + " " + p.called + " --help")
 		return exitUsage
 	case forOperator(err):
 		text := fault.Public(err)

@@ -154,6 +154,20 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// A mistake in a command leads to the help that explains this command.
+func TestAMistakeLeadsToHelp(t *testing.T) {
+	for line, want := range map[string]string{
+		"sessions list --bogus": "bot: unknown flag: --bogus; see bot sessions list --help\n",
+		"chaos --kills=-1":      "and --rate not zero; see bot chaos --help\n",
+		"statsu":                "; see bot --help\n",
+		"help nonsense":         "; see bot --help\n",
+	} {
+		if r := bot(t, nil, strings.Split(line, " ")...); r.code != exitUsage || !strings.HasSuffix(r.stderr, want) {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+}
+
 func TestManualPage(t *testing.T) {
 	r := bot(t, nil, "man")
 	if r.code != exitOK || !strings.HasPrefix(r.stdout, ".TH BOT 1") {
