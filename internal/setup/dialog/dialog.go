@@ -70,7 +70,10 @@ func (d *Dialog) run(ctx context.Context, only string) error {
 			return err
 		}
 		seen[s.Name] = true
-		if err := d.step(ctx, s); err != nil && !errors.Is(err, errSkip) {
+		switch err := d.step(ctx, s); {
+		case fault.Is(err, fault.Invalid):
+			d.say("✖ %s\n", fault.Public(err))
+		case err != nil && !errors.Is(err, errSkip):
 			return err
 		}
 	}
@@ -147,8 +150,7 @@ func (d *Dialog) step(ctx context.Context, s setup.Step) error {
 		return err
 	}
 	if why := d.Service.Blocked(w); why != "" {
-		d.say("✖ %s\n", why)
-		return errSkip
+		return fault.New(fault.Invalid, why)
 	}
 	d.say("\n")
 	for i, line := range w.Guide {

@@ -360,7 +360,7 @@ func TestBadInput(t *testing.T) {
 		"no such way": {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "1", answers: []string{"three", "0", "3", "-1", "\x1b[2Jx", "2"}, want: map[string]string{},
 			shown: []string{`✖ "three" is none of these.`, `✖ "0" is none`, `✖ "3" is none`, `✖ "-1" is none`, `✖ "[2Jx" is none`}},
 		"a way is skipped": {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "model", answers: []string{"S"}},
-		"a way is blocked": {service: &service{way: needed, blocked: "A flag sets it."}, only: "model", shown: []string{"✖ A flag sets it."}},
+		"a way is blocked": {service: &service{way: needed, blocked: "A flag sets it."}, answers: []string{"model", "q"}, shown: []string{"✖ A flag sets it."}},
 		"nothing":          {service: &service{way: needed}, only: "model", answers: []string{"", "  ", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ This is needed"}},
 		"a wrong value":    {service: &service{way: needed, wrong: map[string]string{"x": "URL: x is no address."}}, only: "model", answers: []string{"x", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ URL: x is no address."}},
 		"files": {service: &service{way: file}, only: "model",
@@ -399,5 +399,14 @@ func TestCheckLooksAtAllWays(t *testing.T) {
 	sound, err := (&dialog.Dialog{Service: s, Screen: at}).Check(t.Context(), "")
 	if !sound || err != nil || len(s.proved) != 1 || !slices.Equal(s.proved[0].Proof.Areas, []string{"models", "agents"}) || s.proved[0].Proof.Only != "" {
 		t.Errorf("checked %+v: %t, %v", s.proved, sound, err)
+	}
+}
+
+// What runs one step from a script learns that it came to nothing.
+func TestAStepThatIsBlockedFails(t *testing.T) {
+	t.Parallel()
+	s := &service{way: setup.Way{Name: "w"}, blocked: "A flag sets it."}
+	if err := (&dialog.Dialog{Service: s, Screen: &screen{}}).Run(t.Context(), "model"); fault.Public(err) != "A flag sets it." {
+		t.Error(err)
 	}
 }
