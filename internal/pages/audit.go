@@ -47,14 +47,10 @@ func (p *auditPages) audit(r *request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	field := func(name, label, kind, placeholder string) html.Node {
-		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("type", kind), html.Attr("value", q.Get(name)),
-			html.If(placeholder != "", html.Attr("placeholder", placeholder)), html.Attr("maxlength", "200")))
-	}
 	body := html.Group{html.El("h1", html.Text("Audit log")),
 		html.El("form", html.Class("filters"), html.Attr("action", "/audit"),
-			field("q", "Text", "text", "words"), field("person", "Person", "text", "telegram/42"), field("kind", "Kind", "text", "person or person.allow"),
-			field("from", "From", "date", ""), field("to", "To", "date", ""), button("Search", "primary")),
+			field("q", "Text", "text", q.Get("q"), "words"), field("person", "Person", "text", q.Get("person"), "telegram/42"), field("kind", "Kind", "text", q.Get("kind"), "person or person.allow"),
+			field("from", "From", "date", q.Get("from"), ""), field("to", "To", "date", q.Get("to"), ""), button("Search", "primary")),
 		form(r, "/audit/verify", button("Verify the chain", "")), p.show.job(p.jobs, auditJob)}
 	switch {
 	case len(rows) > 0:

@@ -143,12 +143,8 @@ func (p *costPages) costs(r *request) (view, error) {
 
 // form is where the period is chosen; the address keeps it.
 func (c costQuery) form() html.Node {
-	field := func(name, label, value, placeholder string) html.Node {
-		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("value", value),
-			html.Attr("placeholder", placeholder), html.Attr("maxlength", "40"), html.Attr("size", "12")))
-	}
 	return html.El("form", html.Class("filters"), html.Attr("action", "/costs"), hidden("by", string(c.by)),
-		field("since", "Since (7d, 2w, 12h, all or a date)", c.since, "30d"), field("until", "Until the end of (a date)", c.until, "today"), button("Show", "primary"))
+		field("since", "Since (7d, 2w, 12h, all or a date)", "text", c.since, "30d"), field("until", "Until the end of (a date)", "text", c.until, "today"), button("Show", "primary"))
 }
 
 var costNames = map[spend.By]string{ //nolint:gochecknoglobals // a constant

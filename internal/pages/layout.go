@@ -223,6 +223,14 @@ func decision(label, name, value, class string) html.Node {
 	return button(label, class, html.Attr("name", name), html.Attr("value", value))
 }
 
+// field is a field of a form that looks for something. An example of what to write may be empty.
+//
+//go:noinline
+func field(name, label, kind, value, example string) html.Node {
+	return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("type", kind), html.Attr("value", value),
+		html.If(example != "", html.Attr("placeholder", example)), html.Attr("maxlength", "200"), html.Attr("size", "14")))
+}
+
 // table is a table with a heading; it scrolls sideways by itself where it has to.
 func table(heads []string, rows html.Node) html.Node {
 	return html.El("div", html.Class("table"), html.Attr("tabindex", "0"), html.Attr("role", "group"), html.Attr("aria-label", strings.Join(heads, ", ")), html.El("table",

@@ -76,8 +76,7 @@ func (p *memoryPages) memory(r *request) (view, error) {
 	body := html.Group{html.El("h1", html.Text("Memory")),
 		meta("About "+r.actor()+" and nobody else", wording.Count(int(all), "memory", "memories"), stands),
 		form(r, "/memory/change", hidden("do", change), button(label, "")),
-		html.El("form", html.Class("filters"), html.Attr("action", "/memory"), html.El("label", html.Text("Search"), html.El("br"),
-			html.El("input", html.Attr("name", "q"), html.Attr("value", words), html.Attr("maxlength", "200"))), button("Search", "")),
+		html.El("form", html.Class("filters"), html.Attr("action", "/memory"), field("q", "Search", "text", words, ""), button("Search", "")),
 		html.El("details", html.El("summary", html.Text("Add one")), form(r, "/memory/change", hidden("do", "remember"),
 			html.El("label", html.Text("What to remember about you"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "2"), html.On("required", true))), button("Remember", "primary")))}
 	switch {

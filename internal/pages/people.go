@@ -109,8 +109,7 @@ func (p *peoplePages) people(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("People")), p.requests(r, waiting),
 		html.El("h2", html.Text("Who may use the bot")), allowForm(r),
-		html.El("form", html.Class("filters"), html.Attr("action", "/people"), html.El("label", html.Text("Name or account"), html.El("br"),
-			html.El("input", html.Attr("name", "q"), html.Attr("value", q.Get("q")), html.Attr("maxlength", "200"))), button("Filter", ""))}
+		html.El("form", html.Class("filters"), html.Attr("action", "/people"), field("q", "Name or account", "text", q.Get("q"), ""), button("Filter", ""))}
 	switch {
 	case len(list) > 0:
 		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(who Person) html.Node { return p.personLine(r, who, known[who.Account]) })))

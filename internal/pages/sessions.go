@@ -130,10 +130,6 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 // filterForm shows the filter that holds, to be changed; the address keeps it.
 func filterForm(r *request, codebases []sessions.Codebase) html.Node {
 	q := r.URL.Query()
-	field := func(name, label, placeholder string) html.Node {
-		return html.El("label", html.Text(label), html.El("br"), html.El("input", html.Attr("name", name), html.Attr("value", q.Get(name)),
-			html.Attr("placeholder", placeholder), html.Attr("maxlength", "200"), html.Attr("size", "14")))
-	}
 	choice := func(name, label string, values [][2]string) html.Node {
 		return html.El("label", html.Text(label), html.El("br"), html.El("select", html.Attr("name", name), html.Map(values, func(v [2]string) html.Node {
 			return html.El("option", html.Attr("value", v[0]), html.On("selected", q.Get(name) == v[0]), html.Text(v[1]))
@@ -144,11 +140,11 @@ func filterForm(r *request, codebases []sessions.Codebase) html.Node {
 		repositories = append(repositories, [2]string{c.ID, c.Name})
 	}
 	return html.El("form", html.Class("filters"), html.Attr("action", "/sessions"),
-		field("q", "Text", "words"),
+		field("q", "Text", "text", q.Get("q"), "words"),
 		choice("state", "State", [][2]string{{"", "any"}, {"running", "running"}, {"completed", "completed"}, {"failed", "failed"}}),
-		field("platform", "Platform", "telegram"),
-		html.If(r.owner(), field("person", "Person", "telegram/42")),
-		field("assistant", "Assistant", "openai"),
+		field("platform", "Platform", "text", q.Get("platform"), "telegram"),
+		html.If(r.owner(), field("person", "Person", "text", q.Get("person"), "telegram/42")),
+		field("assistant", "Assistant", "text", q.Get("assistant"), "openai"),
 		html.If(len(codebases) > 0, choice("repository", "Repository", repositories)),
 		button("Filter", "primary"))
 }
