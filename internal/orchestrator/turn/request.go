@@ -98,6 +98,6 @@ func indent(text string) string {
 			return '\n'
 		}
 		return r
-	}, strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"))
-	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+	}, strings.ReplaceAll(text, "\r\n", "\n"))
+	return "> " + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n> ")
 }

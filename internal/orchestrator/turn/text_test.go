@@ -49,6 +49,9 @@ func TestRequestMessage(t *testing.T) {
 			in: messages.Inbound{Private: true, Text: `/command-invoke plan-feature "Add dark mode" now`}, prompt: &planning,
 			contains: []string{`Goal: "Add dark mode" now`}, lacks: []string{"plan-feature"},
 		},
+		"IndentationOfAQuoteStays": {
+			in: messages.Inbound{Private: true, Text: "why?", Quotes: []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "\n  - one\n  - two\n"}}}, contains: []string{"instruction]\n>   - one\n>   - two\n\nwhy?"},
+		},
 		"IndentationStays": {in: messages.Inbound{Private: true, Text: "  - one\n  - two\n"}, is: "  - one\n  - two"},
 		"EmptyIsNotEmpty":  {in: messages.Inbound{Private: true}, contains: []string{"empty"}},
 	}
