@@ -107,7 +107,14 @@ func span(word string) (n int, unit byte, ok bool) {
 	}
 	unit = word[len(word)-1]
 	n, err := strconv.Atoi(word[:len(word)-1])
-	days := map[byte]int{'h': 1, 'd': 1, 'w': 7}[unit] * n
+	days := n
+	switch unit {
+	case 'h', 'd':
+	case 'w':
+		days *= 7
+	default:
+		days = 0
+	}
 	return n, unit, err == nil && days > 0 && days <= maxSpan
 }
 

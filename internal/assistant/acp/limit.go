@@ -63,14 +63,22 @@ func lasts(at, now time.Time, known bool) (time.Duration, bool) {
 
 // sum adds up "2 hours 5 min".
 func sum(text string) time.Duration {
-	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second}
 	var all time.Duration
 	for _, m := range endsPart.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil || n > 1_000_000 {
 			return maxLimit + 1
 		}
-		all = min(all+time.Duration(n)*units[strings.ToLower(m[2])], maxLimit+1)
+		unit := time.Second
+		switch strings.ToLower(m[2]) {
+		case "d":
+			unit = 24 * time.Hour
+		case "h":
+			unit = time.Hour
+		case "m":
+			unit = time.Minute
+		}
+		all = min(all+time.Duration(n)*unit, maxLimit+1)
 	}
 	return all
 }

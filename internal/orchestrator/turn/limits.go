@@ -62,21 +62,27 @@ func (h *host) unrecorded(f assistant.Finished) *spend.Record {
 // ranBefore reports whether earlier runs of the turn asked the model.
 func (h *host) ranBefore() bool { return h != nil && h.rounds > 0 }
 
+// spent is what all runs of the turn used, with what is not on record yet.
+func (h *host) spent(ctx context.Context, tx port.Tx, f assistant.Finished) (spend.Sum, error) {
+	sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
+	if rest := h.unrecorded(f); rest != nil {
+		sum.InputTokens += rest.Usage.InputTokens
+		sum.OutputTokens += rest.Usage.OutputTokens
+		if rest.Known {
+			sum.Micros += rest.Micros
+		}
+	}
+	return sum, err
+}
+
 // addEarlier adds to the record of a turn what its earlier runs used. r may be nil.
 func (h *host) addEarlier(ctx context.Context, tx port.Tx, f assistant.Finished, r *sessions.TurnRecord) error {
 	if r == nil || !h.ranBefore() {
 		return nil
 	}
-	sum, err := tx.Spending().SumUsage(ctx, spend.Filter{EntryID: h.r.d.entry.ID})
-	if err != nil {
-		return err
-	}
+	sum, err := h.spent(ctx, tx, f)
 	r.InputTokens, r.OutputTokens = sum.InputTokens, sum.OutputTokens
-	if rest := h.unrecorded(f); rest != nil {
-		r.InputTokens += rest.Usage.InputTokens
-		r.OutputTokens += rest.Usage.OutputTokens
-	}
-	return nil
+	return err
 }
 
 // summary is what the card of a turn says when the turn is over: empty if it only
@@ -87,23 +93,10 @@ func (r *run) summary(ctx context.Context, out outcome, p *progress) string {
 	}
 	var sum spend.Sum
 	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) (err error) {
-		sum, err = tx.Spending().SumUsage(ctx, spend.Filter{EntryID: r.d.entry.ID})
+		sum, err = out.host.spent(ctx, tx, out.finished)
 		return err
 	})
-	if err != nil {
-		return p.summary(out.took, "")
-	}
-	out.host.mu.Lock()
-	recorded := out.host.recorded
-	out.host.mu.Unlock()
-	rest := spend.Priced(spend.Record{Model: out.finished.Model, Usage: out.finished.Usage})
-	sum.InputTokens += max(rest.Usage.InputTokens-recorded.InputTokens, 0)
-	sum.OutputTokens += max(rest.Usage.OutputTokens-recorded.OutputTokens, 0)
-	if rest.Known {
-		before, _ := spend.Cost(out.finished.Model, recorded)
-		sum.Micros += max(rest.Micros-int64(before*1e6), 0)
-	}
-	if sum.InputTokens+sum.OutputTokens == 0 && sum.Micros == 0 {
+	if err != nil || sum.InputTokens+sum.OutputTokens == 0 && sum.Micros == 0 {
 		return p.summary(out.took, "")
 	}
 	return p.summary(out.took, sum.String())
