@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,74 @@ func passes(err error, waits time.Duration) outcome {
 
 // overflow is what a model says of an array that is too long for it.
 func overflow() error { return assistant.Overflow(0, errors.New("too many tokens")) }
+
+// TestAnOverflowRepeatsNothing: the first turn of a session goes on from what it has done.
+func TestAnOverflowRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Call(ot.WriteTool, "one"), ot.Fail("", overflow()), ot.Say("It is done."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		if all := w.Model.Requests(); len(all) != 3 || len(all[2].Array) != 3 {
+			t.Errorf("there are %d requests, the last one with %d messages", len(all), len(all[len(all)-1].Array))
+		}
+	})
+}
+
+// TestALongTurnKeepsItsRequest, also where what it did since fills the window many times.
+func TestALongTurnKeepsItsRequest(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxRounds, c.ContextTokens = 70, 500 }
+		var steps []ot.Step
+		for n := range 70 {
+			steps = append(steps, ot.Call(ot.WriteTool, fmt.Sprint("step ", n)))
+		}
+		w.Model.On("hello", append(steps, ot.Say("It is done."))...)
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Say("/approve a-1")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		all := w.Model.Requests()
+		if last := all[len(all)-1].Array; len(last) == 0 || !strings.Contains(last[0].PlainText(), "hello") {
+			t.Errorf("the last request has %d messages and not what was asked for", len(last))
+		}
+	})
+}
+
+// TestATurnThatOverflowsGoesOn as long as it gets anywhere in between, with what was said before
+// it, and its requests count together.
+func TestATurnThatOverflowsGoesOn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxRounds = 6 }
+		full := ot.Fail("", overflow())
+		work := func(what string) ot.Step { return ot.Call(ot.WriteTool, what+strings.Repeat(" word", 2000)) }
+		w.Model.On("earlier", ot.Say(strings.Repeat("What I said. ", 30)))
+		w.Model.On("hello", work("one"), work("two"), full, work("three"), full, full, work("four"), work("five"), full, work("six"),
+			ot.Say("It is done."), full, full)
+		w.Start()
+		w.Chat.Say("earlier")
+		w.Pass(5 * time.Second)
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("Continue this turn? It has made 6 model requests.")
+		w.Chat.Say("/approve a-1")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("It is done.")
+		all := w.Model.Requests()
+		if last := all[len(all)-1].Array; !strings.Contains(last[0].PlainText(), "earlier") || len(last) != 15 {
+			t.Errorf("the last request has %d messages and begins with %.40q", len(last), last[0].PlainText())
+		}
+		w.Chat.Say("hello")
+		w.Pass(5 * time.Second)
+		w.Chat.Find("too long for the model, even when shortened")
+	})
+}
 
 func outcomes() map[string]outcome {
 	unavailable := fault.New(fault.Unavailable, "The model does not answer.")

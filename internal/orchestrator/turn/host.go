@@ -62,6 +62,7 @@ type host struct {
 	limit *turnLimit
 
 	rounds  int64    // requests of earlier runs of this turn
+	sofar   int64    // and of this one
 	missing []string // tools that the profile names and that are gone
 
 	mu       sync.Mutex // guards all below
@@ -307,6 +308,7 @@ func (h *host) Round(ctx context.Context, requests int, used assistant.Usage) ([
 	)
 	news, err := h.settle(ctx, assistant.Finished{Usage: used}, nil)
 	rounds, last := h.rounds+int64(requests), h.r.d.entry.Seq
+	h.sofar = rounds
 	if n := len(h.r.taken); n > 0 {
 		last = h.r.taken[n-1].Seq
 	}
@@ -383,6 +385,7 @@ func (h *host) recall(ctx context.Context) error {
 // again records what a run used that is followed by another one.
 func (h *host) again(ctx context.Context, f assistant.Finished) error {
 	_, err := h.settle(ctx, f, nil)
+	h.rounds = max(h.rounds, h.sofar)
 	h.mu.Lock()
 	h.recorded = assistant.Usage{}
 	h.mu.Unlock()

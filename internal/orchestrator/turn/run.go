@@ -115,8 +115,8 @@ func (r *run) do(ctx context.Context, p *progress, limit *turnLimit) (out outcom
 	return outcome{reply: &reply, err: err}
 }
 
-// ask runs the assistant. When the model's context window overflows it tries
-// once more with half the window.
+// ask runs the assistant. When the model's context window overflows it goes on with what the
+// turn has done so far, with half the window if that came to nothing, and once only.
 func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 	name := assistant.Name(r.w.conv.Assistant)
 	a := r.w.o.config.Assistants[name]
@@ -135,7 +135,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 	remembered := r.recall(ctx)
 	budget := r.w.o.config.Live().ContextTokens
 	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, r.d.begun.system)), budget/2)
-	for try := 1; ; try++ {
+	for shrunk := false; ; {
 		array, err := r.assemble(ctx, a, budget)
 		if err == nil {
 			array, err = r.show(ctx, array)
@@ -168,14 +168,18 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		}, h, p)
 		out.host = h
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
-		if !is || try > 1 || ctx.Err() != nil {
-			if is {
-				out.err = &fault.Error{Kind: fault.Exhausted, Err: out.err,
-					Public: "This conversation is too long for the model, even when shortened. Start a new session with /new; nothing is deleted."}
-			}
+		if !is || ctx.Err() != nil {
 			return out
 		}
-		budget = smallerBudget(budget, overflow.Limit, array)
+		if shrunk && !out.went {
+			out.err = &fault.Error{Kind: fault.Exhausted, Err: out.err,
+				Public: "This conversation is too long for the model, even when shortened. Start a new session with /new; nothing is deleted."}
+			return out
+		}
+		if shrunk = !out.went; shrunk {
+			budget = smallerBudget(budget, overflow.Limit, array)
+		}
+		r.d.begun.request = nil // what it did since belongs to the window
 		p.reset()
 		if err := h.again(ctx, out.finished); err != nil {
 			return outcome{err: err, host: h}
@@ -233,6 +237,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			p.toolDone(e)
 		case assistant.MessageDone:
 			m := r.w.o.redactMessage(e.Message, r.w.runsAgent())
+			out.went = true
 			err = r.messageDone(&out, m)
 			p.messageDone(m)
 			deltas, asked = 0, time.Now()

@@ -29,14 +29,15 @@ func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) (
 	known := r.w.o.windows.get(session)
 	var recent []messages.Message // newest first, without those that are known
 	met := false                  // recent goes back to the newest known message
+	asked := false                // recent has what somebody said, as every window does
 	tokens, before := 0, int64(1)<<62
 	err := r.w.o.config.Storage.InRead(ctx, func(tx port.Tx) error {
-		recent, met, tokens, before = nil, false, 0, int64(1)<<62
+		recent, met, asked, tokens, before = nil, false, false, 0, int64(1)<<62
 		limit := page
 		if len(known) > 0 {
 			limit = 4 // usually only the request is new
 		}
-		for tokens <= budget {
+		for tokens <= budget || !asked {
 			batch, err := tx.Messages().MessagesBefore(ctx, session, before, limit)
 			if err != nil {
 				return err
@@ -47,6 +48,7 @@ func (r *run) assemble(ctx context.Context, a assistant.Assistant, budget int) (
 					return nil
 				}
 				recent = append(recent, m)
+				asked = asked || m.Role == messages.RoleUser
 				tokens += messages.EstimateTokens(m)
 			}
 			if len(batch) < limit {
