@@ -116,20 +116,15 @@ func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string,
 	case f.Offset > 0 && f.After != "":
 		return "", 0, fault.New(fault.Invalid, "Use offset or cursor, not both.")
 	}
-	for what, id := range map[string]string{"session": f.SessionID, "conversation": f.ConversationID} {
-		if id == "" {
-			continue
-		}
-		if err := checkID(id, what); err != nil {
-			return "", 0, err
-		}
-	}
 	if f.SessionID != "" {
-		if _, err := t.tx.Sessions().Session(ctx, f.SessionID); err != nil {
+		if err := t.isSession(ctx, f.SessionID); err != nil {
 			return "", 0, err
 		}
 	}
 	if f.ConversationID != "" {
+		if err := checkID(f.ConversationID, "conversation"); err != nil {
+			return "", 0, err
+		}
 		if _, err := t.tx.Conversations().Conversation(ctx, f.ConversationID); err != nil {
 			return "", 0, err
 		}
@@ -142,11 +137,16 @@ func (t *Search) listFrom(ctx context.Context, f MessageFilter) (session string,
 	if !ok || err != nil || behind < 0 {
 		return "", 0, fault.Newf(fault.Invalid, "%q is not a cursor that a page of messages ended with.", f.After)
 	}
-	if err := checkID(session, "session"); err != nil {
-		return "", 0, err
+	return session, behind, t.isSession(ctx, session)
+}
+
+// isSession returns why an id is none of a session.
+func (t *Search) isSession(ctx context.Context, id string) error {
+	err := checkID(id, "session")
+	if err == nil {
+		_, err = t.tx.Sessions().Session(ctx, id)
 	}
-	_, err = t.tx.Sessions().Session(ctx, session)
-	return session, behind, err
+	return err
 }
 
 // listedSessions returns sessions in the order of a listing, from the given one

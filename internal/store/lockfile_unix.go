@@ -45,6 +45,20 @@ func lockFile(ctx context.Context, database string) (*fileLock, error) {
 	}
 }
 
+// refuseLinks refuses a database that has several names: under each, SQLite keeps another
+// log, and the lock beside it is another one.
+func refuseLinks(database string) error {
+	info, err := os.Stat(database)
+	if err != nil {
+		return unreadable(database, err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+		return fault.Newf(fault.Invalid, "The database file %s has %d names (hard links), and bots on two of them would destroy it: "+
+			"remove the others, which `find / -samefile` lists, or start on a copy.", database, stat.Nlink)
+	}
+	return nil
+}
+
 func tryLock(database string) (*fileLock, error) {
 	path := database + ".lock"
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path

@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,31 @@ func TestALinkHasTheLockOfItsFile(t *testing.T) {
 	}
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), filepath.Dir(file)) {
 		t.Errorf("two stores were opened on one database: %v", err)
+	}
+}
+
+// Two bots on two hard links of a database each keep a log of their own, and destroy it.
+func TestAHardLinkOfADatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "bot.db"), filepath.Join(dir, "snapshot.db")
+	reopen := func(name string) error {
+		s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + name, Log: storetest.Log(t), Exclusive: true})
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	if err := errors.Join(reopen(file), os.Link(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, link} {
+		if err := reopen(name); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), name+" has 2 names") {
+			t.Errorf("%s was opened: %v", name, err)
+		}
+	}
+	if err := errors.Join(os.Remove(link), reopen(file)); err != nil {
+		t.Error(err)
 	}
 }
 

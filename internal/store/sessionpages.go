@@ -72,13 +72,16 @@ func (t *Pages) Spans(ctx context.Context, sessionID string, from, until time.Ti
 	if err := checkID(sessionID, "session"); err != nil {
 		return nil, err
 	}
-	for kind, query := range map[SpanKind]string{SpanTool: toolSpansSQL, SpanWait: waitSpansSQL, SpanModel: modelSpansSQL} {
+	for _, of := range [...]struct {
+		kind  SpanKind
+		query string
+	}{{SpanTool, toolSpansSQL}, {SpanWait, waitSpansSQL}, {SpanModel, modelSpansSQL}} {
 		err = t.tx.each(ctx, func(scan func(...any) error) error {
-			s := Span{Kind: kind}
+			s := Span{Kind: of.kind}
 			err := scan(&s.Name, &s.State, msTime{&s.Begin}, msTime{&s.End})
 			list = append(list, s)
 			return err
-		}, query, sessionID, millis(from), millis(until), limit)
+		}, of.query, sessionID, millis(from), millis(until), limit)
 		if err != nil {
 			return nil, wrap(err, "list what took time")
 		}

@@ -154,7 +154,7 @@ func createFile(path string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return unreadable(path, err)
 	}
-	return nil
+	return refuseLinks(path)
 }
 
 // openPool opens one of the two pools of a file. Pragmas stand in the DSN,

@@ -83,19 +83,21 @@ func usageWhere(f UsageFilter) (where string, args []any) {
 	return c.where(), c.args
 }
 
+var tierNames = [...]string{"fast", "smart", "cheap"}
+
 // Tiers returns the model tiers of seed 004's models_config by name (fast,
 // smart, cheap); those that are not set are left out.
 func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
-	var fast, smart, cheap string
-	ok, err := t.tx.one(ctx, []any{text{&fast}, text{&smart}, text{&cheap}}, `
+	var encoded [len(tierNames)]string
+	ok, err := t.tx.one(ctx, []any{text{&encoded[0]}, text{&encoded[1]}, text{&encoded[2]}}, `
 		SELECT fast, smart, cheap FROM models_config ORDER BY id DESC LIMIT 1`)
 	if err != nil || !ok {
 		return nil, wrap(err, "read model tiers")
 	}
 	tiers := make(map[string]spend.Tier)
-	for name, encoded := range map[string]string{"fast": fast, "smart": smart, "cheap": cheap} {
+	for i, name := range tierNames {
 		var tier spend.Tier
-		if err := json.Unmarshal([]byte(encoded), &tier); err != nil {
+		if err := json.Unmarshal([]byte(encoded[i]), &tier); err != nil {
 			return nil, fault.Wrap(err, fault.Internal, "read model tier "+name)
 		}
 		if tier.Model != "" {
@@ -107,8 +109,8 @@ func (t *Spending) Tiers(ctx context.Context) (map[string]spend.Tier, error) {
 
 // SaveTiers replaces the model tiers.
 func (t *Spending) SaveTiers(ctx context.Context, tiers map[string]spend.Tier) error {
-	encoded := make([]any, 0, 3)
-	for _, name := range []string{"fast", "smart", "cheap"} {
+	encoded := make([]any, 0, len(tierNames))
+	for _, name := range tierNames {
 		one, err := encodeJSON(tiers[name], fault.Invalid, "model tier")
 		if err != nil {
 			return err
