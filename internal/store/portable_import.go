@@ -202,7 +202,7 @@ func (t *Portable) insertPortable(ctx context.Context, p portable, row map[strin
 		names, places = append(names, c.name), append(places, fmt.Sprintf("$%d", len(args)))
 	}
 	n, err := t.tx.exec(ctx, `INSERT INTO `+p.table+` (`+strings.Join(names, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`+conflict, args...)
-	public := ""
+	var public string
 	switch fault.KindOf(err) {
 	case fault.Conflict:
 		public = textRowIsThere
