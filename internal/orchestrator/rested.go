@@ -30,8 +30,13 @@ func (o *Orchestrator) startDue(ctx context.Context) {
 func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) error {
 	now := time.Now()
 	tomorrow := spend.Today(now).AddDate(0, 0, 1)
-	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+	var ready []sessions.Schedule
+	err := o.config.Storage.InRead(ctx, func(tx Tx) error {
+		ready = nil
 		tasks, err := tx.Tasks().DueSchedules(ctx, tomorrow, maxRested)
+		if err != nil {
+			return err
+		}
 		for _, s := range tasks {
 			if !s.NextAt.Equal(tomorrow) || s.EntryID == "" {
 				continue // it does not rest
@@ -44,13 +49,24 @@ func (o *Orchestrator) wakeRested(ctx context.Context, budget spend.Budget) erro
 				continue // it rested before, and has run at midnight since
 			}
 			used, err := budget.UsedUp(ctx, tx.Spending(), s.CreatedBy, now)
-			if err == nil && used == nil {
-				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, now, "")
-			}
 			if err != nil {
 				return err
 			}
+			if used == nil {
+				ready = append(ready, s)
+			}
 		}
+		return nil
+	})
+	if err != nil || len(ready) == 0 {
 		return err
+	}
+	return o.config.Storage.InTx(ctx, func(tx Tx) error {
+		for _, s := range ready {
+			if _, err := tx.Tasks().AdvanceSchedule(ctx, s, now, now, ""); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
