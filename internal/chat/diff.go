@@ -52,7 +52,7 @@ func diffReply(branch string, changes codebase.Changes, clean *redact.Redactor, 
 	changes.Stat = clean.String(changes.Stat)
 	missing := ""
 	if len(changes.Unsaved) > 0 {
-		missing = "\n\n⚠ Not compared (too large, not a file, or a nested repository or submodule):\n\n" +
+		missing = "\n\n⚠ Not compared (too large, not a file, refused by git, or a nested repository or submodule):\n\n" +
 			wording.Fenced("", wording.Head(clean.String(strings.Join(changes.Unsaved, "\n")), 500))
 	}
 	if len(changes.Patch) == 0 {

@@ -128,7 +128,7 @@ func (c *commits) Commit(ctx context.Context, t Tree, o CommitOptions) (commit s
 		return "", false, err
 	}
 	if len(s.unsaved) > 0 {
-		return "", false, fault.Newf(fault.Invalid, "Cannot commit %s: it is too large, not a regular file, or a nested repository or submodule. Delete it or add it to .gitignore; of a submodule, empty the folder.", some(s.unsaved))
+		return "", false, fault.Newf(fault.Invalid, "Cannot commit %s: it is too large, not a regular file, refused by git, or a nested repository or submodule. Delete it or add it to .gitignore; of a submodule, empty the folder.", some(s.unsaved))
 	}
 	head, err := c.Head(ctx, t)
 	if err != nil {

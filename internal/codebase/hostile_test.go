@@ -322,7 +322,7 @@ func TestLocalRepository(t *testing.T) {
 	dir := filepath.Join(realTemp(t), "my project")
 	canary := filepath.Join(realTemp(t), "canary")
 	write(t, filepath.Join(dir, "a"), "1\n")
-	write(t, filepath.Join(dir, ".gitattributes"), "a filter=run\n")
+	write(t, filepath.Join(dir, ".gitattributes"), "a filter=run\ndos text\n")
 	gitIn(t, dir, "init", "-q", "-b", "work")
 	gitIn(t, dir, "add", ".")
 	gitIn(t, dir, "commit", "-q", "-m", "x")
@@ -330,6 +330,7 @@ func TestLocalRepository(t *testing.T) {
 		gitIn(t, dir, "config", key, "touch "+canary)
 	}
 	gitIn(t, dir, "config", "filter.run.required", "true")
+	gitIn(t, dir, "config", "core.safecrlf", "true")
 	for _, hook := range []string{"post-checkout", "reference-transaction", "post-index-change", "pre-auto-gc"} {
 		write(t, filepath.Join(dir, ".git/hooks", hook), "#!/bin/sh\ntouch "+canary+"\n")
 		if err := os.Chmod(filepath.Join(dir, ".git/hooks", hook), 0o755); err != nil {
@@ -350,7 +351,8 @@ func TestLocalRepository(t *testing.T) {
 	}
 	missing(t, tree.Dir, "b")
 	write(t, filepath.Join(tree.Dir, "a"), "2\n")
-	if d, err := b.ws.Diff(t.Context(), tree); err != nil || d.Files != 1 {
+	write(t, filepath.Join(tree.Dir, "dos"), "1\r\n")
+	if d, err := b.ws.Diff(t.Context(), tree); err != nil || d.Files != 2 || len(d.Unsaved) > 0 {
 		t.Errorf("Diff = %+v, %v", d, err)
 	}
 	if s, err := b.ws.Sweep(t.Context(), func(string) bool { return false }); err != nil || len(s.Removed) != 1 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,7 +53,12 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 	if err := copyIndex(filepath.Join(gitDir, "index"), index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return snap{}, fault.Wrap(err, fault.Internal, "copying the index")
 	}
-	call := gitcmd.Call{GitDir: gitDir, WorkTree: dir, Index: index, Config: p.config, MaxOutput: 128 << 20}
+	var refused []string
+	call := gitcmd.Call{GitDir: gitDir, WorkTree: dir, Index: index, Config: p.config, MaxOutput: 128 << 20, Progress: func(line string) {
+		if name, is := strings.CutPrefix(line, "Ignoring path "); is && len(refused) < maxUnsaved && !slices.Contains(refused, name) { // one like .GIT/config
+			refused = append(refused, name)
+		}
+	}}
 	git := func(stdin io.Reader, args ...string) ([]byte, error) {
 		c := call
 		c.Args, c.Stdin = args, stdin
@@ -77,23 +83,52 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 			return snap{}, fmt.Errorf("reading the removals: %w", err)
 		}
 	}
-	if len(found.files) > 0 {
-		if _, err := git(bytes.NewReader(found.files), "update-index", "-z", "--add", "--remove", "--replace", "--stdin"); err != nil {
-			return snap{}, fmt.Errorf("reading the changes: %w", err)
-		}
+	unread, err := add(git, found.files)
+	if err != nil {
+		return snap{}, fmt.Errorf("reading the changes: %w", err)
 	}
 	tree, err := git(nil, "write-tree")
 	if err != nil {
 		return snap{}, fmt.Errorf("writing the state: %w", err)
 	}
-	return snap{tree: strings.TrimSpace(string(tree)), unsaved: found.unsaved}, nil
+	return snap{tree: strings.TrimSpace(string(tree)), unsaved: slices.Concat(found.unsaved, unread, refused)}, nil
 }
 
-// differences are the paths where a directory differs from an index. Lists for
-// git end each path with NUL.
+// add reads files into an index and returns those that git cannot read, such as a text
+// that is not in the encoding that .gitattributes names for it. One of them has git take
+// none of a list, so it is looked for in halves.
+func add(git func(io.Reader, ...string) ([]byte, error), files [][]byte) (unread []string, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	list := append(bytes.Join(files, []byte{0}), 0)
+	_, err = git(bytes.NewReader(list), "update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+	if gitcmd.ExitCode(err) != 128 {
+		return nil, err
+	}
+	if len(files) == 1 {
+		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "into database") { // the disk, not the file
+			return nil, err
+		}
+		return []string{string(files[0])}, nil
+	}
+	for _, half := range [][][]byte{files[:len(files)/2], files[len(files)/2:]} {
+		more, halfErr := add(git, half)
+		if unread = append(unread, more...); halfErr != nil {
+			return nil, halfErr
+		}
+		if len(unread) > maxUnsaved {
+			return nil, err
+		}
+	}
+	return unread, nil
+}
+
+// differences are the paths where a directory differs from an index.
 type differences struct {
-	files, gone []byte
-	unsaved     []string
+	files   [][]byte
+	gone    []byte // each ends with NUL, as git takes them
+	unsaved []string
 }
 
 // sort looks at each path of a list that git made. Submodules that have files, of which
@@ -104,7 +139,7 @@ func (s *snapshots) sort(dir string, list, staged []byte, leave func(string) boo
 		return differences{}, fault.Wrap(err, fault.NotFound, "opening the worktree")
 	}
 	defer func() { _ = root.Close() }()
-	var d differences
+	d, links := differences{}, make(map[string]bool)
 	for entry := range strings.SplitSeq(string(staged), "\x00") {
 		if p, is := strings.CutPrefix(entry, "160000 "); is {
 			if p = p[strings.IndexByte(p, '\t')+1:]; filled(root, p) {
@@ -116,9 +151,9 @@ func (s *snapshots) sort(dir string, list, staged []byte, leave func(string) boo
 		if len(item) == 0 || leave != nil && leave(string(item)) {
 			continue
 		}
-		switch p := string(item); s.stateOf(root, p) {
+		switch p := string(item); s.stateOf(root, p, links) {
 		case savable:
-			d.files = append(append(d.files, item...), 0)
+			d.files = append(d.files, item)
 		case gone:
 			d.gone = append(append(d.gone, item...), 0)
 		case unsavable:
@@ -149,12 +184,12 @@ const (
 	unsavable
 )
 
-func (s *snapshots) stateOf(root *os.Root, p string) pathState {
+func (s *snapshots) stateOf(root *os.Root, p string, links map[string]bool) pathState {
 	info, err := root.Lstat(p)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return unsavable
-	case err != nil: // missing, or behind a link, where git does not look either
+	case err != nil || behindLink(root, path.Dir(p), links): // where git does not look either
 		return gone
 	case info.Mode()&fs.ModeSymlink != 0:
 		return savable
@@ -172,6 +207,21 @@ func (s *snapshots) stateOf(root *os.Root, p string) pathState {
 		return unsavable
 	}
 	return gone
+}
+
+// behindLink reports whether a folder, or one that it is in, is a link. It notes what it
+// finds in links.
+func behindLink(root *os.Root, folder string, links map[string]bool) bool {
+	if folder == "." {
+		return false
+	}
+	is, known := links[folder]
+	if !known {
+		info, err := root.Lstat(folder)
+		is = err == nil && info.Mode()&fs.ModeSymlink != 0 || behindLink(root, path.Dir(folder), links)
+		links[folder] = is
+	}
+	return is
 }
 
 // copyIndex copies an index with its date. Git compares dates by the second, so a

@@ -30,7 +30,8 @@ type Saved struct {
 	Commit string // what it points at; its parent is the HEAD of that moment
 
 	// Unsaved are paths that could not be saved: files above Config.MaxFile,
-	// pipes and devices, repositories inside the worktree, submodules with files.
+	// pipes and devices, repositories inside the worktree, submodules with files,
+	// and what git refuses for its name or encoding.
 	// Files that git is told to ignore are not saved and not named.
 	Unsaved []string
 }
@@ -200,17 +201,22 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 	}
 	r := Restored{Before: before}
 	for _, u := range before.Unsaved {
-		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, or a nested repository or submodule)")
+		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, refused by git, or a nested repository or submodule)")
 	}
-	if err := s.apply(ctx, t, target, changes, &r); err != nil {
+	ignored, err := s.apply(ctx, t, target, changes, &r)
+	if err != nil {
 		return r, err
 	}
 	if err := s.moveBack(ctx, t, target, &r); err != nil {
 		return r, err
 	}
-	ignored, err := s.ignored(ctx, t)
-	r.NotUndone = append(r.NotUndone, ignored...)
-	return r, err
+	for _, name := range ignored[:min(len(ignored), maxUnsaved)] {
+		r.NotUndone = append(r.NotUndone, name+" (ignored by git)")
+	}
+	if more := len(ignored) - maxUnsaved; more > 0 {
+		r.NotUndone = append(r.NotUndone, fmt.Sprintf("and %d more that git ignores", more))
+	}
+	return r, nil
 }
 
 func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change, error) {
@@ -233,17 +239,76 @@ func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change
 	return changes, nil
 }
 
-// apply removes and writes files. Removing goes through an os.Root; for writing,
-// git replaces links on the way by directories and does not follow them.
-func (s *states) apply(ctx context.Context, t Tree, target string, changes []change, r *Restored) error {
+// apply removes and writes files, and returns what git ignored before or ignores then. The
+// files .gitignore come first: what they leave out is in no checkpoint, so it may have been
+// there, and stays.
+func (s *states) apply(ctx context.Context, t Tree, target string, changes []change, r *Restored) (ignored []string, err error) {
 	root, err := os.OpenRoot(t.Dir)
 	if err != nil {
-		return fault.Wrap(err, fault.NotFound, "opening the worktree")
+		return nil, fault.Wrap(err, fault.NotFound, "opening the worktree")
 	}
 	defer func() { _ = root.Close() }()
+	const written, removed, others = 0, 1, 2
+	var parts [3][]change
+	for _, c := range changes {
+		part := others
+		switch rules := path.Base(c.path) == ".gitignore"; {
+		case rules && c.deleted:
+			part = removed
+		case rules:
+			part = written
+		}
+		parts[part] = append(parts[part], c)
+	}
+	for i, part := range parts {
+		if len(part) == 0 && i != others {
+			continue
+		}
+		now, err := s.ignored(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		ignored = append(ignored, now...)
+		part = slices.DeleteFunc(part, func(c change) bool { return c.deleted && within(c.path, now) })
+		if err := s.replace(ctx, t, root, target, part, r); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(ignored)
+	folder := "/" // the last that was kept
+	return slices.DeleteFunc(slices.Compact(ignored), func(name string) bool {
+		if strings.HasPrefix(name, folder) {
+			return true
+		}
+		if strings.HasSuffix(name, "/") {
+			folder = name
+		}
+		return false
+	}), nil
+}
+
+// within reports whether a path is among names, or in a folder that is.
+func within(p string, names []string) bool {
+	for i, r := range p + "/" {
+		if r != '/' {
+			continue
+		}
+		if _, is := slices.BinarySearch(names, p[:min(i+1, len(p))]); is {
+			return true
+		}
+	}
+	return false
+}
+
+// replace removes and writes files. Removing goes through an os.Root; for writing,
+// git replaces links on the way by directories and does not follow them.
+func (s *states) replace(ctx context.Context, t Tree, root *os.Root, target string, changes []change, r *Restored) error {
 	for _, c := range changes {
 		if !c.deleted {
 			continue
+		}
+		if info, err := root.Lstat(c.path); err == nil && info.IsDir() {
+			continue // a folder again already, for its .gitignore
 		}
 		if err := root.Remove(c.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.NotUndone = append(r.NotUndone, c.path+" (cannot be removed)")
@@ -307,25 +372,16 @@ func (s *states) moveBack(ctx context.Context, t Tree, target string, r *Restore
 	return s.guard.protect(ctx, t)
 }
 
-// ignored lists what git ignores in a worktree, folders as a whole.
+// ignored lists what git ignores in a worktree in order, folders as a whole, and also what is in them.
 func (s *states) ignored(ctx context.Context, t Tree) ([]string, error) {
 	out, err := s.git.Run(ctx, gitcmd.Call{
-		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 1 << 20, Truncate: true,
-		Args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory"},
+		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 128 << 20,
+		Args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing ignored files: %w", err)
 	}
 	names := slices.DeleteFunc(strings.Split(string(out.Data), "\x00"), func(s string) bool { return s == "" })
-	more := len(names) - maxUnsaved
-	if more > 0 {
-		names = names[:maxUnsaved]
-	}
-	for i := range names {
-		names[i] += " (ignored by git)"
-	}
-	if more > 0 {
-		names = append(names, fmt.Sprintf("and %d more that git ignores", more))
-	}
+	slices.Sort(names)
 	return names, nil
 }

@@ -635,3 +635,98 @@ func TestTheLargestFileThatIsSaved(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnoredAtTheCheckpointStays: what a .gitignore left out at a checkpoint is in none,
+// so it may have been there, whatever a turn did to the .gitignore.
+func TestIgnoredAtTheCheckpointStays(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(dir string){
+		"other rules": func(dir string) { write(t, filepath.Join(dir, ".gitignore"), "*.tmp\n") },
+		"no rules":    func(dir string) { remove(t, dir, ".gitignore") },
+		"rules in a folder": func(dir string) {
+			write(t, filepath.Join(dir, ".gitignore"), "*.tmp\n")
+			write(t, filepath.Join(dir, "modules/x/.gitignore"), "made\n")
+			write(t, filepath.Join(dir, "new/.gitignore"), "b\n")
+		},
+	} {
+		b := setup(t)
+		b.server.Repo("acme/web", map[string]string{"a": "1\n", ".gitignore": ".env\nmodules/\n"})
+		tree := b.tree(b.clone("acme/web"), "c1")
+		write(t, filepath.Join(tree.Dir, ".env"), "precious\n")
+		write(t, filepath.Join(tree.Dir, "modules/x/y"), "installed\n")
+		saved, err := b.ws.Checkpoint(t.Context(), tree, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := state(t, tree.Dir)
+		change(tree.Dir)
+		write(t, filepath.Join(tree.Dir, "new/b"), "new\n")
+		r, err := b.ws.Restore(t.Context(), tree, saved.Ref)
+		got := state(t, tree.Dir)
+		if name == "rules in a folder" {
+			want["modules/x/.gitignore"], want["new/b"] = got["modules/x/.gitignore"], got["new/b"] // which are named
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: Restore: %v (-want +got):\n%s", name, err, diff)
+		}
+		if text := strings.Join(r.NotUndone, "\n"); !strings.Contains(text, ".env (ignored by git)\nmodules/ (ignored by git)") || got["new/b"] != "" && !strings.Contains(text, "new/b (ignored by git)") {
+			t.Errorf("%s: NotUndone = %q", name, r.NotUndone)
+		}
+	}
+}
+
+// TestWhatGitRefusesKeepsNothingElseOut: a single file that git does not take was enough for
+// that no state could be saved, compared or gone back to any more.
+func TestWhatGitRefusesKeepsNothingElseOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(dir string)
+		unsaved []string
+	}{
+		"a link in the place of a moved folder": {change: func(dir string) {
+			if err := errors.Join(os.Rename(filepath.Join(dir, "d"), filepath.Join(dir, "moved")), os.Symlink("moved", filepath.Join(dir, "d"))); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "moved/x"), "edited\n")
+		}},
+		"a text in another encoding than .gitattributes says": {change: func(dir string) {
+			write(t, filepath.Join(dir, ".gitattributes"), "*.ps1 working-tree-encoding=UTF-16\n")
+			write(t, filepath.Join(dir, "one.ps1"), "no UTF-16\n")
+			write(t, filepath.Join(dir, "two.ps1"), "no UTF-16\n")
+			write(t, filepath.Join(dir, "three.ps1"), "\xff\xfea\x00\n\x00")
+		}, unsaved: []string{"one.ps1", "two.ps1"}},
+		"names like that of .git": {change: func(dir string) {
+			write(t, filepath.Join(dir, ".GIT/config"), "x\n")
+			write(t, filepath.Join(dir, "git~1"), "x\n")
+		}, unsaved: []string{".GIT/config", "git~1"}},
+	} {
+		b := setup(t)
+		b.server.Repo("acme/web", map[string]string{"a": "1\n", "d/x": "1\n", "d/y": "1\n"})
+		tree := b.tree(b.clone("acme/web"), "c1")
+		before, err := b.ws.Checkpoint(t.Context(), tree, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := state(t, tree.Dir)
+		c.change(tree.Dir)
+		write(t, filepath.Join(tree.Dir, "a"), "2\n")
+		d, err := b.ws.Diff(t.Context(), tree)
+		if diff := cmp.Diff(c.unsaved, d.Unsaved); err != nil || diff != "" || !strings.Contains(string(d.Patch), "\n+2\n") {
+			t.Errorf("%s: Diff: %v, %s\n%s", name, err, d.Patch, diff)
+		}
+		if s, err := b.ws.Sweep(t.Context(), func(string) bool { return len(c.unsaved) == 0 }); err != nil || len(s.Removed) > 0 {
+			t.Errorf("%s: Sweep = %+v, %v", name, s, err)
+		}
+		r, err := b.ws.Restore(t.Context(), tree, before.Ref)
+		got := state(t, tree.Dir)
+		for _, name := range c.unsaved {
+			if got[name] == "" || !strings.Contains(strings.Join(r.NotUndone, "\n"), name+" (") {
+				t.Errorf("%s is lost or not named: %q", name, r.NotUndone)
+			}
+			delete(got, name)
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: Restore: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}

@@ -47,6 +47,7 @@ func fixed() []Pair {
 		{"core.attributesFile", os.DevNull},
 		{"core.excludesFile", os.DevNull},
 		{"core.autocrlf", "false"},
+		{"core.safecrlf", "false"},
 		{"init.templateDir", ""},
 		// Temporary indexes are copies, so they have to be whole.
 		{"core.splitIndex", "false"},
