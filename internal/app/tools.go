@@ -209,8 +209,9 @@ func (t *toolSets) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 	}
 	all = append(all, shell.New(run, shell.Options{Dir: turn.Dir, MaxTimeout: t.config.Tools.Timeout, Note: note}))
 	db, err := t.project(turn.Conversation.CodebaseID)
-	if err != nil {
-		return nil, err
+	if err != nil { // most turns need no tables
+		t.log.Error("a project database cannot be used", "codebase_id", turn.Conversation.CodebaseID, "err", err)
+		return append(all, projectdb.Broken(err, t.past(turn))...), nil
 	}
 	box.OnClose(func() error { return t.leave(turn.Conversation.CodebaseID) })
 	return append(all, db.Tools(t.past(turn))...), nil

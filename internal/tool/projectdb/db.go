@@ -42,6 +42,7 @@ type DB struct {
 	writer    *sql.DB // one connection
 	reader    *sql.DB
 	readLimit time.Duration
+	broken    error // why it could not be opened
 }
 
 // Open opens a database and makes it, with its directory, if it does not exist.
@@ -92,6 +93,10 @@ func (d *DB) Tools(past Past) []tool.Tool {
 	return []tool.Tool{&readerTool{db: d, past: past}, &tableTool{d}}
 }
 
+// Broken returns the tools of a database that could not be opened: each call that needs it
+// says why.
+func Broken(err error, past Past) []tool.Tool { return (&DB{broken: err}).Tools(past) }
+
 // Backup writes a consistent copy of the database to a file, while it is in use.
 // The copy appears under its name only when it is complete, replaces what was
 // there, and can be read by nobody else.
@@ -141,12 +146,10 @@ func createFile(path string) error {
 }
 
 func unusable(path string, err error) error {
-	return &fault.Error{
-		Kind:   fault.Unavailable,
-		Public: "The project database cannot be used; an operator needs to check it.",
-		Err:    fmt.Errorf("project database %s: %w", path, err),
-	}
+	return &fault.Error{Kind: fault.Unavailable, Public: cannotBeUsed, Err: fmt.Errorf("project database %s: %w", path, err)}
 }
+
+const cannotBeUsed = "The project database cannot be used; an operator needs to check it."
 
 // connector opens connections with a driver that nobody else uses.
 type connector struct {
@@ -193,6 +196,9 @@ func dsn(path string, p purpose) string {
 
 // write runs f in one transaction.
 func (d *DB) write(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	if d.broken != nil {
+		return d.broken
+	}
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	conn, err := d.writer.Conn(ctx)
@@ -252,6 +258,8 @@ func (d *DB) classify(ctx context.Context, err error) error {
 		out.Kind, out.Public = fault.Exhausted, "The project database or the disk is full; nothing was changed."
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		out.Kind, out.Public = fault.Unavailable, "The project database is in use; nothing was changed. Try again."
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+		out.Kind, out.Public = fault.Unavailable, cannotBeUsed
 	}
 	return out
 }

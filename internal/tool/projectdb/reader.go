@@ -142,6 +142,9 @@ type table struct {
 }
 
 func (d *DB) read(ctx context.Context, a readArgs) (found table, err error) {
+	if d.broken != nil {
+		return found, d.broken
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.readLimit)
 	defer cancel()
 	conn, err := d.reader.Conn(ctx)

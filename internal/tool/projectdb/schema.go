@@ -225,7 +225,7 @@ func (d *DB) size(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	var n int64
-	if err := d.reader.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(name)).Scan(&n); err != nil {
+	if d.broken != nil || d.reader.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(name)).Scan(&n) != nil {
 		return "an unknown number of rows"
 	}
 	if n == 1 {

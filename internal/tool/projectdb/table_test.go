@@ -306,8 +306,19 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{garbage, dir, filepath.Join(garbage, "x")} {
-		if d, err := Open(path); !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Public(err), dir) {
+		d, err := Open(path)
+		if !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Public(err), dir) {
 			t.Errorf("Open(%s) = %v, %v", path, d, err)
+		}
+		tools := Broken(err, func(context.Context, string, func(...any) error) error { return nil })
+		for i, args := range []string{`{"query":"SELECT 1"}`, `{"action":"drop","table":"a_b"}`} {
+			_, unseen := tools[i].Effect(t.Context(), []byte(args))
+			if _, got := tools[i].Run(t.Context(), []byte(args)); unseen != nil || got != err { //nolint:errorlint // the very error
+				t.Errorf("Run(%s) = %v, %v", args, got, unseen)
+			}
+		}
+		if _, err := tools[0].Run(t.Context(), []byte(`{"query":"SELECT * FROM agent_messages"}`)); err != nil {
+			t.Errorf("the past cannot be read: %v", err)
 		}
 	}
 	if _, err := Open("relative.db"); !fault.Is(err, fault.Invalid) {
@@ -323,6 +334,32 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat(odd); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDamagedUnderWay damages the file while it is in use.
+func TestDamagedUnderWay(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "p.db")
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, d, object{"action": "create", "table": "a_b", "columns": []object{{"name": "id", "type": "integer", "primary_key": true}}})
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	for i, args := range []string{`{"query":"SELECT * FROM a_b"}`, `{"action":"insert","table":"a_b","rows":[{"id":1}]}`} {
+		if _, err := d.Tools(nil)[i].Run(t.Context(), []byte(args)); !fault.Is(err, fault.Unavailable) || fault.Public(err) != cannotBeUsed {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }
 
