@@ -228,7 +228,11 @@ func (d *directory) planEdit(a editArgs) (plan, error) {
 	case len(found) == 0:
 		return plan{}, fault.Newf(fault.Invalid, `"old" does not occur in %s (0 matches).%s`, p.rel, nearMiss(p.before, from))
 	case len(found) > 1 && !a.All:
-		return plan{}, fault.Newf(fault.Invalid, `"old" occurs %d times in %s (%s). Give more of the text around the one you mean, or set "all" to true.`, len(found), p.rel, atLines(p.before, found))
+		times, more := fmt.Sprint(len(found)), ""
+		if len(found) > maxPlaces {
+			found, times, more = found[:maxPlaces], fmt.Sprintf("more than %d", maxPlaces), " and more"
+		}
+		return plan{}, fault.Newf(fault.Invalid, `"old" occurs %s times in %s (%s%s). Give more of the text around the one you mean, or set "all" to true.`, times, p.rel, atLines(p.before, found), more)
 	case a.All:
 		p.places, p.after = strings.Count(p.before, from), strings.ReplaceAll(p.before, from, to)
 	default:
@@ -240,34 +244,32 @@ func (d *directory) planEdit(a editArgs) (plan, error) {
 	return p, nil
 }
 
-// positions returns where a text occurs, also where it overlaps itself: then it
-// is not clear which one is meant.
-func positions(s, text string) []int {
-	var out []int
-	for i := 0; ; {
+// maxPlaces is how many places of a text are named.
+const maxPlaces = 10
+
+// positions returns the first places where a text occurs, one more than are named, also
+// where it overlaps itself: then it is not clear which one is meant.
+func positions(s, text string) (out []int) {
+	for i := 0; len(out) <= maxPlaces; {
 		next := strings.Index(s[i:], text)
 		if next < 0 {
-			return out
+			break
 		}
 		out = append(out, i+next)
 		i += next + 1
 	}
+	return out
 }
 
 func atLines(s string, positions []int) string {
-	const most = 10
 	var numbers []string
 	line, last := 1, 0
-	for _, p := range positions[:min(len(positions), most)] {
+	for _, p := range positions {
 		line += strings.Count(s[last:p], "\n")
 		last = p
 		numbers = append(numbers, fmt.Sprint(line))
 	}
-	text := "lines " + strings.Join(numbers, ", ")
-	if len(positions) > most {
-		text += " and more"
-	}
-	return text
+	return "lines " + strings.Join(numbers, ", ")
 }
 
 // nearMiss names a line that differs from the first line of text by spaces only.

@@ -388,13 +388,18 @@ func TestEditFile(t *testing.T) {
 
 func TestEditFileRefuses(t *testing.T) {
 	t.Parallel()
-	w := newTree(t, map[string]string{"f": "aaa\n\tx := 1\nb\nb\n", "bin": "\x00a", "latin": "\xe9"})
+	w := newTree(t, map[string]string{
+		"f": "aaa\n\tx := 1\nb\nb\n", "bin": "\x00a", "latin": "\xe9", "many": strings.Repeat("c\n", 99),
+		"same": strings.Repeat("a", 4<<20), // to look at each place of half of it takes minutes
+	})
 	tests := []struct{ path, old, want string }{
 		{"f", "zzz", "(0 matches). Read the file again"},
 		{"f", "x  := 1", `Line 2 is the same except for spaces: "\tx := 1"`},
 		{"f", "\tx := 1\nnot this", "Its first line is line 2 of the file"},
 		{"f", "b", "occurs 2 times in f (lines 3, 4)"},
 		{"f", "aa", "occurs 2 times in f (lines 1, 1)"},
+		{"many", "c", "occurs more than 10 times in many (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more)"},
+		{"same", strings.Repeat("a", 2<<20), "occurs more than 10 times in same (lines 1, 1"},
 		{"f", "", `"old" is empty`},
 		{"f", "new", "are the same"},
 		{"none", "a", "There is no none"},
