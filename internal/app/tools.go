@@ -208,13 +208,14 @@ func (t *toolSets) workTools(box *tool.Box, turn orchestrator.ToolTurn) ([]tool.
 		note = t.outside.note()
 	}
 	all = append(all, shell.New(run, shell.Options{Dir: turn.Dir, MaxTimeout: t.config.Tools.Timeout, Note: note}))
+	past := t.past(turn)
 	db, err := t.project(turn.Conversation.CodebaseID)
 	if err != nil { // most turns need no tables
 		t.log.Error("a project database cannot be used", "codebase_id", turn.Conversation.CodebaseID, "err", err)
-		return append(all, projectdb.Broken(err, t.past(turn))...), nil
+		return append(all, projectdb.Broken(err, past)...), nil
 	}
 	box.OnClose(func() error { return t.leave(turn.Conversation.CodebaseID) })
-	return append(all, db.Tools(t.past(turn))...), nil
+	return append(all, db.Tools(past)...), nil
 }
 
 // commands returns what runs the programs of a turn: in the worktree, with the

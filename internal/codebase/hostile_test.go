@@ -374,6 +374,34 @@ func TestLocalRepository(t *testing.T) {
 	missing(t, canary)
 }
 
+// TestLocalRepositoriesThatCannotBeUsed expects texts from which an operator can go on.
+func TestLocalRepositoriesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	from := filepath.Join(realTemp(t), "from")
+	write(t, filepath.Join(from, "a"), "1\n")
+	gitIn(t, from, "init", "-q", "-b", "main")
+	gitIn(t, from, "config", "uploadpack.allowFilter", "true")
+	gitIn(t, from, "add", ".")
+	gitIn(t, from, "commit", "-q", "-m", "x")
+	dir := realTemp(t)
+	gitIn(t, dir, "clone", "-q", "--no-checkout", "--filter=blob:none", "file://"+from, "partial")
+	gitIn(t, dir, "clone", "-q", "file://"+from, "named")
+	gitIn(t, filepath.Join(dir, "named"), "branch", "bot")
+	for name, want := range map[string]string{
+		"partial": "partial lacks files of this commit: it is a partial clone.",
+		"named":   "named has a branch named bot, so there can be none named bot/",
+	} {
+		repo, err := b.ws.AddLocal(t.Context(), filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.ws.Worktree(t.Context(), repo, "c1"); !strings.Contains(fault.Public(err), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestPlainFolder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -190,6 +190,9 @@ func (m *maker) start(ctx context.Context, t *Tree, start Start) error {
 		return err
 	}
 	if _, err := m.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
+		if said(err, "'refs/heads/bot' exists") {
+			return &fault.Error{Kind: fault.Conflict, Public: t.Repo.Name + " has a branch named bot, so there can be none named " + t.Branch + ". Rename that branch.", Err: err}
+		}
 		return fmt.Errorf("making the branch %s: %w", t.Branch, err)
 	}
 	t.Base = commit

@@ -172,7 +172,7 @@ func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 	}
 	out, err := f.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
-		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "dubious ownership") {
+		if said(err, "dubious ownership") {
 			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Change its owner (chown) first.", Err: err}
 		}
 		return "", fmt.Errorf("looking at %s: %w", dir, err)
@@ -185,6 +185,12 @@ func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 		return "", fault.Newf(fault.Invalid, "%s is a worktree of another repository. Add that one.", dir)
 	}
 	return lines[0], nil
+}
+
+// said reports whether git failed with a text.
+func said(err error, text string) bool {
+	e, ok := errors.AsType[*gitcmd.Error](err)
+	return ok && strings.Contains(e.Stderr, text)
 }
 
 // disarm returns configuration that switches off what the repository of a local
@@ -283,7 +289,10 @@ func (f *folder) checkout(ctx context.Context, p place, gitDir, dir, commit stri
 		Args:   []string{"read-tree", "-m", "-u", "--no-recurse-submodules", commit},
 		GitDir: gitDir, WorkTree: dir, Config: parallel(), Timeout: f.cfg.CloneTimeout,
 	})
-	if err != nil {
+	switch {
+	case said(err, "from promisor remote"):
+		return &fault.Error{Kind: fault.Unsupported, Public: p.repo.Name + " lacks files of this commit: it is a partial clone. Clone it again without --filter.", Err: err}
+	case err != nil:
 		return fmt.Errorf("writing the files: %w", err)
 	}
 	return nil

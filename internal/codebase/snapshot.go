@@ -107,7 +107,7 @@ func add(git func(io.Reader, ...string) ([]byte, error), files [][]byte) (unread
 		return nil, err
 	}
 	if len(files) == 1 {
-		if e, ok := errors.AsType[*gitcmd.Error](err); ok && strings.Contains(e.Stderr, "into database") { // the disk, not the file
+		if said(err, "into database") { // the disk, not the file
 			return nil, err
 		}
 		return []string{string(files[0])}, nil

@@ -154,9 +154,7 @@ func (s *states) Diff(ctx context.Context, t Tree) (Changes, error) {
 
 // Restored is what Restore did.
 type Restored struct {
-	Changed []string // files written
-	Removed []string // files that did not exist at the checkpoint
-	Before  Saved    // the state before; Restore to it takes everything back
+	Before Saved // the state before; Restore to it takes everything back
 
 	// NotUndone says, for a person, what stays as it is.
 	NotUndone []string
@@ -248,20 +246,18 @@ func (s *states) apply(ctx context.Context, t Tree, target string, changes []cha
 		return nil, fault.Wrap(err, fault.NotFound, "opening the worktree")
 	}
 	defer func() { _ = root.Close() }()
-	const written, removed, others = 0, 1, 2
-	var parts [3][]change
+	var parts [3][]change // rules that are written, rules that are removed, all else
 	for _, c := range changes {
-		part := others
-		switch rules := path.Base(c.path) == ".gitignore"; {
-		case rules && c.deleted:
-			part = removed
-		case rules:
-			part = written
+		part := 2
+		if path.Base(c.path) == ".gitignore" {
+			if part = 0; c.deleted {
+				part = 1
+			}
 		}
 		parts[part] = append(parts[part], c)
 	}
 	for i, part := range parts {
-		if len(part) == 0 && i != others {
+		if len(part) == 0 && i < 2 {
 			continue
 		}
 		now, err := s.ignored(ctx, t)
@@ -269,8 +265,7 @@ func (s *states) apply(ctx context.Context, t Tree, target string, changes []cha
 			return nil, err
 		}
 		ignored = append(ignored, now...)
-		part = slices.DeleteFunc(part, func(c change) bool { return c.deleted && within(c.path, now) })
-		if err := s.replace(ctx, t, root, target, part, r); err != nil {
+		if err := s.replace(ctx, t, root, target, part, now, r); err != nil {
 			return nil, err
 		}
 	}
@@ -300,11 +295,11 @@ func within(p string, names []string) bool {
 	return false
 }
 
-// replace removes and writes files. Removing goes through an os.Root; for writing,
+// replace removes files that are not ignored now, and writes files. Removing goes through an os.Root; for writing,
 // git replaces links on the way by directories and does not follow them.
-func (s *states) replace(ctx context.Context, t Tree, root *os.Root, target string, changes []change, r *Restored) error {
+func (s *states) replace(ctx context.Context, t Tree, root *os.Root, target string, changes []change, ignored []string, r *Restored) error {
 	for _, c := range changes {
-		if !c.deleted {
+		if !c.deleted || within(c.path, ignored) {
 			continue
 		}
 		if info, err := root.Lstat(c.path); err == nil && info.IsDir() {
@@ -314,7 +309,6 @@ func (s *states) replace(ctx context.Context, t Tree, root *os.Root, target stri
 			r.NotUndone = append(r.NotUndone, c.path+" (cannot be removed)")
 			continue
 		}
-		r.Removed = append(r.Removed, c.path)
 		for dir := path.Dir(c.path); dir != "." && root.Remove(dir) == nil; dir = path.Dir(dir) {
 		}
 	}
@@ -328,7 +322,6 @@ func (s *states) replace(ctx context.Context, t Tree, root *os.Root, target stri
 			r.NotUndone = append(r.NotUndone, c.path+" (a folder with other files is in its place)")
 			continue
 		}
-		r.Changed = append(r.Changed, c.path)
 		paths.WriteString(c.path + "\x00")
 	}
 	if paths.Len() == 0 {
