@@ -55,7 +55,7 @@ func (c *care) Bundles(ctx context.Context, folder string) (bundles []Bundle, pr
 }
 
 func (c *care) bundle(ctx context.Context, p place, folder string) (Bundle, error) {
-	out, err := c.run(ctx, p, gitcmd.Call{Args: append([]string{"rev-list", "--count"}, ownRefs...)})
+	out, err := c.run(ctx, &p, &gitcmd.Call{Args: append([]string{"rev-list", "--count"}, ownRefs...)})
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -64,7 +64,7 @@ func (c *care) bundle(ctx context.Context, p place, folder string) (Bundle, erro
 		return Bundle{}, err
 	}
 	b := Bundle{Repo: p.rel, File: bundleFile(p.rel), Commits: commits}
-	_, err = c.run(ctx, p, gitcmd.Call{
+	_, err = c.run(ctx, &p, &gitcmd.Call{
 		Args:    append([]string{"bundle", "create", "--quiet", filepath.Join(folder, b.File)}, ownRefs...),
 		Timeout: c.cfg.CloneTimeout,
 	})

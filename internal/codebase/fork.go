@@ -48,7 +48,7 @@ func (s *states) Fork(ctx context.Context, t Tree, conversation string) (unsaved
 	script := "update " + to.ref("base") + " " + t.Base + "\n" +
 		"update " + to.ref("saved") + " " + saved.Commit + "\n" +
 		"create refs/heads/" + to.Branch + " " + head + "\n"
-	if _, err := s.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
+	if _, err := s.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
 		return nil, fmt.Errorf("making the branch %s: %w", to.Branch, err)
 	}
 	return saved.Unsaved, nil

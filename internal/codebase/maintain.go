@@ -63,7 +63,7 @@ func (c *care) Maintain(ctx context.Context, repo Repo) (done bool, freed int64,
 	}
 	objects := filepath.Join(p.gitDir, "objects")
 	before := gitcmd.DirSize(objects, 0)
-	_, err = c.run(ctx, p, gitcmd.Call{
+	_, err = c.run(ctx, &p, &gitcmd.Call{
 		Args: []string{"gc", "--quiet"}, Timeout: maintainTimeout,
 		Config: []gitcmd.Pair{
 			{Key: "gc.pruneExpire", Value: "2.weeks.ago"}, // another git may be about to refer to what is younger
@@ -92,7 +92,7 @@ func (c *care) maintenanceDue(ctx context.Context, p place) (bool, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fault.Wrap(err, fault.Internal, "looking when a repository was packed")
 	}
-	out, err := c.run(ctx, p, gitcmd.Call{Args: []string{"count-objects", "-v"}})
+	out, err := c.run(ctx, &p, &gitcmd.Call{Args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return false, fmt.Errorf("counting the objects of %s: %w", p.repo.Name, err)
 	}

@@ -189,7 +189,7 @@ func (m *maker) start(ctx context.Context, t *Tree, start Start) error {
 	if err := m.remember(ctx, *t); err != nil {
 		return err
 	}
-	if _, err := m.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
+	if _, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)}); err != nil {
 		if said(err, "'refs/heads/bot' exists") {
 			return &fault.Error{Kind: fault.Conflict, Public: t.Repo.Name + " has a branch named bot, so there can be none named " + t.Branch + ". Rename that branch.", Err: err}
 		}
@@ -238,7 +238,7 @@ func (m *maker) note(ctx context.Context, t Tree) error {
 	if err := m.root.MkdirAll(path.Dir(t.rel()), 0o700); err != nil {
 		return fault.Wrap(err, fault.Internal, "making the folder of the worktrees")
 	}
-	_, err = m.run(ctx, t.place, gitcmd.Call{Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch}})
+	_, err = m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch}})
 	if err != nil {
 		return fmt.Errorf("adding the worktree: %w", err)
 	}
@@ -258,10 +258,10 @@ func (m *maker) fill(ctx context.Context, t Tree, saved string) error {
 		return nil
 	}
 	// What differs from the branch has to show as changes, as before.
-	if _, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
+	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
 		return fmt.Errorf("making the index: %w", err)
 	}
-	if _, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	return nil

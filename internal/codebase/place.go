@@ -170,7 +170,7 @@ func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	out, err := f.git.Run(ctx, gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
+	out, err := f.git.Run(ctx, &gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
 		if said(err, "dubious ownership") {
 			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Change its owner (chown) first.", Err: err}
@@ -196,7 +196,7 @@ func said(err error, text string) bool {
 // disarm returns configuration that switches off what the repository of a local
 // folder has configured to be run: filters, and hooks that are configured.
 func (f *folder) disarm(ctx context.Context, p place) ([]gitcmd.Pair, error) {
-	out, err := f.git.Run(ctx, gitcmd.Call{GitDir: p.gitDir, Args: []string{"config", "--list", "--name-only", "-z"}})
+	out, err := f.git.Run(ctx, &gitcmd.Call{GitDir: p.gitDir, Args: []string{"config", "--list", "--name-only", "-z"}})
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of %s: %w", p.repo.Name, err)
 	}
@@ -232,7 +232,7 @@ func (f *folder) initPlain(ctx context.Context, p place) error {
 	if _, err := os.Stat(filepath.Join(p.gitDir, "HEAD")); err == nil {
 		return nil
 	}
-	_, err = f.git.Run(ctx, gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
+	_, err = f.git.Run(ctx, &gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
 	if err != nil {
 		return fmt.Errorf("preparing the folder: %w", err)
 	}
@@ -240,7 +240,7 @@ func (f *folder) initPlain(ctx context.Context, p place) error {
 }
 
 // run runs git on the shared part of a codebase and returns its trimmed output.
-func (f *folder) run(ctx context.Context, p place, c gitcmd.Call) (string, error) {
+func (f *folder) run(ctx context.Context, p *place, c *gitcmd.Call) (string, error) {
 	if c.GitDir == "" {
 		c.GitDir = p.gitDir
 	}
@@ -252,7 +252,7 @@ func (f *folder) run(ctx context.Context, p place, c gitcmd.Call) (string, error
 
 // resolve returns the object name of a revision, or nothing if there is none.
 func (f *folder) resolve(ctx context.Context, p place, revision string) (string, error) {
-	out, err := f.run(ctx, p, gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
+	out, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
 	}
@@ -262,7 +262,7 @@ func (f *folder) resolve(ctx context.Context, p place, revision string) (string,
 // checkSize refuses a commit whose files are larger in sum than a repository may
 // be.
 func (f *folder) checkSize(ctx context.Context, p place, commit string) error {
-	out, err := f.git.Run(ctx, gitcmd.Call{
+	out, err := f.git.Run(ctx, &gitcmd.Call{
 		GitDir: p.gitDir, Config: p.config,
 		Args: []string{"ls-tree", "-r", "--format=%(objectsize)", commit}, MaxOutput: 256 << 20,
 	})
@@ -285,7 +285,7 @@ func (f *folder) checkSize(ctx context.Context, p place, commit string) error {
 // checkout writes the files of a commit into an empty directory and makes the
 // index for it. Unlike "git checkout" it overwrites nothing that is there.
 func (f *folder) checkout(ctx context.Context, p place, gitDir, dir, commit string) error {
-	_, err := f.run(ctx, p, gitcmd.Call{
+	_, err := f.run(ctx, &p, &gitcmd.Call{
 		Args:   []string{"read-tree", "-m", "-u", "--no-recurse-submodules", commit},
 		GitDir: gitDir, WorkTree: dir, Config: parallel(), Timeout: f.cfg.CloneTimeout,
 	})
@@ -306,7 +306,7 @@ func parallel() []gitcmd.Pair {
 
 // origin returns the address that a clone came from.
 func (f *folder) origin(ctx context.Context, p place) (remote.Remote, error) {
-	out, err := f.run(ctx, p, gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
+	out, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
 	if err != nil {
 		return remote.Remote{}, fmt.Errorf("reading where %s came from: %w", p.repo.Name, err)
 	}
@@ -364,7 +364,7 @@ func (f *folder) refsAtOrigin(ctx context.Context, p place, refs ...string) (adv
 			args = append(args, ref)
 		}
 	}
-	out, err := f.run(ctx, p, gitcmd.Call{Args: args, Remote: endpoint, Timeout: f.cfg.FetchTimeout})
+	out, err := f.run(ctx, &p, &gitcmd.Call{Args: args, Remote: endpoint, Timeout: f.cfg.FetchTimeout})
 	if err != nil {
 		return advertised{}, fmt.Errorf("asking %s for its branches: %w", r.URL(), err)
 	}

@@ -58,7 +58,7 @@ type treeEntry struct{ mode, object, path string }
 
 // protectedIn lists the protected files of a commit.
 func (g *guard) protectedIn(ctx context.Context, p place, commit string) ([]treeEntry, error) {
-	out, err := g.git.Run(ctx, gitcmd.Call{
+	out, err := g.git.Run(ctx, &gitcmd.Call{
 		GitDir: p.gitDir, Config: p.config, MaxOutput: 256 << 20,
 		Args: []string{"ls-tree", "-r", "-z", "--full-tree", commit},
 	})
@@ -125,7 +125,7 @@ func (g *guard) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := g.git.Run(ctx, gitcmd.Call{
+	out, err := g.git.Run(ctx, &gitcmd.Call{
 		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 128 << 20, Args: []string{"ls-files", "-z", "--cached"},
 	})
 	if err != nil {
@@ -141,14 +141,14 @@ func (g *guard) hide(ctx context.Context, t Tree) ([]treeEntry, error) {
 		_, _ = fmt.Fprintf(&script, "%s %s\t%s\x00", e.mode, e.object, e.path)
 	}
 	if script.Len() > 0 {
-		if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &script}); err != nil {
+		if _, err := g.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &script}); err != nil {
 			return nil, fmt.Errorf("setting the index: %w", err)
 		}
 	}
 	if len(own) == 0 {
 		return nil, nil
 	}
-	if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
+	if _, err := g.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
 		return nil, fmt.Errorf("setting the index: %w", err)
 	}
 	return own, nil
@@ -160,7 +160,7 @@ func (g *guard) unprotect(ctx context.Context, t Tree) error {
 	if err != nil || len(own) == 0 {
 		return err
 	}
-	if _, err := g.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
+	if _, err := g.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
 		return fmt.Errorf("setting the index: %w", err)
 	}
 	return nil

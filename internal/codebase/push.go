@@ -100,7 +100,7 @@ func (p *pushes) push(ctx context.Context, t Tree, want PushResult) error {
 	if err != nil {
 		return err
 	}
-	out, err := p.run(ctx, t.place, gitcmd.Call{
+	out, err := p.run(ctx, &t.place, &gitcmd.Call{
 		Args: []string{
 			"push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-recurse-submodules", "--no-signed",
 			"--", r.CloneURL(), want.Commit + ":" + branchRef(want.Branch),

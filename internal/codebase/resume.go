@@ -101,7 +101,7 @@ func (u *unfinished) get(ctx context.Context, r remote.Remote, endpoint *gitcmd.
 		if !u.has(path.Join(repoPart, ".git", "shallow")) {
 			return nil
 		}
-		_, err := u.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{
+		_, err := u.git.Run(ctx, u.call(endpoint, report, &gitcmd.Call{
 			Args: []string{
 				"fetch", "--progress", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-maintenance", more,
 				"--", r.CloneURL(), "+refs/heads/*:refs/remotes/origin/*",
@@ -127,14 +127,14 @@ func (u *unfinished) clone(ctx context.Context, r remote.Remote, endpoint *gitcm
 		"--config=core.symlinks=false", "--config=core.hooksPath=/dev/null", "--config=submodule.recurse=false",
 	}, depth...)
 	args = append(args, "--", r.CloneURL(), u.sub(freshPart))
-	if _, err := u.git.Run(ctx, u.call(endpoint, report, gitcmd.Call{Args: args, Dir: u.sub("")})); err != nil {
+	if _, err := u.git.Run(ctx, u.call(endpoint, report, &gitcmd.Call{Args: args, Dir: u.sub("")})); err != nil {
 		return err
 	}
 	return fault.Wrap(u.root.Rename(fresh, path.Join(u.rel, repoPart)), fault.Internal, "keeping a part of a clone")
 }
 
 // call completes a call of git that uses the network.
-func (u *unfinished) call(endpoint *gitcmd.Endpoint, report func(string), c gitcmd.Call) gitcmd.Call {
+func (u *unfinished) call(endpoint *gitcmd.Endpoint, report func(string), c *gitcmd.Call) *gitcmd.Call {
 	c.Remote, c.Progress, c.Timeout, c.Holds = endpoint, report, u.cfg.CloneTimeout, u.lock
 	c.Size = &gitcmd.SizeLimit{Dir: u.sub(""), Max: u.cfg.MaxBytes}
 	return c

@@ -62,7 +62,7 @@ func (s *snapshots) take(ctx context.Context, p place, gitDir, dir string, leave
 	git := func(stdin io.Reader, args ...string) ([]byte, error) {
 		c := call
 		c.Args, c.Stdin = args, stdin
-		out, err := s.git.Run(ctx, c)
+		out, err := s.git.Run(ctx, &c)
 		return out.Data, err
 	}
 	changed, err := git(nil, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
@@ -273,18 +273,18 @@ func (s *snapshots) snapshotFolder(ctx context.Context, p place) error {
 	if old != "" {
 		args = append(args, "-p", "refs/heads/main")
 	}
-	commit, err := s.run(ctx, p, gitcmd.Call{Args: args, Stdin: strings.NewReader("The folder as it is\n")})
+	commit, err := s.run(ctx, &p, &gitcmd.Call{Args: args, Stdin: strings.NewReader("The folder as it is\n")})
 	if err == nil {
-		_, err = s.run(ctx, p, gitcmd.Call{Args: []string{"update-ref", "refs/heads/main", commit}})
+		_, err = s.run(ctx, &p, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/main", commit}})
 	}
 	if err != nil {
 		return fmt.Errorf("looking at the folder: %w", err)
 	}
 	// The index saves reading everything again next time.
-	if _, err := s.run(ctx, p, gitcmd.Call{WorkTree: p.repo.Dir, Args: []string{"read-tree", now.tree}}); err != nil {
+	if _, err := s.run(ctx, &p, &gitcmd.Call{WorkTree: p.repo.Dir, Args: []string{"read-tree", now.tree}}); err != nil {
 		return fmt.Errorf("making the index: %w", err)
 	}
-	if _, err := s.run(ctx, p, gitcmd.Call{WorkTree: p.repo.Dir, Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := s.run(ctx, &p, &gitcmd.Call{WorkTree: p.repo.Dir, Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	return nil

@@ -203,7 +203,7 @@ func (m *maker) fetchStart(ctx context.Context, t *Tree, s Start) (string, error
 
 // contains reports whether a commit is part of the history of another.
 func (m *maker) contains(ctx context.Context, p place, tip, commit string) bool {
-	_, err := m.run(ctx, p, gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
+	_, err := m.run(ctx, &p, &gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
 	return err == nil
 }
 
@@ -256,7 +256,7 @@ func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
 	o := s.origins()
 	o.Head = target
 	t.set(o)
-	if _, err := m.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
+	if _, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
 		return fmt.Errorf("noting the base: %w", err)
 	}
 	if err := m.remember(ctx, *t); err != nil {
@@ -275,7 +275,7 @@ func (m *maker) clean(ctx context.Context, t Tree) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	tree, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
+	tree, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
 	return err == nil && tree == s.tree && len(s.unsaved) == 0, err
 }
 
@@ -284,14 +284,14 @@ func (m *maker) jump(ctx context.Context, t Tree, from, to string) error {
 	if err := m.guard.unprotect(ctx, t); err != nil {
 		return err
 	}
-	_, err := m.runIn(ctx, t, gitcmd.Call{
+	_, err := m.runIn(ctx, &t, &gitcmd.Call{
 		Args:   []string{"read-tree", "--reset", "-u", "--no-recurse-submodules", to},
 		Config: parallel(), Timeout: m.cfg.CloneTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("writing the files: %w", err)
 	}
-	if _, err := m.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
+	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
 		return fmt.Errorf("moving the branch: %w", err)
 	}
 	m.log.InfoContext(ctx, "moved a worktree to what was pushed", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "commit", path.Base(to))

@@ -85,13 +85,13 @@ func (s *states) save(ctx context.Context, t Tree, name, label string) (Saved, e
 	if err != nil {
 		return Saved{}, fmt.Errorf("reading HEAD: %w", err)
 	}
-	commit, err := s.runIn(ctx, t, gitcmd.Call{
+	commit, err := s.runIn(ctx, &t, &gitcmd.Call{
 		Args: []string{"commit-tree", now.tree, "-p", head}, Stdin: strings.NewReader(oneLine(label) + "\n"),
 	})
 	if err != nil {
 		return Saved{}, fmt.Errorf("saving the state: %w", err)
 	}
-	if _, err := s.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", t.ref(name), commit}}); err != nil {
+	if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", t.ref(name), commit}}); err != nil {
 		return Saved{}, fmt.Errorf("saving the state: %w", err)
 	}
 	return Saved{Ref: t.ref(name), Commit: commit, Unsaved: now.unsaved}, nil
@@ -126,7 +126,7 @@ func (s *states) Diff(ctx context.Context, t Tree) (Changes, error) {
 	}
 	diff := func(limit int64, args ...string) (gitcmd.Output, error) {
 		args = append([]string{"diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"}, args...)
-		return s.git.Run(ctx, gitcmd.Call{
+		return s.git.Run(ctx, &gitcmd.Call{
 			GitDir: t.place.gitDir, Config: t.place.config, MaxOutput: limit, Truncate: true,
 			Args: append(args, t.Base, now.tree),
 		})
@@ -218,7 +218,7 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 }
 
 func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change, error) {
-	out, err := s.git.Run(ctx, gitcmd.Call{
+	out, err := s.git.Run(ctx, &gitcmd.Call{
 		GitDir: t.place.gitDir, Config: t.place.config,
 		Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=all", from, to},
 	})
@@ -350,15 +350,15 @@ func (s *states) moveBack(ctx context.Context, t Tree, target string, r *Restore
 	case branch != t.Branch:
 		r.NotUndone = append(r.NotUndone, fmt.Sprintf("the branch %q is checked out instead of %s; it was left unchanged", branch, t.Branch))
 	default:
-		if _, err := s.runIn(ctx, t, gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, was, now}}); err != nil {
+		if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, was, now}}); err != nil {
 			return fmt.Errorf("moving the branch back: %w", err)
 		}
-		if _, err := s.runIn(ctx, t, gitcmd.Call{Args: []string{"read-tree", was}}); err != nil {
+		if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"read-tree", was}}); err != nil {
 			return fmt.Errorf("making the index: %w", err)
 		}
 		r.NotUndone = append(r.NotUndone, "commits already pushed stay on the remote")
 	}
-	_, err = s.runIn(ctx, t, gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}})
+	_, err = s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}})
 	if err != nil && gitcmd.ExitCode(err) != 1 { // 1: there are changes
 		return fmt.Errorf("making the index: %w", err)
 	}
@@ -367,7 +367,7 @@ func (s *states) moveBack(ctx context.Context, t Tree, target string, r *Restore
 
 // ignored lists what git ignores in a worktree in order, folders as a whole, and also what is in them.
 func (s *states) ignored(ctx context.Context, t Tree) ([]string, error) {
-	out, err := s.git.Run(ctx, gitcmd.Call{
+	out, err := s.git.Run(ctx, &gitcmd.Call{
 		GitDir: t.gitDir(), WorkTree: t.Dir, Config: t.place.config, MaxOutput: 128 << 20,
 		Args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"},
 	})

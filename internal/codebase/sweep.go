@@ -170,7 +170,7 @@ func (c *care) removeTree(ctx context.Context, t Tree) error {
 // pruneCheckpoints drops the checkpoints of a worktree that were made before a time,
 // but for its newest ones.
 func (c *care) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) error {
-	out, err := c.run(ctx, t.place, gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
+	out, err := c.run(ctx, &t.place, &gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
 	if err != nil || out == "" {
 		return err
 	}
@@ -187,6 +187,6 @@ func (c *care) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) e
 			script.WriteString("delete " + ref + "\n")
 		}
 	}
-	_, err = c.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
+	_, err = c.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script.String())})
 	return err
 }

@@ -191,9 +191,9 @@ func removeAdmin(p place, short string) error {
 func (t Tree) ref(name string) string { return "refs/bot/" + t.short + "/" + name }
 
 // runIn runs git in the worktree.
-func (w *worktrees) runIn(ctx context.Context, t Tree, c gitcmd.Call) (string, error) {
+func (w *worktrees) runIn(ctx context.Context, t *Tree, c *gitcmd.Call) (string, error) {
 	c.GitDir, c.WorkTree = t.gitDir(), t.Dir
-	return w.run(ctx, t.place, c)
+	return w.run(ctx, &t.place, c)
 }
 
 func (w *worktrees) writeMeta(t Tree) error {
@@ -256,7 +256,7 @@ func (w *worktrees) metas(rel string) ([]meta, error) {
 // Branch returns the branch that is checked out in a worktree, or nothing if none
 // is.
 func (w *worktrees) Branch(ctx context.Context, t Tree) (string, error) {
-	out, err := w.runIn(ctx, t, gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}})
+	out, err := w.runIn(ctx, &t, &gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}})
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
 	}
@@ -265,7 +265,7 @@ func (w *worktrees) Branch(ctx context.Context, t Tree) (string, error) {
 
 // Head returns the commit that a worktree is at.
 func (w *worktrees) Head(ctx context.Context, t Tree) (string, error) {
-	return w.runIn(ctx, t, gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
+	return w.runIn(ctx, &t, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
 }
 
 // Kept is a worktree that is there.
@@ -311,10 +311,10 @@ func (w *worktrees) write(ctx context.Context, t Tree, commit string, paths *byt
 	}
 	defer tmp.end()
 	index := tmp.sub("index")
-	if _, err := w.runIn(ctx, t, gitcmd.Call{Index: index, Args: []string{"read-tree", commit}}); err != nil {
+	if _, err := w.runIn(ctx, &t, &gitcmd.Call{Index: index, Args: []string{"read-tree", commit}}); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
-	_, err = w.runIn(ctx, t, gitcmd.Call{Index: index, Stdin: paths, Args: []string{"checkout-index", "--force", "-z", "--stdin"}})
+	_, err = w.runIn(ctx, &t, &gitcmd.Call{Index: index, Stdin: paths, Args: []string{"checkout-index", "--force", "-z", "--stdin"}})
 	if err != nil {
 		return fmt.Errorf("writing the files of the checkpoint: %w", err)
 	}
@@ -330,9 +330,9 @@ func (w *worktrees) remember(ctx context.Context, t Tree) error {
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "encoding a worktree's start")
 	}
-	blob, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
+	blob, err := w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
 	if err == nil {
-		_, err = w.run(ctx, t.place, gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
+		_, err = w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
 	}
 	if err != nil {
 		return fmt.Errorf("noting a worktree's start: %w", err)
@@ -346,7 +346,7 @@ func (w *worktrees) recall(ctx context.Context, t *Tree) error {
 	if err != nil || blob == "" {
 		return err
 	}
-	out, err := w.run(ctx, t.place, gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
+	out, err := w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
 	if err != nil {
 		return fmt.Errorf("reading a worktree's start: %w", err)
 	}

@@ -102,7 +102,7 @@ func (g *Git) wayTo(e Endpoint) (grant *egress.Grant, proxy string, err error) {
 
 // environment returns the whole environment of a call. The grant has to be ended
 // when the call is over; it is nil without a network.
-func (g *Git) environment(c Call) ([]string, *egress.Grant, error) {
+func (g *Git) environment(c *Call) ([]string, *egress.Grant, error) {
 	author := Author{Name: "Remote Agent", Email: "remote-agent@localhost"}
 	if c.Author != nil {
 		author = *c.Author

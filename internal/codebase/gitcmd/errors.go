@@ -49,7 +49,7 @@ func ExitCode(err error) int {
 }
 
 // explain classifies what went wrong with a call.
-func explain(ctx context.Context, c Call, err error, over bool, stderr string, grant *egress.Grant) error {
+func explain(ctx context.Context, c *Call, err error, over bool, stderr string, grant *egress.Grant) error {
 	e := &Error{Command: c.Args[0], Code: -1, Stderr: clean(stderr, c.Remote, grant)}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	if exited {

@@ -135,7 +135,7 @@ type Output struct {
 // ended; when the context ends, or a limit is hit, the whole process group is
 // ended. The error is a *fault.Error around an *Error if git itself failed; no
 // credential is in it.
-func (g *Git) Run(ctx context.Context, c Call) (Output, error) {
+func (g *Git) Run(ctx context.Context, c *Call) (Output, error) {
 	limit := c.MaxOutput
 	if limit <= 0 {
 		limit = DefaultOutput
@@ -176,7 +176,7 @@ func (g *Git) Run(ctx context.Context, c Call) (Output, error) {
 	return out, explain(ctx, c, err, stdout.over, stderr.String(), grant)
 }
 
-func (g *Git) command(ctx context.Context, c Call, env []string) *exec.Cmd {
+func (g *Git) command(ctx context.Context, c *Call, env []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.path, c.Args...) //nolint:gosec // argv only, built by this program.
 	cmd.Env = env
 	cmd.Stdin = c.Stdin
@@ -327,7 +327,7 @@ func (t *tail) String() string { return string(t.kept) }
 
 // Version returns the version of git as major*1000 + minor.
 func (g *Git) Version(ctx context.Context) (int, error) {
-	out, err := g.Run(ctx, Call{Args: []string{"version"}})
+	out, err := g.Run(ctx, &Call{Args: []string{"version"}})
 	if err != nil {
 		return 0, err
 	}

@@ -99,7 +99,7 @@ func TestOnlyPublicAddressesAreDialed(t *testing.T) {
 			t.Parallel()
 			r := &recorder{answers: c.answers}
 			g := open(t, gitcmd.Config{Resolve: r.resolve, Dial: r.dial})
-			_, err := g.Run(t.Context(), gitcmd.Call{
+			_, err := g.Run(t.Context(), &gitcmd.Call{
 				Args:   []string{"ls-remote", "--", "https://github.com/o/r"},
 				Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/", Token: "tok-123456"},
 			})
@@ -122,19 +122,19 @@ func TestOtherAddressesAreRefused(t *testing.T) {
 	} {
 		r := &recorder{answers: [][]netip.Addr{addrs("140.82.121.4")}}
 		g := open(t, gitcmd.Config{Resolve: r.resolve, Dial: r.dial})
-		_, err := g.Run(t.Context(), gitcmd.Call{
+		_, err := g.Run(t.Context(), &gitcmd.Call{
 			Args:   []string{"ls-remote", "--", address},
 			Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/"},
 		})
 		if err == nil || len(r.dialed) > 0 || r.asked > 0 {
 			t.Errorf("%s: %v, dialed %v, asked %d times", address, err, r.dialed, r.asked)
 		}
-		if _, err := g.Run(t.Context(), gitcmd.Call{Args: []string{"ls-remote", "--", address}}); err == nil {
+		if _, err := g.Run(t.Context(), &gitcmd.Call{Args: []string{"ls-remote", "--", address}}); err == nil {
 			t.Errorf("%s without a network worked", address)
 		}
 	}
 	g := open(t, gitcmd.Config{})
-	if _, err := g.Run(t.Context(), gitcmd.Call{Args: []string{"version"}, Remote: &gitcmd.Endpoint{Scheme: "http", Address: "github.com:80"}}); !fault.Is(err, fault.Invalid) {
+	if _, err := g.Run(t.Context(), &gitcmd.Call{Args: []string{"version"}, Remote: &gitcmd.Endpoint{Scheme: "http", Address: "github.com:80"}}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("http: %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://canary-proxy")
 	const token = "tok-123456"
 	g := fake(t, "env")
-	out, err := g.Run(t.Context(), gitcmd.Call{
+	out, err := g.Run(t.Context(), &gitcmd.Call{
 		Args:   []string{"x"},
 		Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/", Token: token},
 	})
@@ -195,7 +195,7 @@ func TestProxyNeedsItsPassword(t *testing.T) {
 	g := open(t, gitcmd.Config{Path: path, Resolve: r.resolve, Dial: r.dial})
 	done := make(chan error, 1)
 	go func() {
-		_, err := g.Run(t.Context(), gitcmd.Call{Args: []string{"x"}, Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/"}})
+		_, err := g.Run(t.Context(), &gitcmd.Call{Args: []string{"x"}, Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/"}})
 		done <- err
 	}()
 	var env string
@@ -283,7 +283,7 @@ func TestStubbornChildrenAreEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := g.Run(ctx, gitcmd.Call{Args: []string{"x"}})
+		_, err := g.Run(ctx, &gitcmd.Call{Args: []string{"x"}})
 		done <- err
 	}()
 	pid := 0
@@ -314,16 +314,16 @@ func TestLimits(t *testing.T) {
 	dir := t.TempDir()
 	cases := map[string]struct {
 		script string
-		call   gitcmd.Call
+		call   *gitcmd.Call
 		want   fault.Kind
 	}{
-		"time":     {"exec sleep 60", gitcmd.Call{Timeout: 100 * time.Millisecond}, fault.Unavailable},
-		"size":     {"head -c 100000 /dev/zero > " + dir + "/x; exec sleep 60", gitcmd.Call{Size: &gitcmd.SizeLimit{Dir: dir, Max: 50000}}, fault.Exhausted},
-		"output":   {"exec cat /dev/zero", gitcmd.Call{MaxOutput: 1000}, fault.Exhausted},
-		"truncate": {"exec cat /dev/zero", gitcmd.Call{MaxOutput: 1000, Truncate: true}, ""},
-		"failure":  {"echo oops >&2; exit 3", gitcmd.Call{}, fault.Internal},
-		"disk":     {"echo 'fatal: write error: No space left on device' >&2; exit 128", gitcmd.Call{}, fault.Disk},
-		"worktree": {"echo \"error: unable to write file 'a.go'\" >&2; exit 128", gitcmd.Call{}, fault.Disk}, // so it says of a full disk
+		"time":     {"exec sleep 60", &gitcmd.Call{Timeout: 100 * time.Millisecond}, fault.Unavailable},
+		"size":     {"head -c 100000 /dev/zero > " + dir + "/x; exec sleep 60", &gitcmd.Call{Size: &gitcmd.SizeLimit{Dir: dir, Max: 50000}}, fault.Exhausted},
+		"output":   {"exec cat /dev/zero", &gitcmd.Call{MaxOutput: 1000}, fault.Exhausted},
+		"truncate": {"exec cat /dev/zero", &gitcmd.Call{MaxOutput: 1000, Truncate: true}, ""},
+		"failure":  {"echo oops >&2; exit 3", &gitcmd.Call{}, fault.Internal},
+		"disk":     {"echo 'fatal: write error: No space left on device' >&2; exit 128", &gitcmd.Call{}, fault.Disk},
+		"worktree": {"echo \"error: unable to write file 'a.go'\" >&2; exit 128", &gitcmd.Call{}, fault.Disk}, // so it says of a full disk
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestErrorsHoldNoCredential(t *testing.T) {
 	t.Parallel()
 	const token = "tok-abcdefgh-123456"
 	g := fake(t, "env >&2; exit 128")
-	_, err := g.Run(t.Context(), gitcmd.Call{
+	_, err := g.Run(t.Context(), &gitcmd.Call{
 		Args:   []string{"x"},
 		Remote: &gitcmd.Endpoint{Scheme: "https", Address: "github.com:443", Origin: "https://github.com/", Token: token},
 	})
@@ -383,7 +383,7 @@ func TestHostsThatAnswerWithAnError(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, c.body, c.status) }))
 			defer server.Close()
-			_, err := open(t, gitcmd.Config{}).Run(t.Context(), gitcmd.Call{
+			_, err := open(t, gitcmd.Config{}).Run(t.Context(), &gitcmd.Call{
 				Args:   []string{"ls-remote", "--", server.URL + "/acme/TLS"},
 				Remote: &gitcmd.Endpoint{Scheme: "http", Address: strings.TrimPrefix(server.URL, "http://"), Origin: server.URL + "/", Token: c.token, Loopback: true},
 			})
