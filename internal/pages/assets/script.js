@@ -189,7 +189,7 @@ const live = (() => {
       const answer = await fetch(location.href, { headers: { 'Bot-Part': 'main' } });
       if (answer.redirected || answer.status === 401 || answer.status === 403) {
         close();
-        if (busy(main)) say('You are signed out. Copy what you wrote before you sign in again.');
+        if (busy(main)) say((answer.status === 403 ? 'You no longer have access.' : 'You are signed out.') + ' Copy what you wrote before you leave this page.');
         else location.reload();
         return;
       }
