@@ -61,7 +61,7 @@ type Manifest struct {
 	Audit *audit.Head `json:"audit,omitempty"`
 
 	// Problems say what could not be copied, such as a repository that git
-	// cannot read. The rest of the backup is complete.
+	// cannot read, or a damaged database of a project. The rest of the backup is complete.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -126,7 +126,8 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if m.PgDump, err = copyDatabase(ctx, src, work); err != nil {
 		return dir, m, err
 	}
-	if err := copyProjects(ctx, src.Projects, filepath.Join(work, projectsDir)); err != nil {
+	damaged, err := copyProjects(ctx, src.Projects, filepath.Join(work, projectsDir))
+	if err != nil {
 		return dir, m, err
 	}
 	if err := copyAttached(ctx, src.Attached, filepath.Join(work, attachedDir)); err != nil {
@@ -135,6 +136,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if m.Problems, err = bundle(ctx, src.Workspace, filepath.Join(work, bundlesDir)); err != nil {
 		return dir, m, err
 	}
+	m.Problems = append(m.Problems, damaged...)
 	if m.Files, err = files(ctx, work); err != nil {
 		return dir, m, err
 	}
@@ -166,29 +168,37 @@ func copyDatabase(ctx context.Context, src Source, work string) (pgDump int, err
 	return src.Tools.dump(ctx, server, filepath.Join(work, postgresName))
 }
 
-func copyProjects(ctx context.Context, from, to string) error {
+// copyProjects copies the databases of projects and names those that are damaged, which
+// keep nothing else out of a backup.
+func copyProjects(ctx context.Context, from, to string) (damaged []string, err error) {
 	names, err := projectNames(from)
 	if err != nil || len(names) == 0 {
-		return err
+		return nil, err
 	}
 	if err := os.Mkdir(to, 0o700); err != nil {
-		return unusable(to, err)
+		return nil, unusable(to, err)
 	}
 	from, err = filepath.Abs(from)
 	if err != nil {
-		return unusable(from, err)
+		return nil, unusable(from, err)
 	}
 	for _, name := range names {
-		db, err := projectdb.Open(filepath.Join(from, name)) //nolint:contextcheck // opening is bounded by its own time
-		if err != nil {
-			return err
-		}
-		err = db.Backup(ctx, filepath.Join(to, name))
-		if err := outOfRoom(to, errors.Join(err, db.Close())); err != nil {
-			return fmt.Errorf("copy the database of project %s: %w", name, err)
+		switch err := copyProject(ctx, filepath.Join(from, name), filepath.Join(to, name)); {
+		case projectdb.Damaged(err):
+			damaged = append(damaged, filepath.Join(projectsDir, name)+": the database of this project is damaged")
+		case err != nil:
+			return nil, fmt.Errorf("copy the database of project %s: %w", name, outOfRoom(to, err))
 		}
 	}
-	return nil
+	return damaged, nil
+}
+
+func copyProject(ctx context.Context, from, to string) error {
+	db, err := projectdb.Open(from) //nolint:contextcheck // opening is bounded by its own time
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Backup(ctx, to), db.Close())
 }
 
 // copyAttached copies the files that people attached. They never change; one that is

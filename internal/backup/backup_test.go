@@ -505,6 +505,24 @@ func TestRowsOfAProjectWithoutParentsAreRestored(t *testing.T) {
 	})
 }
 
+// A damaged database of one project keeps nothing else out of a backup, which names it.
+func TestADamagedProjectIsLeftOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w world) {
+		if err := os.WriteFile(filepath.Join(w.dir, "projects", "a.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir, m, err := backup.Create(t.Context(), w.source(), t.TempDir(), now)
+		if err != nil || len(m.Problems) != 1 || !strings.HasPrefix(m.Problems[0], "projects/a.db: ") {
+			t.Fatalf("problems %q, %v", m.Problems, err)
+		}
+		to, _ := w.elsewhere(t)
+		if r, err := backup.Restore(t.Context(), dir, to); err != nil || r.Projects != 1 {
+			t.Errorf("restored %d projects, %v", r.Projects, err)
+		}
+	})
+}
+
 // The checksums of a backup may be right and what it holds wrong, because it was wrong
 // when it was copied, or is another file than its name says.
 func TestFilesThatAreNotWhatTheirNamesSay(t *testing.T) {

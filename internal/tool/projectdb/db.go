@@ -149,6 +149,12 @@ func unusable(path string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Public: cannotBeUsed, Err: fmt.Errorf("project database %s: %w", path, err)}
 }
 
+// Damaged reports whether a database could not be used because what its file holds is none.
+func Damaged(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
 const cannotBeUsed = "The project database cannot be used; an operator needs to check it."
 
 // connector opens connections with a driver that nobody else uses.
