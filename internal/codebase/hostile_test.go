@@ -400,6 +400,14 @@ func TestLocalRepositoriesThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	gitIn(t, dir, "clone", "-q", "--bare", "file://"+from, "bare.git")
+	gitIn(t, dir, "clone", "-q", "file://"+from, "broken")
+	write(t, filepath.Join(dir, "broken/.git/config"), "[core\n")
+	for name, want := range map[string]string{"bare.git": "is a bare repository", "broken": "Git cannot read the repository"} {
+		if _, err := b.ws.AddLocal(t.Context(), filepath.Join(dir, name)); !strings.Contains(fault.Public(err), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestPlainFolder(t *testing.T) {

@@ -168,12 +168,18 @@ func checkLocal(root, dir string) error {
 // it: somebody else's repository can hold configuration that runs programs.
 func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		if isBare(dir) {
+			return "", fault.Newf(fault.Invalid, "%s is a bare repository: it has no files to work on. Add a clone of it.", dir)
+		}
 		return "", nil
 	}
 	out, err := f.git.Run(ctx, &gitcmd.Call{Dir: dir, Args: []string{"rev-parse", "--absolute-git-dir", "--show-toplevel", "--path-format=absolute", "--git-common-dir"}})
 	if err != nil {
-		if said(err, "dubious ownership") {
+		switch {
+		case said(err, "dubious ownership"):
 			return "", &fault.Error{Kind: fault.Forbidden, Public: dir + " belongs to another user of this machine. Change its owner (chown) first.", Err: err}
+		case fault.Is(err, fault.Internal):
+			return "", &fault.Error{Kind: fault.Invalid, Public: "Git cannot read the repository " + dir + ". `git status` in it says why.", Err: err}
 		}
 		return "", fmt.Errorf("looking at %s: %w", dir, err)
 	}
@@ -185,6 +191,16 @@ func (f *folder) discover(ctx context.Context, dir string) (string, error) {
 		return "", fault.Newf(fault.Invalid, "%s is a worktree of another repository. Add that one.", dir)
 	}
 	return lines[0], nil
+}
+
+// isBare reports whether a folder is what other repositories have in .git.
+func isBare(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // said reports whether git failed with a text.
