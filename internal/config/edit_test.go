@@ -246,10 +246,10 @@ func TestReplaceChangesNothingWhereItFails(t *testing.T) {
 // A file that a process left when it was killed may hold secrets.
 func TestWhatWasLeftHalfWrittenIsRemoved(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "bot [old]")
 	old, fresh := filepath.Join(dir, ".env.1.tmp"), filepath.Join(dir, ".env.2.tmp")
 	past := time.Now().Add(-2 * time.Hour)
-	err := errors.Join(os.WriteFile(old, []byte("A=1"), 0o600), os.WriteFile(fresh, []byte("A=1"), 0o600), os.Chtimes(old, past, past))
+	err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(old, []byte("A=1"), 0o600), os.WriteFile(fresh, []byte("A=1"), 0o600), os.Chtimes(old, past, past))
 	if err != nil {
 		t.Fatal(err)
 	}

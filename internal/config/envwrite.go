@@ -82,8 +82,9 @@ func createFile(dir string) (newFile, error) {
 
 // removeParts removes what a process left that ended while it wrote: it may hold secrets.
 func removeParts(dir string) {
-	parts, _ := filepath.Glob(filepath.Join(dir, partPattern)) // the pattern is right
-	for _, path := range parts {
+	parts, _ := fs.Glob(os.DirFS(dir), partPattern) // the pattern is right
+	for _, name := range parts {
+		path := filepath.Join(dir, name)
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
 			_ = os.Remove(path) // the next one tries again
 		}

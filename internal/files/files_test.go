@@ -44,7 +44,7 @@ type world struct {
 
 func newWorld(t *testing.T, db *store.Store) world {
 	t.Helper()
-	w := world{db: db, dir: filepath.Join(t.TempDir(), "files")}
+	w := world{db: db, dir: filepath.Join(t.TempDir(), "[old] files")}
 	w.files = files.NewStore(db, w.dir, storetest.Log(t))
 	db.AfterErasing(w.files.AfterErasing)
 	return w

@@ -197,11 +197,13 @@ func (s *Store) drop(ctx context.Context, hashes []string, released bool, before
 // Tidy removes from the folder what a crash has left there: files that were being
 // read, and bytes without a row.
 func (s *Store) Tidy(ctx context.Context) error {
-	left, err := filepath.Glob(filepath.Join(s.dir, incoming, "*"))
+	folder := os.DirFS(s.dir) // its own name may mean something in a pattern
+	left, err := fs.Glob(folder, incoming+"/*")
 	if err != nil {
 		return err
 	}
 	for _, name := range left {
+		name = filepath.Join(s.dir, name)
 		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > stale {
 			_ = os.Remove(name) // tried again next time
 		}
@@ -209,12 +211,12 @@ func (s *Store) Tidy(ctx context.Context) error {
 	if s.db.KeepsBytes() {
 		return nil
 	}
-	found, err := filepath.Glob(filepath.Join(s.dir, "[0-9a-f][0-9a-f]", "*"))
+	found, err := fs.Glob(folder, "[0-9a-f][0-9a-f]/*")
 	if err != nil {
 		return err
 	}
 	for _, name := range found {
-		if err := s.tidyOne(ctx, name); err != nil {
+		if err := s.tidyOne(ctx, filepath.Join(s.dir, name)); err != nil {
 			return err
 		}
 	}

@@ -184,7 +184,7 @@ func TestSpecs(t *testing.T) {
 // TestHome keeps a home directory, and removes private ones whatever is in them.
 func TestHome(t *testing.T) {
 	t.Parallel()
-	base, home := t.TempDir(), t.TempDir()
+	base, home := filepath.Join(t.TempDir(), "bot [old]"), t.TempDir()
 	write(t, "left", base, "run-old", "home", "x")
 	write(t, "not ours", base, "other")
 	for _, w := range []weaker{everything} {

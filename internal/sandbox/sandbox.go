@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -179,12 +180,12 @@ func (r *Runner) makeDir() error {
 		return fault.Wrap(err, fault.Internal, doing)
 	}
 	r.dir = resolved
-	left, err := filepath.Glob(filepath.Join(r.dir, runPrefix+"*"))
+	left, err := fs.Glob(os.DirFS(r.dir), runPrefix+"*")
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, doing)
 	}
 	for _, old := range left {
-		if err := removeTree(old); err != nil {
+		if err := removeTree(filepath.Join(r.dir, old)); err != nil {
 			r.log.Warn("an old directory of the sandbox stays", "path", old, "err", err)
 		}
 	}

@@ -72,8 +72,11 @@ func (r *run) runTurn(ctx context.Context) error {
 	case "failed", "stopped":
 		r.markEnd(false)
 	}
-	log.InfoContext(ctx, "turn finished", "outcome", result, "duration_ms", out.took.Milliseconds(),
-		"assistant", r.w.conv.Assistant, "session_id", r.d.begun.session.ID, "err", out.err)
+	said := []any{"outcome", result, "duration_ms", out.took.Milliseconds(), "assistant", r.w.conv.Assistant, "session_id", r.d.begun.session.ID}
+	if out.err != nil {
+		said = append(said, "err", out.err)
+	}
+	log.InfoContext(ctx, "turn finished", said...)
 	return nil
 }
 
