@@ -16,9 +16,10 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Clock writes a duration: 12 s, 4:05, 1:02:03.
+// Clock writes a duration: 12 s, 4:05, 1:02:03. A negative one, as after a clock was set
+// back, is 0 s.
 func Clock(d time.Duration) string {
-	s := int(d.Round(time.Second) / time.Second)
+	s := max(int(d.Round(time.Second)/time.Second), 0)
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%d s", s)

@@ -13,6 +13,7 @@ func TestClock(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 12 * time.Second: "12 s", 59*time.Second + 600*time.Millisecond: "1:00",
 		245 * time.Second: "4:05", 3599 * time.Second: "59:59", time.Hour: "1:00:00", 3723 * time.Second: "1:02:03",
+		-3 * time.Hour: "0 s",
 	} {
 		if got := wording.Clock(d); got != want {
 			t.Errorf("Clock(%s) = %q, want %q", d, got, want)

@@ -29,6 +29,8 @@ const (
 	// maxBody bounds what is read of one answer, in bytes.
 	maxBody = 1 << 20
 
+	maxRedirects = 3
+
 	// EmailClaim is believed only where the provider says that it verified the address.
 	EmailClaim = "email"
 )
@@ -58,7 +60,16 @@ func New(c Config) *Issuer {
 	if c.Client != nil && c.Client.Transport != nil {
 		plain = c.Client.Transport
 	}
-	return &Issuer{config: c, client: &http.Client{Transport: bounded{plain}, Timeout: patience}}
+	return &Issuer{config: c, client: &http.Client{Transport: bounded{plain}, Timeout: patience, CheckRedirect: redirected}}
+}
+
+// redirected follows where documents of a provider are elsewhere. A code and the secret that
+// goes with it are for the address that the provider gave for them, and no other.
+func redirected(_ *http.Request, via []*http.Request) error {
+	if via[0].Method != http.MethodGet || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // bounded is a transport whose answers are of a bounded size.

@@ -106,6 +106,43 @@ func TestIssuerComesBack(t *testing.T) {
 	begin(t, p, i)
 }
 
+// TestTheCodeStaysWithTheProvider: its discovery may lead elsewhere, what is to be exchanged not.
+func TestTheCodeStaysWithTheProvider(t *testing.T) {
+	t.Parallel()
+	p := issuertest.New(t, back)
+	var leaked atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaked.Store(true) }))
+	defer elsewhere.Close()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		case r.URL.RawQuery == "" && strings.HasSuffix(r.URL.Path, "/openid-configuration"):
+			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
+		default:
+			p.Config.Handler.ServeHTTP(w, r)
+		}
+	}))
+	defer front.Close()
+	provider := strings.TrimPrefix(p.URL, "http://")
+	way := func(r *http.Request) (*http.Response, error) { // only what is for the provider passes its front
+		if r.URL.Host == provider {
+			return through{front}.RoundTrip(r)
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	i := issuer.New(issuer.Config{URL: p.URL, ClientID: issuertest.Client, Secret: "hush", Claim: issuer.EmailClaim, Client: &http.Client{Transport: transport(way)}})
+	state, query := begin(t, p, i)
+	if _, err := i.Finish(t.Context(), back, state, query); err == nil || leaked.Load() {
+		t.Errorf("the code went elsewhere (%t): %v", leaked.Load(), err)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
 // through sends all requests to one server.
 type through struct{ to *httptest.Server }
 
