@@ -382,16 +382,6 @@ func (h *host) recall(ctx context.Context) error {
 	return nil
 }
 
-// again records what a run used that is followed by another one.
-func (h *host) again(ctx context.Context, f assistant.Finished) error {
-	_, err := h.settle(ctx, f, nil)
-	h.rounds = max(h.rounds, h.sofar)
-	h.mu.Lock()
-	h.recorded = assistant.Usage{}
-	h.mu.Unlock()
-	return err
-}
-
 // settle records what the run has used so far, and in the same transaction what depends
 // on that, if anything does.
 func (h *host) settle(ctx context.Context, f assistant.Finished, what func(tx port.Tx) error) (news commit.News, err error) {

@@ -59,6 +59,16 @@ func (h *host) unrecorded(f assistant.Finished) *spend.Record {
 	return h.usage(f.Usage, recorded, f.Model)
 }
 
+// again records what a run used that is followed by another one.
+func (h *host) again(ctx context.Context, f assistant.Finished) error {
+	_, err := h.settle(ctx, f, nil)
+	h.rounds = max(h.rounds, h.sofar)
+	h.mu.Lock()
+	h.recorded = assistant.Usage{}
+	h.mu.Unlock()
+	return err
+}
+
 // ranBefore reports whether earlier runs of the turn asked the model.
 func (h *host) ranBefore() bool { return h != nil && h.rounds > 0 }
 
