@@ -209,7 +209,8 @@ func hidden(name, value string) html.Node {
 	return html.El("input", html.Attr("type", "hidden"), html.Attr("name", name), html.Attr("value", value))
 }
 
-// button is one that sends its form. class is how it looks; may be empty.
+// button is one that sends its form. class is how it looks; may be empty. It, decision and
+// field are called in many places, so they are not copied into each.
 //
 //go:noinline
 func button(label, class string, more ...html.Node) html.Node {

@@ -221,7 +221,7 @@ func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 	if !who.Removed {
 		actions = append(actions, change(Out, "Remove", "danger", sure("Yes, shut "+account+" out, also of the browser")))
 	}
-	return html.El("li", append(line, html.El("details", html.Class("wide"), html.El("summary", html.Text("Change")), html.El("div", html.Class("actions"), actions)))...)
+	return html.El("li", append(line, html.El("details", html.Class("wide"), html.El("summary", html.Text("Change"), html.El("span", html.Class("skip"), html.Text(" "+account))), html.El("div", html.Class("actions"), actions)))...)
 }
 
 // answerRequest decides on a request, as the buttons of its card in the chats of owners.
