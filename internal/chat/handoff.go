@@ -172,6 +172,6 @@ func nothingOpen(ctx context.Context, tx *store.Tx, conversationID string) (bool
 // addNotice stores a notice that comes before whatever is answered next.
 func addNotice(ctx context.Context, tx *store.Tx, conversationID, entryID, text string) error {
 	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{
-		ConversationID: conversationID, EventID: entryID, Text: text, Final: true, State: messages.DeliverySending,
+		ConversationID: conversationID, EventID: entryID, Text: text, Final: true,
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/platform"
 )
@@ -97,6 +98,35 @@ func TestASecondTryIsNotSentTwice(t *testing.T) {
 		w.Pass(time.Minute)
 		if posts := w.Chat.Posts(ot.Room); len(posts) != 1 || posts[0].Text != "re: hello" {
 			t.Errorf("after %d tries there are %+v", tries, posts)
+		}
+	})
+}
+
+// TestANoticeIsOneCall has a platform on which people see that a message was edited: what
+// nobody has sent is neither looked up nor written over, and what may have been sent is.
+func TestANoticeIsOneCall(t *testing.T) { // not beside others: failpoints are global
+	opening := ot.With(func(in *messages.Inbound) { in.Opening = "ANN asks:" })
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		w.Start()
+		w.Chat.Say("hello", opening)
+		w.Pass(time.Minute)
+		w.Chat.Want("ANN asks:", "re: hello")
+		if got := calls(w); !slices.Equal(got, []string{"send", "send"}) || slices.ContainsFunc(w.Chat.Calls(), func(a ot.Asked) bool { return a.Again }) {
+			t.Errorf("the calls are %+v", w.Chat.Calls())
+		}
+	})
+	ot.Run(t, func(w *ot.World) {
+		late(w)
+		w.Start()
+		w.KillAt(failpoint.SentUnrecorded, 1)
+		w.Chat.Say("hello", opening)
+		w.Pass(time.Minute)
+		w.Start()
+		w.Pass(time.Minute)
+		w.Chat.Want("ANN asks:", "re: hello")
+		if posts := w.Chat.Posts(ot.Room); len(posts) != 2 {
+			t.Errorf("after a crash there are %+v", posts)
 		}
 	})
 }

@@ -208,7 +208,7 @@ func (s *Service) tell(ctx context.Context, tx *transaction, by By, number int64
 	}
 	tx.wake = append(tx.wake, conv.ID)
 	return tx.Deliveries().AddDelivery(ctx, &messages.Delivery{
-		ConversationID: conv.ID, Text: welcome(role), Final: true, State: messages.DeliverySending,
+		ConversationID: conv.ID, Text: welcome(role), Final: true,
 		Placeholder: letIn + " …", // it notifies: they may have waited for hours
 	})
 }

@@ -223,8 +223,7 @@ func Audit(ctx context.Context, tx port.Tx, e sessions.AuditEntry, detail any) e
 // belongs to no message of a person, whose answer would notify them, does so itself.
 func AddNotice(ctx context.Context, tx port.Tx, conversationID, entryID, text string) error {
 	d := messages.Delivery{
-		ID: NewID(), ConversationID: conversationID, EventID: entryID,
-		Text: text, Final: true, State: messages.DeliverySending,
+		ID: NewID(), ConversationID: conversationID, EventID: entryID, Text: text, Final: true,
 	}
 	if entryID == "" {
 		d.Placeholder = Beginning(text)

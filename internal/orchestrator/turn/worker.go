@@ -173,7 +173,7 @@ func (w *worker) deliverAll(open []messages.Delivery) error {
 			d.State = messages.DeliveryPending // so that it is not looked up for nothing
 			delete(w.untried, d.ID)
 		case d.State == messages.DeliveryPending:
-			// An earlier try was refused. From here on nobody else may think so.
+			// It was not sent yet, or refused. From here on nobody else may think so.
 			trying := d
 			trying.State = messages.DeliverySending
 			if err := record(w.ctx, trying, nil); err != nil {
