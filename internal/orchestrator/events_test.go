@@ -82,6 +82,32 @@ func TestOpeningIsSaidOnce(t *testing.T) {
 	})
 }
 
+// TestWhatIsSetStandsInAPlace: a command that sets something opens the place that this holds
+// for, where people go on; who only asks what is set is answered alone.
+func TestWhatIsSetStandsInAPlace(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OnlyFor = true
+		aside := ot.With(func(in *messages.Inbound) { in.Opening, in.Whispered, in.Private = "ANN asks:", true, false })
+		w.Start()
+		w.Chat.Say("/mode ask", ot.In("thread"), aside)
+		w.Chat.Say("/mode", ot.In("other"), aside)
+		w.Pass(2 * time.Second)
+		w.Chat.Say("/mode", ot.In("thread"))
+		w.Pass(2 * time.Second)
+		w.Chat.WantIn("thread", "ANN asks:", "Mode is now **ask**", "Mode **ask**")
+		w.Chat.WantIn("other", "Mode **edit**")
+		for _, p := range append(w.Chat.Posts("thread"), w.Chat.Posts("other")...) {
+			if aside := p.Room == "other"; aside != (p.OnlyFor != "") {
+				t.Errorf("in %s, %q is only for %q", p.Room, p.Text, p.OnlyFor)
+			}
+		}
+		if n := len(w.Model.Requests()); n != 0 {
+			t.Errorf("the model was asked %d times", n)
+		}
+	})
+}
+
 // TestNothingIsBegunWhereNothingCanBeSaid: where the platform refuses the message that opens a
 // place, no model is asked for an answer that nobody would see.
 func TestNothingIsBegunWhereNothingCanBeSaid(t *testing.T) {

@@ -125,7 +125,7 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 	d.begun.role, d.begun.again = v.Role, b.entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(b.entry.In.Text)
 	d.begun.work = b.ready[b.entry.ID].work
-	if c, ok := b.o.config.Commands.Find(d.begun.call.Name); ok && c.Lane == command.Job {
+	if c, ok := b.o.config.Commands.Find(d.begun.call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
 		d.begun.job = &c
 	} else if d, err = b.beginRun(ctx, d); err != nil {
 		if isRefusal(err) && b.stored == nil {
