@@ -455,6 +455,9 @@ func TestSlashCommands(t *testing.T) {
 		"a typo and more":  {"plna p-1", "/plna p-1", true},
 		"nearly a word":    {"plane tickets", "plane tickets", false},
 		"a greeting":       {"hello", "hello", false},
+		"an order":         {"Help!", "/help", true},
+		"an order at last": {"/plan.", "/plan", true},
+		"asked":            {"Plan?", "Plan?", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -133,7 +133,9 @@ func (v vocabulary) called(said string) (text string, command bool) {
 	if i := strings.IndexFunc(said, unicode.IsSpace); i >= 0 {
 		name, rest = said[:i], said[i:]
 	}
-	name = strings.ToLower(name)
+	if name = strings.ToLower(name); rest == "" {
+		name = strings.TrimRight(name, ".!")
+	}
 	if strings.HasPrefix(name, "/") {
 		return name + rest, true // if unknown, the nearest name is the answer
 	}
@@ -173,7 +175,8 @@ func (v vocabulary) subcommand(said string) (text string, command bool) {
 // or with the name of a plan or a question behind it.
 func (v vocabulary) mistyped(said string) bool {
 	fields := strings.Fields(strings.ToLower(said))
-	if v == nil || len(fields) == 0 || len(fields) > 2 || len(fields[0]) < 3 || len(fields) == 2 && !named(fields[1]) {
+	if v == nil || len(fields) == 0 || len(fields) > 2 || len(fields[0]) < 3 || len(fields) == 2 && !named(fields[1]) ||
+		strings.Trim(fields[0], "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" { // as in "help?", which asks
 		return false
 	}
 	return slices.ContainsFunc(v(), func(name string) bool {
