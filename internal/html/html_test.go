@@ -30,6 +30,15 @@ func TestTextIsEscaped(t *testing.T) {
 	}
 }
 
+// A carriage return that ends no line is shown where somebody decides on the text: a
+// program gets it.
+func TestExactShowsWhatEndsNoLine(t *testing.T) {
+	t.Parallel()
+	if got := html.String(html.Exact("echo a\rb\r\nc")); !strings.HasSuffix(got, ">echo a\u27E8U+000D\u27E9b\nc</pre>") {
+		t.Errorf("Exact = %q", got)
+	}
+}
+
 func TestAddressesThatAreFollowed(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{

@@ -89,7 +89,7 @@ func (r *Renderer) Markdown(text string) Node {
 
 // Exact returns a text letter by letter, in lines that wrap.
 func Exact(text string) Node {
-	return El("pre", Class("wrap"), Attr("tabindex", "0"), Text(text))
+	return El("pre", Class("wrap"), Attr("tabindex", "0"), Text(visible(text)))
 }
 
 // cleaned is HTML that the sanitizer let through. It is made above and nowhere else.

@@ -243,7 +243,7 @@ func TestExactCannotBeLeft(t *testing.T) {
 // What hides is named whatever hides it: what a person approves is what they read.
 func TestHiddenNamesEveryWayToHide(t *testing.T) {
 	t.Parallel()
-	for _, r := range "\x00\x1b\x7f\u0085\u00ad\u034f\u115f\u1160\u180b\u180f\u200b\u200f\u2028\u2029\u202e\u2060\u2066\u3164\ufe00\ufe0d\ufeff\uffa0\U000e0001\U000e0041\U000e007f\U000e0100\U000e01ef" {
+	for _, r := range "\x00\r\x1b\x7f\u0085\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180f\u200b\u200f\u2028\u2029\u202e\u2060\u2066\u2800\u3164\ufe00\ufe0d\ufeff\uffa0\U000e0001\U000e0041\U000e007f\U000e0100\U000e01ef" {
 		if got := tool.Hidden("rm" + string(r) + "x"); len(got) != 1 || got[0] != fmt.Sprintf("U+%04X", r) {
 			t.Errorf("Hidden of U+%04X = %q", r, got)
 		}

@@ -80,11 +80,12 @@ func Unseen(text string) string {
 }
 
 // Hidden names the characters of s that cannot be seen, such as "U+202E", each
-// once and in order: controls, direction marks, zero-width characters and tags.
+// once and in order: controls, direction marks, zero-width characters, tags, and
+// carriage returns that end no line.
 func Hidden(s string) []string {
 	var names []string
-	for _, r := range s {
-		if r == '\n' || r == '\t' || r == '\r' || !hidden(r) {
+	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
+		if r == '\n' || r == '\t' || !hidden(r) {
 			continue
 		}
 		if name := fmt.Sprintf("U+%04X", r); !slices.Contains(names, name) {
@@ -111,7 +112,7 @@ func hidden(r rune) bool {
 		return false
 	}
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) ||
-		unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == '\u115F' || r == '\u1160' || r == '\u3164' || r == '\uFFA0' || r == '\u034F'
+		unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == '\u2800'
 }
 
 func longestRun(s string, of rune) int {
