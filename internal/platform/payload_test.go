@@ -1,6 +1,9 @@
 package platform_test
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"remote-agent/internal/platform"
@@ -20,5 +23,29 @@ func TestLenient(t *testing.T) {
 		if err := platform.Lenient([]byte(" \t\r\n"+body), &out); (err == nil) != ok || ok && out.Name != "a" {
 			t.Errorf("%s: %+v, %v", body, out, err)
 		}
+	}
+}
+
+// TestALargeBodyHasRoomOnce: the memory that one takes stays under twice the limit
+// (platform contracts S5).
+func TestALargeBodyHasRoomOnce(t *testing.T) {
+	t.Parallel()
+	const limit = 25 << 20
+	sent := bytes.Repeat([]byte("x"), limit)
+	for name, length := range map[string]int64{"declared": limit, "not declared": -1, "too little declared": 1} {
+		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(sent))
+		r.ContentLength = length
+		got, status := platform.ReadBody(httptest.NewRecorder(), r, limit)
+		if status != http.StatusOK || !bytes.Equal(got, sent) {
+			t.Errorf("%s: %d bytes, status %d", name, len(got), status)
+		}
+		if cap(got) > limit+1<<20 {
+			t.Errorf("%s: room for %d bytes", name, cap(got))
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(append(sent, 'x')))
+	r.ContentLength = -1
+	if _, status := platform.ReadBody(httptest.NewRecorder(), r, limit); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("one byte more: status %d", status)
 	}
 }

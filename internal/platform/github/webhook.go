@@ -25,7 +25,8 @@ const (
 	maxBody = 25 << 20
 
 	// A body that is larger than smallBody, or does not say how large it is, waits
-	// for one of largeSlots: until it is read nobody knows whether GitHub sent it.
+	// for one of largeSlots: until its signature is verified nobody knows whether GitHub
+	// sent it.
 	smallBody  = 1 << 20
 	largeSlots = 4
 
@@ -112,7 +113,18 @@ func (h *webhook) verified(w http.ResponseWriter, r *http.Request, slots chan st
 		h.observe("webhook_refused")
 		return nil, http.StatusUnauthorized
 	}
-	body, status := readBody(w, r, slots)
+	if r.ContentLength > maxBody {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-r.Context().Done():
+			return nil, http.StatusServiceUnavailable
+		}
+	}
+	body, status := platform.ReadBody(w, r, maxBody)
 	if status != http.StatusOK {
 		return nil, status
 	}
@@ -131,21 +143,6 @@ func (h *webhook) verified(w http.ResponseWriter, r *http.Request, slots chan st
 		return []byte(form.Get("payload")), http.StatusOK
 	}
 	return nil, http.StatusUnsupportedMediaType
-}
-
-func readBody(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
-	if r.ContentLength > maxBody {
-		return nil, http.StatusRequestEntityTooLarge
-	}
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-r.Context().Done():
-			return nil, http.StatusServiceUnavailable
-		}
-	}
-	return platform.ReadBody(w, r, maxBody)
 }
 
 const (
