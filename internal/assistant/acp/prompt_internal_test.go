@@ -1,12 +1,17 @@
 package acp
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -410,5 +415,41 @@ func TestAnswerWithUsageOfAnotherForm(t *testing.T) {
 		if err := json.Unmarshal([]byte(raw), &a); err != nil || a != (promptAnswer{StopReason: "refusal"}) {
 			t.Errorf("%s: %+v, %v", raw, a, err)
 		}
+	}
+}
+
+// TestAReplayBehindTheAnswer: Gemini CLI answers session/load and goes on with the replay. The turn
+// begins behind it, and no agent that never pauses holds it up for long.
+func TestAReplayBehindTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, updates := range map[string]int{"long": 50, "endless": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				in, said := io.Pipe()
+				heard, out := io.Pipe()
+				g := &agent{a: &Assistant{config: Config{InitTimeout: 10 * time.Second}}, canLoad: true}
+				g.conn = connect(g, out, in)
+				var replay sync.WaitGroup
+				replay.Go(func() {
+					_, _ = bufio.NewReader(heard).ReadSlice('\n')
+					_, err := io.WriteString(said, `{"id":1,"result":{}}`+"\n")
+					for n := 0; err == nil && n < updates; n++ {
+						time.Sleep(100 * time.Millisecond)
+						_, err = io.WriteString(said, `{"method":"session/update"}`+"\n")
+					}
+				})
+				began := time.Now()
+				_, err := g.reopen(t.Context(), "s")
+				want := min(time.Duration(updates)*100*time.Millisecond+replayPause, 10*time.Second)
+				if took := time.Since(began); err != nil || took != want {
+					t.Errorf("the session is open after %s, want %s: %v", took, want, err)
+				}
+				_ = in.Close()
+				_ = heard.Close()
+				replay.Wait()
+				g.conn.wait()
+			})
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -15,6 +16,9 @@ import (
 // contextLost is what a person reads when the agent does not know its session
 // any more.
 const contextLost = "The agent lost its context and was restarted with a summary of this conversation."
+
+// replayPause is the silence that ends the replay of a session.
+const replayPause = 250 * time.Millisecond
 
 // opened is an agent with a session for a turn.
 type opened struct {
@@ -96,6 +100,9 @@ func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error
 	if err != nil {
 		return nil, err
 	}
+	if !g.canResume {
+		g.replayed(ctx)
+	}
 	g.session = id
 	g.cost = meter{unknown: true}
 	g.choices(answer)
@@ -104,6 +111,15 @@ func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error
 		return []assistant.Event{assistant.Resumable{Session: other}}, nil
 	}
 	return nil, nil
+}
+
+// replayed waits until the replay of session/load is over: Gemini CLI's goes on behind the answer,
+// and would be taken for words and calls of the turn.
+func (g *agent) replayed(ctx context.Context) {
+	ctx, over := context.WithTimeout(ctx, g.a.config.InitTimeout)
+	defer over()
+	defer g.conn.watch(replayPause, over)()
+	<-ctx.Done()
 }
 
 // afresh opens a new session because the stored one could not be continued. The
