@@ -63,7 +63,7 @@ func (t *transcript) tool(u update) error {
 // merge takes over what an update says of a call, within what is kept of all.
 func (t *transcript) merge(c *call, u update) error {
 	c.merge(u)
-	held := len(c.input) + len(c.content) + len(c.output) + c.terminal.Len()
+	held := len(c.title) + len(c.input) + len(c.content) + len(c.output) + c.terminal.Len()
 	t.held += held - c.held
 	if c.held = held; t.held > maxHeld {
 		return errTooMuch
@@ -102,7 +102,7 @@ func (t *transcript) newID(agentID string) string {
 
 // merge takes over what an update says. What it leaves out stays.
 func (c *call) merge(u update) {
-	c.title = cmp.Or(brief(u.Title), c.title)
+	c.title = cmp.Or(u.Title, c.title)
 	c.kind = cmp.Or(brief(u.ToolKind), c.kind)
 	c.name = cmp.Or(brief(u.Name), c.name, brief(u.Meta.ClaudeCode.ToolName))
 	if present(u.RawInput) {
@@ -227,7 +227,7 @@ func (t *transcript) finish(c *call, ok bool, content string) error {
 	result := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{
 		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok,
 	}}}
-	c.content, c.output, c.input = nil, nil, nil
+	c.content, c.output, c.input, c.title = nil, nil, nil, brief(c.title)
 	t.held -= c.held
 	c.terminal.Reset()
 	if err := t.emit(assistant.MessageDone{Message: result}); err != nil || !c.started {
@@ -265,7 +265,7 @@ func (c *call) toolName() string {
 func (c *call) arguments() string {
 	switch {
 	case !present(c.input):
-		return object("title", c.title)
+		return object("title", cut(c.title, maxArguments/2))
 	case len(c.input) > maxArguments:
 		return object("input_shortened", cut(string(c.input), maxArguments/2))
 	case c.input[0] == '{':
@@ -283,7 +283,7 @@ func object(key, value string) string {
 }
 
 func (c *call) summary() string {
-	return cmp.Or(c.title, c.toolName())
+	return cmp.Or(brief(c.title), c.toolName())
 }
 
 // permissionKind maps the protocol's kinds. A call with a command runs a program,

@@ -246,13 +246,16 @@ func canceledPermission() sdk.RequestPermissionResponse {
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
 }
 
-// detail returns the exact effect of a call as CommonMark: its command, its
-// changes, else its input. It is empty if that is too long to be shown whole.
+// detail returns the exact effect of a call as CommonMark: its command, its changes, else its
+// input. Gemini CLI says what it runs in the title only. It is empty if that is too long to be
+// shown whole.
 func (c *call) detail() string {
 	var blocks []string
 	command := c.command()
 	if command != "" {
 		blocks = append(blocks, fenced("sh", command))
+	} else if !present(c.input) && brief(c.title) != c.title {
+		blocks = append(blocks, fenced("", c.title))
 	}
 	for _, p := range c.parts() {
 		switch {

@@ -206,8 +206,13 @@ func TestAQuestionShowsAllOrNothing(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x\n", n/2) + "rm" }
 	for name, c := range map[string]struct {
 		input, content any
+		title          string
 		shown          []string // the ends of what is shown; nothing is, if there are none
 	}{
+		"a long title":         {title: text(600), content: []any{map[string]any{"type": "content", "content": map[string]string{"type": "text", "text": "why"}}}, shown: []string{"rm\n```", "why\n```"}},
+		"a title in lines":     {title: "ls\nrm", shown: []string{"ls\nrm\n```"}},
+		"too long a title":     {title: text(maxDetail)},
+		"a title and an input": {title: text(600), input: map[string]string{"query": "rm"}, shown: []string{"rm\"}\n```"}},
 		"a long command":       {input: map[string]string{"command": text(64 << 10)}, shown: []string{"rm\n```"}},
 		"too long a command":   {input: map[string]string{"command": text(maxDetail)}},
 		"a long input":         {input: map[string]string{"query": text(60 << 10)}, shown: []string{"rm\"}\n```"}},
@@ -226,11 +231,14 @@ func TestAQuestionShowsAllOrNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if c.title == "" {
+				c.title = "work"
+			}
 			kind := "allow_always"
 			if c.input == nil {
 				kind = "allow_once" // without an input there is nothing that could be allowed for always
 			}
-			q := ask{call: &call{title: "work", input: input, content: content}, options: []permissionOption{{ID: "yes", Kind: kind}}}
+			q := ask{call: &call{title: c.title, input: input, content: content}, options: []permissionOption{{ID: "yes", Kind: kind}}}
 			got := q.request().Detail
 			if (got == "") != (c.shown == nil) || strings.Contains(got, "not shown") || q.unanswerable() != "" {
 				t.Errorf("%d bytes are shown: %.100q", len(got), got)
@@ -297,6 +305,7 @@ func TestAllThatIsKeptOfCallsIsBounded(t *testing.T) {
 	large := strings.Repeat("x", maxLine-100)
 	for name, of := range map[string]func(u *update){
 		"terminal": func(u *update) { u.Meta.Terminal.Data = large },
+		"title":    func(u *update) { u.Title = large },
 		"id":       func(u *update) { u.ToolCallID, u.Status = large+u.ToolCallID, "completed" },
 	} {
 		tr := transcript{suffix: "s", emit: func(assistant.Event) error { return nil }}
