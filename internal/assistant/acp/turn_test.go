@@ -495,7 +495,11 @@ func TestUsage(t *testing.T) {
 		return acpagent.Turn{Match: match, Steps: []acpagent.Step{{Say: "Well."}, cost(c), tokens(total)}}
 	}
 	absurd := acpagent.Step{Stop: &acpagent.Stop{Reason: "end_turn", Tokens: map[string]int64{"inputTokens": math.MaxInt64, "outputTokens": 5, "totalTokens": 5}}}
+	gemini := acpagent.Step{Stop: &acpagent.Stop{Reason: "end_turn", Tokens: map[string]int64{
+		"inputTokens": 1000, "outputTokens": 50, "cachedReadTokens": 200, "thoughtTokens": 300, "totalTokens": 1350,
+	}}}
 	script := acpagent.Script{Resume: true, Turns: []acpagent.Turn{
+		{Match: "six", Steps: []acpagent.Step{{Say: "Well."}, gemini}},
 		{Match: "five", Steps: []acpagent.Step{{Say: "Well."}, absurd}}, turnOf("four", 0.25, 135), turnOf("three", 1.5, 15), turnOf("two", 1.25, 135), turnOf("one", 0.5, 135),
 	}}
 	w := start(t, script)
@@ -527,6 +531,9 @@ func TestUsage(t *testing.T) {
 	}
 	if u := ask(t.Context(), w, question("five")).finished.Usage; u.InputTokens != 1e9 || u.OutputTokens != 5 {
 		t.Errorf("an absurd number is %+v", u)
+	}
+	if u := ask(t.Context(), w, question("six")).finished.Usage; u.InputTokens != 1000 || u.OutputTokens != 350 || u.CachedTokens != 200 {
+		t.Errorf("what is cached counts once, and what is thought as output: %+v", u)
 	}
 	// Nothing on record of what the session had cost before: unknown.
 	w.Release(turn.Conversation)

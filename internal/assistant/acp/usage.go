@@ -43,9 +43,12 @@ func (r *run) usage(u *sdk.Usage) assistant.Usage {
 		cached, written := value(u.CachedReadTokens), value(u.CachedWriteTokens)
 		usage.CachedTokens, usage.WrittenTokens = cached, written
 		usage.InputTokens, usage.OutputTokens = value(&u.InputTokens), value(&u.OutputTokens)
-		// Our InputTokens include what was cached. The sum says whether the
-		// agent's do.
-		if int64(u.TotalTokens) >= usage.InputTokens+usage.OutputTokens+cached+written {
+		// Our InputTokens include what was cached, our OutputTokens what was thought. The sum says
+		// whether the agent's do.
+		switch total, thought := int64(u.TotalTokens), value(u.ThoughtTokens); {
+		case total == usage.InputTokens+usage.OutputTokens+thought:
+			usage.OutputTokens += thought
+		case total >= usage.InputTokens+usage.OutputTokens+cached+written:
 			usage.InputTokens += cached + written
 		}
 	}
