@@ -28,7 +28,8 @@ type Explained interface{ Help() string }
 // is run. These tags make a field of it, or of a command in it, into
 //
 //	cmd    a command: a struct, with group and hidden, if they are there
-//	arg    an argument, required but for optional or a default; a slice takes all that are left
+//	arg    an argument, required but for optional or a default; a slice takes all that are left, with
+//	       their commas
 //	help   a flag, if there is neither cmd nor arg: with short, required, and global
 //	       if it is one of all commands below, too
 //

@@ -64,6 +64,7 @@ func TestRun(t *testing.T) {
 		"--file x":                     {"whole x", ""},
 		"copy a":                       {"copy", "a"},
 		"copy a b c --file x":          {"copy", "a b c"},
+		"copy a, b,c d":                {"copy", "a, b,c d"},
 		"--file=x copy a":              {"copy", "a"},
 		"more send --name n --scope=s": {"send", "ns"},
 	} {

@@ -19,7 +19,7 @@ type value struct {
 }
 
 func newValue(field reflect.StructField, target reflect.Value) *value {
-	v := &value{target: target, whole: field.Tag.Get("sep") == "none", placeholder: field.Tag.Get("placeholder")}
+	v := &value{target: target, whole: field.Tag.Get("sep") == "none" || has(field, "arg"), placeholder: field.Tag.Get("placeholder")}
 	if enum, ok := field.Tag.Lookup("enum"); ok {
 		v.enum = strings.Split(enum, ",")
 	}
