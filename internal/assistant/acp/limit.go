@@ -19,8 +19,8 @@ const timeOfDay = `(\d{1,2})(?::(\d\d))?(?::\d\d)? ?(am|pm)?(?: ?\(?([A-Z][a-z]+
 var (
 	endsEpoch = pattern.Lazy(`\|(\d{10})\b`) // Claude Code: "usage limit reached|1767225600"
 	endsStamp = pattern.Lazy(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)`)
-	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait)(?: in| for)? ((?:\d+ ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)\b[ ,]*(?:and )?)+)`)
-	endsPart  = pattern.Lazy(`(?i)(\d+) ?(d|h|m|s)`)
+	endsIn    = pattern.Lazy(`(?i)(?:again|resets?|available|wait|retry)(?: in| for| after)? ((?:\d+(?:\.\d+)? ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|min|m|seconds?|secs?|s)[ ,]*(?:and )?)+)\b`)
+	endsPart  = pattern.Lazy(`(?i)(\d+)(?:\.\d+)? ?(d|h|m|s)`)
 	endsDay   = pattern.Lazy(`(?i)(?:until|resets?|again|available)(?: at| on)? ([A-Z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?,?(?: at)? ` + timeOfDay) // "resets Oct 7 at 5pm", "again at Oct 20th, 2025 12:18 PM"
 	endsClock = pattern.Lazy(`(?i)(?:until|resets?(?: at)?|again at|available at) ` + timeOfDay)
 )

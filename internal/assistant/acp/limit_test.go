@@ -35,6 +35,9 @@ func TestLimitEnds(t *testing.T) {
 		"resets Mar 40 at 5pm":                                          0,
 		"resets Mar 7 2026":                                             0,
 		"resets Foo 7 at 5pm":                                           0,
+		"Your quota will reset after 2h3m4s.":                           2*time.Hour + 3*time.Minute + 4*time.Second, // Gemini CLI
+		"You exceeded your current quota. Please retry in 34.074125s.":  34 * time.Second,
+		"Try again in 5 months":                                         0,
 		"rate limit: wait 90s":                                          90 * time.Second,
 		"usage limit, resets 2026-03-04T13:30:00Z":                      90 * time.Minute,
 		"usage limit, resets 2026-03-04 13:30+00:00":                    90 * time.Minute,
