@@ -162,6 +162,29 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
+// TestNoPipeInAWorktree: git, which runs outside of the sandbox, would wait at one called
+// .gitignore. Elsewhere programs need them.
+func TestNoPipeInAWorktree(t *testing.T) {
+	t.Parallel()
+	for _, w := range []weaker{everything, likeDocker, likeOld} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRunner(t, w, sandbox.Config{})
+			tree, err := os.MkdirTemp("/var/tmp", "tree") // what lies in /tmp has the rights of /tmp
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(tree) })
+			s := script(`mkfifo "$TMPDIR/pipe" && echo made; mkfifo .gitignore; mv "$TMPDIR/pipe" .gitignore; ln "$TMPDIR/pipe" .gitignore; ls -A`)
+			s.Dir, s.Writable = tree, []string{tree}
+			_, out := run(t, r, s)
+			if _, err := os.Lstat(filepath.Join(tree, ".gitignore")); err == nil || !strings.Contains(out, "made\n") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
 // TestSealed tries to change a protected file of a granted directory by every way.
 func TestSealed(t *testing.T) {
 	t.Parallel()

@@ -111,7 +111,8 @@ func rules(o order) []rule {
 		out = append(out, rule{"/dev/" + p, rightsDevice})
 	}
 	for _, p := range o.Writable {
-		out = append(out, rule{p, rightsWrite})
+		// Git outside of the sandbox would wait at a pipe that is called .gitignore.
+		out = append(out, rule{p, rightsWrite &^ unix.LANDLOCK_ACCESS_FS_MAKE_FIFO})
 	}
 	if o.Have.Namespaces {
 		// In a view there is nothing but what was granted, so all of it can be listed.
