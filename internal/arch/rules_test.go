@@ -230,7 +230,7 @@ var external = map[string][]string{
 	"golang.org/x/image":                 {"internal/media"},
 	"golang.org/x/sync":                  {"internal/*", "internal/*/*"},
 	"golang.org/x/time":                  {"internal/*", "internal/*/*"},
-	"golang.org/x/sys":                   {"internal/chaos", "internal/localsocket", "internal/terminal", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
+	"golang.org/x/sys":                   {"internal/chaos", "internal/codebase/gitcmd", "internal/localsocket", "internal/terminal", "internal/store", "internal/app", "internal/sandbox", "internal/resource"},
 
 	// Tests and the packages for them.
 	"testing":                         {},

@@ -80,6 +80,8 @@ func explain(ctx context.Context, c *Call, err error, over bool, stderr string, 
 		return &fault.Error{Kind: kind, Public: public, Err: e}
 	case full(stderr):
 		return &fault.Error{Kind: fault.Disk, Err: e}
+	case c.Index != "" && strings.Contains(stderr, "Out of memory"):
+		return &fault.Error{Kind: fault.Exhausted, Public: "A file in the worktree, such as a .gitignore, is too large for git. An operator has to remove it.", Err: e}
 	}
 	return &fault.Error{Kind: fault.Internal, Err: e}
 }

@@ -160,7 +160,7 @@ func (g *Git) Run(ctx context.Context, c *Call) (Output, error) {
 	cmd := g.command(ctx, c, env)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	start := time.Now()
-	err = runWatched(ctx, cmd, c.Size, fail)
+	err = runWatched(ctx, cmd, c, fail)
 	stderr.flush()
 	if c.Remote != nil {
 		g.log.DebugContext(ctx, "git used the network",
@@ -197,16 +197,19 @@ func (g *Git) command(ctx context.Context, c *Call, env []string) *exec.Cmd {
 }
 
 // runWatched runs cmd and, beside it, the watch over the size of a directory.
-func runWatched(ctx context.Context, cmd *exec.Cmd, size *SizeLimit, fail context.CancelCauseFunc) error {
+func runWatched(ctx context.Context, cmd *exec.Cmd, c *Call, fail context.CancelCauseFunc) error {
 	if err := cmd.Start(); err != nil {
 		return err
+	}
+	if c.Index != "" {
+		limitMemory(cmd.Process.Pid)
 	}
 	watched := make(chan struct{})
 	done := make(chan struct{})
 	go func() { // ends when done is closed, which is below
 		defer close(watched)
-		if size != nil {
-			watch(done, *size, fail)
+		if c.Size != nil {
+			watch(done, *c.Size, fail)
 		}
 	}()
 	ended := make(chan struct{})
