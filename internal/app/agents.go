@@ -185,6 +185,9 @@ func (ps *programs) lookup(name string) (string, bool) {
 func (ps *programs) startAgent(name assistant.Name, home string) func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	return func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		program := granted(spec.Dir, spec.Tree, spec.GitData, home)
+		if spec.ReadOnly { // also for an agent that asks nobody
+			program.ReadOnly, program.Writable, program.Sealed = append(program.ReadOnly, spec.Tree), nil, nil
+		}
 		program.Argv, program.Dir, program.Env = spec.Command, spec.Dir, spec.Env
 		person, _ := ps.lookup("HOME")
 		program.ReadOnly = append(program.ReadOnly, programFolders(spec.Command[0], home, person, os.TempDir())...)

@@ -158,9 +158,9 @@ func (c *confinement) as(kind, script string) string {
 		}
 		out, err := run(ctx, shell.Command{Argv: argv, Dir: dir, Timeout: time.Minute, Head: 64 << 10, Tail: 64 << 10})
 		return string(out.Head) + string(out.Tail) + c.started(err)
-	case "agent":
+	case "agent", "reader":
 		p, err := c.d.startAgent("robot", c.dir(c.d.config.Agents.Home, "robot"))(ctx, acp.StartSpec{
-			Command: argv, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Tree: tree.Dir, GitData: tree.GitData(),
+			Command: argv, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Tree: tree.Dir, GitData: tree.GitData(), ReadOnly: kind == "reader",
 		})
 		if err != nil {
 			return c.started(err)
@@ -295,6 +295,34 @@ func (c *confinement) checkFixed(t *testing.T, rounds int) {
 			rt.Errorf("%v after\n%s", err, strings.Join(said, "\n"))
 		}
 	})
+}
+
+// TestATurnThatReadsChangesNothing has an agent that asks nobody: in a turn that may only
+// read it cannot change the worktree, and reads it as in any other.
+func TestATurnThatReadsChangesNothing(t *testing.T) {
+	for name, without := range levels {
+		t.Run(name, func(t *testing.T) {
+			c := newConfinement(t, without)
+			if level := c.d.runner.Level(); !level.Files || level.View == slices.Contains(without, "namespaces") {
+				t.Skipf("this system does not offer the level: %s", level)
+			}
+			const script = `cat file; git log --format=%s; echo 2 > file; touch ../new; rm -f file; mkdir made; echo changed > "$HOME/own" && cat "$HOME/own"`
+			out := c.as("reader", script)
+			if text, err := os.ReadFile(filepath.Join(c.tree.Dir, "sub", "file")); err != nil || string(text) != "1\n" {
+				t.Errorf("the file is %q (%v)", text, err)
+			}
+			if left, err := filepath.Glob(filepath.Join(c.tree.Dir, "*", "made")); err != nil || len(left) > 0 || !strings.HasPrefix(out, "1\n") || !strings.Contains(out, "changed\n") || strings.Contains(out, "fatal") {
+				t.Errorf("%v, %v\n%s", left, err, out)
+			}
+			if _, err := os.Lstat(filepath.Join(c.tree.Dir, "new")); err == nil {
+				t.Error("it made a file")
+			}
+			c.as("agent", script)
+			if _, err := os.Lstat(filepath.Join(c.tree.Dir, "new")); err != nil {
+				t.Errorf("in another turn: %v", err)
+			}
+		})
+	}
 }
 
 // openedOutside opens the folder of the file tools, which may be a link by now.

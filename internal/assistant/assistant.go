@@ -70,7 +70,7 @@ type Turn struct {
 
 	// Mode is how much the turn may do without asking: ask, edit, auto, or plan
 	// for a turn that makes a plan only. Agents with modes of their own go by it;
-	// what counts are the answers of Host.
+	// what counts are the answers of Host, and what ReadsOnly says of the worktree.
 	Mode string
 
 	// Dir is where the assistant may read and write files; empty for a
@@ -86,6 +86,9 @@ type Turn struct {
 	// then there are none.
 	Host Host
 }
+
+// ReadsOnly reports whether nothing may change the worktree in the turn.
+func (t Turn) ReadsOnly() bool { return t.Tree != "" && (t.Mode == "ask" || t.Mode == "plan") }
 
 // ToolUser is implemented by assistants that run the program's tools and can go
 // on with a turn that was put aside: the last message of Turn.Array may then

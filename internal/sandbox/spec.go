@@ -170,7 +170,7 @@ func (r *Runner) environment(s Spec, home, tmp string) []string {
 			env[name] = value
 		}
 	}
-	env["GIT_CEILING_DIRECTORIES"] = ceilings(append(slices.Clone(s.Writable), home))
+	env["GIT_CEILING_DIRECTORIES"] = ceilings(slices.Concat(s.Writable, s.ReadOnly, []string{home}))
 	env["HOME"], env["TMPDIR"], env["TERM"], env["PWD"] = home, tmp, "dumb", home
 	if s.Dir != "" {
 		env["PWD"] = s.Dir

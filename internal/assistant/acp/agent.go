@@ -19,13 +19,14 @@ import (
 
 // agent is one process and its session.
 type agent struct {
-	a       *Assistant
-	place   *place
-	log     *slog.Logger
-	dir     string
-	private bool // dir is ours, and goes when it is empty
-	process Process
-	conn    *conn
+	a        *Assistant
+	place    *place
+	log      *slog.Logger
+	dir      string
+	private  bool // dir is ours, and goes when it is empty
+	readOnly bool // it cannot change the worktree
+	process  Process
+	conn     *conn
 
 	ending sync.Once
 	ended  atomic.Bool
@@ -75,14 +76,14 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 	}
 	process, err := a.config.Start(ctx, StartSpec{
 		Command: append([]string{program}, a.config.Command[1:]...),
-		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, Conversation: turn.Conversation,
+		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, ReadOnly: turn.ReadsOnly(), Conversation: turn.Conversation,
 	})
 	if err != nil {
 		<-a.slots
 		return nil, a.notStarted(ctx, err)
 	}
 	g := &agent{
-		a: a, place: p, dir: dir, private: private, process: process, gone: make(chan struct{}), logins: make(chan Login, 1),
+		a: a, place: p, dir: dir, private: private, readOnly: turn.ReadsOnly(), process: process, gone: make(chan struct{}), logins: make(chan Login, 1),
 		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
 	}
 	g.conn = connect(g, process.Stdin(), process.Stdout())

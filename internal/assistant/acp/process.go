@@ -21,6 +21,9 @@ type StartSpec struct {
 	// Dir alone.
 	Tree, GitData string
 
+	// ReadOnly is set if the agent must not change Tree.
+	ReadOnly bool
+
 	// Conversation is for logs and for limits. It holds no personal data.
 	Conversation string
 }

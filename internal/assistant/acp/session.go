@@ -42,12 +42,12 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 		if dir == "" && g.private {
 			dir = g.dir
 		}
-		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir {
+		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir && g.readOnly == turn.ReadsOnly() {
 			g.log = a.log.With("conversation", turn.Conversation, "run", turn.Run)
 			return opened{agent: g, kept: true}, nil, nil
 		}
-		// Its session or its directory is not the turn's. The sandbox of a process
-		// is made for one directory, so it cannot be used for another.
+		// Its session, its directory or its rights are not the turn's. The sandbox of
+		// a process is made for one directory and what may be done there.
 		g.end()
 		select {
 		case <-g.gone:

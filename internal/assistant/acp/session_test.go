@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -221,6 +222,39 @@ func TestAnotherSessionGetsAnotherProcess(t *testing.T) {
 	}
 	if n := len(w.starts(t)); n != 3 {
 		t.Errorf("%d processes, want 3", n)
+	}
+}
+
+// TestOtherRightsAreAnotherProcess: what may change the worktree is no process of a turn that
+// only reads. The session goes on in both.
+func TestOtherRightsAreAnotherProcess(t *testing.T) {
+	t.Parallel()
+	var readOnly []bool
+	w := start(t, acpagent.Script{Resume: true}, func(c *acp.Config) {
+		c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
+			readOnly = append(readOnly, spec.ReadOnly)
+			return acptest.Exec(ctx, spec)
+		}
+	})
+	turn, session := question("edit"), ""
+	turn.Dir = t.TempDir()
+	turn.Tree = turn.Dir
+	for i, mode := range []string{"edit", "auto", "plan", "ask", "edit", "ask"} {
+		if i == 5 {
+			turn.Tree = "" // what it has for itself alone is no worktree
+		}
+		turn.Mode = mode
+		got := ask(t.Context(), w, turn)
+		if got.err != nil || len(got.notices) > 0 {
+			t.Fatalf("%s: %+v", mode, got)
+		}
+		if session == "" {
+			session = got.session(t)
+		}
+		turn = next(turn, got, session, mode)
+	}
+	if !slices.Equal(readOnly, []bool{false, true, false}) {
+		t.Errorf("the processes were started with read-only %t", readOnly)
 	}
 }
 
