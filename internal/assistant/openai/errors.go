@@ -30,6 +30,9 @@ var errReasoning = errors.New("the request is without the model's reasoning")
 // digits.
 var errIDs = errors.New("the request has ids of calls that the model does not take")
 
+// errUsage is in the chain of an error that says that the server cannot be asked for the usage.
+var errUsage = errors.New("the request asks for the usage")
+
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
 // the errors themselves are not, because they may hold it.
@@ -99,6 +102,9 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	}
 	if strings.Contains(text, "tool call id") && strings.Contains(text, "length of 9") {
 		err = errors.Join(err, errIDs)
+	}
+	if strings.Contains(text, "stream_options") { // Mistral, older versions of Azure's API
+		err = errors.Join(err, errUsage)
 	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }

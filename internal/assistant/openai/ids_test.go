@@ -12,15 +12,16 @@ import (
 	"remote-agent/internal/messages"
 )
 
-// TestIDsThatMistralRefuses: a conversation in which another model called tools goes on with
-// one of Mistral's.
-func TestIDsThatMistralRefuses(t *testing.T) {
+// TestWhatMistralRefuses: a conversation in which another model called tools goes on with
+// one of Mistral's, whose API tells the usage unasked and refuses to be asked for it.
+func TestWhatMistralRefuses(t *testing.T) {
 	t.Parallel()
 	refused, requests := 0, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests++
 		var request struct {
-			Messages []struct {
+			StreamOptions json.RawMessage `json:"stream_options"`
+			Messages      []struct {
 				ToolCalls []struct {
 					ID string `json:"id"`
 				} `json:"tool_calls"`
@@ -29,6 +30,11 @@ func TestIDsThatMistralRefuses(t *testing.T) {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			t.Error(err)
+		}
+		if request.StreamOptions != nil {
+			refused++
+			fails(422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted","input":true}]},"type":"invalid_request_error","param":null,"code":null}`)(w, r)
+			return
 		}
 		var made, answered []string
 		for _, m := range request.Messages {
@@ -71,7 +77,7 @@ func TestIDsThatMistralRefuses(t *testing.T) {
 			t.Fatalf("%q, %v", got.Text, got.Err)
 		}
 	}
-	if refused != 1 || requests != 5 {
+	if refused != 2 || requests != 6 {
 		t.Errorf("%d of %d requests were refused", refused, requests)
 	}
 }

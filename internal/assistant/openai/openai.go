@@ -66,8 +66,7 @@ type Model struct {
 	tools     toolTexts
 	http      *http.Client
 	model     atomic.Pointer[string]
-	reasons   sync.Map // names of models that want their reasoning back
-	short     sync.Map // names of models that want short ids of calls
+	forms     sync.Map // by the name of the model, the form that it wants
 	idle      time.Duration
 	key       string
 	public    bool // the API is OpenAI's own
@@ -134,7 +133,8 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //     has no place for it. Some models refuse a request without it all the same,
 //     as DeepSeek's and Kimi's. Such a request is sent once more, and from then on
 //     the model gets back what it thought. The same goes for Mistral's models, which
-//     refuse the ids that other models gave to calls.
+//     refuse the ids that other models gave to calls, and for servers that refuse to be
+//     asked for the usage.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
 		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
@@ -150,32 +150,41 @@ type completion struct {
 	name    string // of the model that is asked
 	emit    assistant.Emit
 	answer  answer
-	short   bool // ids of calls are short
+	form    form
 	started time.Time
 }
 
+// form is what differs between models and servers in what they take.
+type form struct {
+	reasons bool // with the model's reasoning
+	short   bool // with short ids of calls
+	bare    bool // without being asked for the usage
+}
+
 func (c *completion) do(ctx context.Context) error {
-	_, c.answer.reasons = c.model.reasons.Load(c.name)
-	_, c.short = c.model.short.Load(c.name)
-	err := c.ask(ctx)
-	known := &c.model.reasons
-	switch {
-	case c.answer.text.Len() > 0:
-		return err
-	case errors.Is(err, errReasoning) && !c.answer.reasons:
-		c.answer = answer{reasons: true}
-	case errors.Is(err, errIDs) && !c.short:
-		known, c.short = &c.model.short, true
-		c.answer = answer{reasons: c.answer.reasons}
-	default:
-		return err
+	if known, ok := c.model.forms.Load(c.name); ok {
+		c.form, _ = known.(form)
 	}
-	c.model.log.InfoContext(ctx, "the model wants the conversation in another form, asking again",
-		"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "reasoning", c.answer.reasons, "short_ids", c.short)
-	if err = c.ask(ctx); err == nil { // else the field may be what is refused: an error can also repeat what somebody wrote
-		known.Store(c.name, true)
+	first := c.form
+	for {
+		c.answer = answer{reasons: c.form.reasons}
+		err := c.ask(ctx)
+		if err == nil && c.form != first { // else the field may be what is refused: an error can also repeat what somebody wrote
+			c.model.forms.Store(c.name, c.form)
+		}
+		other := form{
+			reasons: c.form.reasons || errors.Is(err, errReasoning),
+			short:   c.form.short || errors.Is(err, errIDs),
+			bare:    c.form.bare || errors.Is(err, errUsage),
+		}
+		if other == c.form || c.answer.text.Len() > 0 {
+			return err
+		}
+		c.form = other
+		c.model.log.InfoContext(ctx, "the model wants the request in another form, asking again",
+			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name,
+			"reasoning", c.form.reasons, "short_ids", c.form.short, "without_usage", c.form.bare)
 	}
-	return err
 }
 
 // ask sends the request and takes its answer in.

@@ -7,12 +7,13 @@ import (
 	"remote-agent/internal/pattern"
 )
 
-var inParts = pattern.Lazy(`"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"|"extra_content"\s*:\s*\{|"reasoning_details"\s*:\s*\[\s*\{`)
+var inParts = pattern.Lazy(`"created"\s*:\s*(?:"|\d+[.eE])|"content"\s*:\s*\[|"arguments"\s*:\s*\{|"reasoning"\s*:\s*"|"extra_content"\s*:\s*\{|"reasoning_details"\s*:\s*\[\s*\{`)
 
 // asTexts returns a chunk with texts where go-openai reads nothing else: some servers send
 // what a model says as a list of parts, with its reasoning among them, and the arguments
 // of a call as an object. What signs a call or a thought is put in a text, too; see carry.
-// Reasoning has two names: vLLM, Ollama and OpenRouter use the other one.
+// Reasoning has two names: vLLM, Ollama and OpenRouter use the other one. The time is left out:
+// SambaNova's has fractions of a second.
 func asTexts(data []byte) []byte {
 	if !inParts.Match(data) {
 		return data
@@ -23,6 +24,7 @@ func asTexts(data []byte) []byte {
 	if decoder.Decode(&chunk) != nil {
 		return data
 	}
+	delete(chunk, "created")
 	for _, c := range list(chunk["choices"]) {
 		delta := object(object(c)["delta"])
 		if said, is := delta["reasoning"].(string); is && delta["reasoning_content"] == nil {

@@ -29,6 +29,20 @@ func TestReasoningByItsOtherName(t *testing.T) {
 	}
 }
 
+// TestTimesThatAreNoWholeSeconds: SambaNova's chunks have them, and nobody needs them.
+func TestTimesThatAreNoWholeSeconds(t *testing.T) {
+	t.Parallel()
+	for _, created := range []string{"1746709563.492141", "1.7e9", `"2026-11-28"`, "null", "1746709563"} {
+		chunk := func(delta string) string {
+			return `{"created":` + created + `,"choices":[{"index":0,` + delta + `}]}`
+		}
+		got := askServer(t, stream(chunk(`"delta":{"content":"y\u0000\"created\": 1.5es"}`), chunk(`"delta":{},"finish_reason":"stop"`), usage, done))
+		if got.Err != nil || got.Text != "y\x00\"created\": 1.5es" {
+			t.Errorf("%s: %q, %v", created, got.Text, got.Err)
+		}
+	}
+}
+
 // TestReasoningThatIsWantedBack: DeepSeek's and Kimi's models refuse what they said with calls if
 // what they thought before it is missing, in these words.
 func TestReasoningThatIsWantedBack(t *testing.T) {

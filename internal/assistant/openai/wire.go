@@ -26,10 +26,12 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 		return api.ChatCompletionRequest{}, fault.New(fault.Invalid, "There is nothing to answer.")
 	}
 	req := api.ChatCompletionRequest{
-		Model:         c.name,
-		Messages:      []api.ChatCompletionMessage{},
-		Stream:        true,
-		StreamOptions: &api.StreamOptions{IncludeUsage: true},
+		Model:    c.name,
+		Messages: []api.ChatCompletionMessage{},
+		Stream:   true,
+	}
+	if !c.form.bare {
+		req.StreamOptions = &api.StreamOptions{IncludeUsage: true}
 	}
 	if len(c.request.Tools) > 0 && (c.name == api.GPT6Sol || c.name == api.GPT6Luna) {
 		// With reasoning, these take tools in another API only.
@@ -119,8 +121,8 @@ var someTool = api.Tool{Type: api.ToolTypeFunction}
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
 	key := c.request.Conversation + "\x00" + c.name
-	key += fmt.Sprint("\x00", c.answer.reasons, c.short)
-	array, err := c.model.encodings.Array(key, c.request.Array, c.encoder())
+	key += fmt.Sprint("\x00", c.form.reasons, c.form.short)
+	array, err := c.model.encodings.Array(key, c.request.Array, modelhttp.Encoder{Encode: c.encode})
 	if err != nil {
 		return f, err
 	}
@@ -136,31 +138,19 @@ func (c *completion) encoded() (f fields, err error) {
 	return f, err
 }
 
-// encoder encodes messages as toWire maps them.
-func (c *completion) encoder() modelhttp.Encoder {
-	f := form{model: c.name, short: c.short}
-	if c.answer.reasons {
-		f.replay = c.name
+// encode appends messages in the API's form, as toWire maps them; see modelhttp.Encoder.
+func (c *completion) encode(to []byte, array []messages.Message) ([]byte, error) {
+	replay := ""
+	if c.form.reasons {
+		replay = c.name
 	}
-	return modelhttp.Encoder{Encode: f.encode}
-}
-
-// form is what depends on the model in how messages are encoded.
-type form struct {
-	model  string
-	replay string // the model, if it wants its reasoning back
-	short  bool   // ids of calls are short
-}
-
-// encode appends messages in the API's form; see modelhttp.Encoder.
-func (f form) encode(to []byte, array []messages.Message) ([]byte, error) {
 	for _, m := range array {
 		var elements []any
 		if assistant.ShowsFiles(m) {
 			elements = append(elements, toShown(m))
 		} else {
-			for _, w := range toWire([]messages.Message{m}, f.replay) {
-				if f.short {
+			for _, w := range toWire([]messages.Message{m}, replay) {
+				if c.form.short {
 					shorten(&w)
 				}
 				elements = append(elements, w)
@@ -169,7 +159,7 @@ func (f form) encode(to []byte, array []messages.Message) ([]byte, error) {
 		for _, w := range elements {
 			element, err := json.Marshal(w)
 			if err == nil {
-				element, err = sign(element, m, f.model)
+				element, err = sign(element, m, c.name)
 			}
 			if err != nil {
 				return nil, err
