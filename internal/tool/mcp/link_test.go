@@ -1,8 +1,10 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -320,6 +322,53 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 				got, err := call(t, tools["mcp__slow__work"], `{}`)
 				if !strings.Contains(got.Content+fault.Public(err), tt.want) || time.Since(began) != tt.takes {
 					t.Errorf("after %s: %q, %v", time.Since(began), got.Content, err)
+				}
+			})
+		})
+	}
+}
+
+// TestProgramsOfOneProtocol: those that know the handshake only end, as Rust's SDK had it, or say
+// nothing, as FastMCP's, when they are asked for something else; the latest refuse it.
+func TestProgramsOfOneProtocol(t *testing.T) {
+	t.Parallel()
+	for name, surprised := range map[string]string{
+		"ends":   "",
+		"silent": " ",
+		"modern": `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hello, answer := "initialize", `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}}`
+			if name == "modern" {
+				hello, answer = "server/discover", `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`
+			}
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				tools, problems := connect(t, inMemory(func(_ context.Context, _ Server, in io.Reader, out io.Writer) {
+					known := false
+					for lines := bufio.NewScanner(in); lines.Scan(); {
+						var m struct {
+							ID     json.RawMessage `json:"id"`
+							Method string          `json:"method"`
+						}
+						if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+							continue
+						}
+						switch known = known || m.Method == hello; {
+						case !known && surprised == "":
+							return
+						case !known && surprised != " ":
+							fmt.Fprintf(out, surprised, m.ID)
+						case m.Method == hello:
+							fmt.Fprintf(out, answer+"\n", m.ID)
+						case m.Method == "tools/list":
+							fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, oneTool)
+						}
+					}
+				}), Server{Name: "x", Command: []string{"x"}})
+				if len(tools) != 1 || len(problems) > 0 || time.Since(begun) > time.Second {
+					t.Errorf("%d tools after %s, %v", len(tools), time.Since(begun), problems)
 				}
 			})
 		})

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"remote-agent/internal/fault"
@@ -162,13 +163,32 @@ func (s Server) check(opts Options) error {
 	return nil
 }
 
+// handshake is the last version of the protocol that begins with a handshake.
+const handshake = "2025-11-25"
+
 // open connects to one server. It returns in time whatever the server does.
-func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []error) {
+//
+// Many programs that know the handshake only end, or fall silent, when they are asked
+// anything before it, as a later protocol does. So they are asked for the handshake first,
+// and those that refuse it are started anew.
+func open(ctx context.Context, s Server, opts Options) (c *connection, offers []offer, problems []error) {
 	if err := s.check(opts); err != nil {
 		return nil, nil, []error{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opts.ConnectTimeout)
 	defer cancel()
+	if s.URL == "" {
+		c, offers, problems = try(ctx, s, opts, handshake)
+		if _, refused := errors.AsType[*jsonrpc.Error](errors.Join(problems...)); c != nil || !refused {
+			return c, offers, problems
+		}
+	}
+	return try(ctx, s, opts, "")
+}
+
+// try connects in a version of the protocol; empty means the latest, or what else the server
+// knows.
+func try(ctx context.Context, s Server, opts Options, version string) (*connection, []offer, []error) {
 	var l line
 	if s.URL != "" {
 		l = newHTTP(s, opts)
@@ -192,7 +212,7 @@ func open(ctx context.Context, s Server, opts Options) (*connection, []offer, []
 		var r result
 		defer func() { done <- r }()
 		defer caught(&r.err)
-		r.offers, r.problems, r.err = c.greet(ctx)
+		r.offers, r.problems, r.err = c.greet(ctx, version)
 	}()
 	var err error
 	select {
@@ -238,14 +258,14 @@ func (s Server) problem(what string, err error) error {
 }
 
 // greet makes the session and asks for the tools.
-func (c *connection) greet(ctx context.Context) ([]offer, []error, error) {
+func (c *connection) greet(ctx context.Context, version string) ([]offer, []error, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "remote-agent", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.change() },
 	})
-	session, err := client.Connect(ctx, c.line.transport(), nil)
+	session, err := client.Connect(ctx, c.line.transport(), &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		return nil, nil, err
 	}
