@@ -59,13 +59,14 @@ func TestCheck(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	tea := learn.Proposal{Message: 1, Quote: "I like tea", Fact: "likes tea", Category: "preference"}
+	tea := learn.Proposal{Message: "1", Quote: "I like tea", Fact: "likes tea", Category: "preference"}
 	const one = `{"message":1,"quote":"I like tea","fact":"likes tea","category":"preference"}`
 	for answer, want := range map[string][]learn.Proposal{
 		`{"facts":[` + one + `],"episodes":[]}`:                            {tea},
 		"Here you are:\n```json\n{\"facts\":[" + one + "]}\n```\nBye {x}":  {tea},
 		`{oops} {"facts":[` + one + `]}`:                                   {tea},
 		`{"facts":[1,null,"x",{"message":"one"},` + one + `],"more":true}`: {{}, tea},
+		`{"facts":[` + strings.Replace(one, `1`, `"1"`, 1) + `]}`:          {tea},
 		`{"facts":{"a":1}}`: nil,
 		`{"facts":null}`:    nil,
 		`{}`:                nil,

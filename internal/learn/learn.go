@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -418,8 +419,9 @@ func (l *Learner) each(
 ) {
 	taken := make(map[int]int)
 	for _, p := range list {
-		at := p.Message - 1
-		if at < 0 || at >= len(j.texts) || taken[at] == most {
+		number, err := strconv.Atoi(p.Message.String())
+		at := number - 1
+		if err != nil || at < 0 || at >= len(j.texts) || taken[at] == most {
 			continue
 		}
 		clean, why := Check(text(p), p.Quote, j.texts[at], limit, l.config.Redact)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,10 +97,11 @@ func (m *model) requests() []string {
 func gullible(texts []string) (string, error) {
 	var facts, events []learn.Proposal
 	for i, text := range texts {
+		number := json.Number(strconv.Itoa(i + 1))
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)
-			facts = append(facts, learn.Proposal{Message: i + 1, Quote: line, Fact: line, Category: "preference"})
-			events = append(events, learn.Proposal{Message: i + 1, Quote: line, Event: line})
+			facts = append(facts, learn.Proposal{Message: number, Quote: line, Fact: line, Category: "preference"})
+			events = append(events, learn.Proposal{Message: number, Quote: line, Event: line})
 		}
 	}
 	encoded, err := json.Marshal(map[string]any{"facts": facts, "episodes": events})

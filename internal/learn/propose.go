@@ -46,11 +46,11 @@ func request(texts []string) (string, error) {
 // Proposal is something that a model says can be learned. Nothing of it is
 // checked but its type.
 type Proposal struct {
-	Message  int    `json:"message"` // number of the message, from 1
-	Quote    string `json:"quote"`   // the part of the message that says so
-	Fact     string `json:"fact"`
-	Event    string `json:"event"`
-	Category string `json:"category"`
+	Message  json.Number `json:"message"` // number of the message, from 1; small models write it as a text, too
+	Quote    string      `json:"quote"`   // the part of the message that says so
+	Fact     string      `json:"fact"`
+	Event    string      `json:"event"`
+	Category string      `json:"category"`
 }
 
 // Parse reads the answer of a model: the first JSON object in it, with or without
