@@ -8,6 +8,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -296,9 +297,7 @@ func (l *Learner) ask(ctx context.Context, j job) (a answer, err error) {
 // complete asks a model and reads its answer. What was used is there also when it
 // fails, as far as it is known.
 func complete(ctx context.Context, m assistant.Model, r assistant.Request) (a answer, err error) {
-	if a.model = r.Model; a.model == "" {
-		a.model = m.Model()
-	}
+	a.model = cmp.Or(r.Model, m.Model())
 	var b strings.Builder
 	for event, err := range m.Complete(ctx, r) {
 		if err != nil {
@@ -313,9 +312,7 @@ func complete(ctx context.Context, m assistant.Model, r assistant.Request) (a an
 			a.usage = e.Usage
 		case assistant.Finished:
 			a.usage = e.Usage
-			if e.Model != "" {
-				a.model = e.Model
-			}
+			a.model = cmp.Or(e.Model, a.model)
 		case assistant.Resumable, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished, assistant.MessageDone:
 		}
 	}

@@ -17,6 +17,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -185,11 +186,7 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //     once more without any, so that the conversation is not stuck.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
-		c := completion{model: m, request: r, emit: emit, started: time.Now()}
-		c.name = r.Model
-		if c.name == "" {
-			c.name = m.Model()
-		}
+		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
 		err := c.do(ctx)
 		return emit.Failed(err, c.answer.total(), c.answer.model)
 	})

@@ -3,6 +3,7 @@ package openai
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -121,7 +122,7 @@ func parseFailure(status int, body []byte) *apiFailure {
 		}
 		return f
 	}
-	f.message = firstOf(plain(outer.Message), plain(outer.Detail))
+	f.message = cmp.Or(plain(outer.Message), plain(outer.Detail))
 	f.code, f.kind = plain(outer.Code), plain(outer.Type)
 	if len(outer.Error) > 0 && string(outer.Error) != "null" {
 		f.addInner(outer.Error)
@@ -142,18 +143,18 @@ func (f *apiFailure) addInner(raw json.RawMessage) {
 		Metadata json.RawMessage `json:"metadata"` // OpenRouter: {"raw"}, what the provider behind it said
 	}
 	if json.Unmarshal(raw, &inner) != nil {
-		f.message = firstOf(plain(raw), f.message)
+		f.message = cmp.Or(plain(raw), f.message)
 		return
 	}
-	f.message = firstOf(plain(inner.Message), f.message, string(raw))
+	f.message = cmp.Or(plain(inner.Message), f.message, string(raw))
 	var behind struct {
 		Raw json.RawMessage `json:"raw"`
 	}
 	if json.Unmarshal(inner.Metadata, &behind) == nil && len(behind.Raw) > 0 {
 		f.message += " " + plain(behind.Raw)
 	}
-	f.code = firstOf(plain(inner.Code), f.code)
-	f.kind = firstOf(plain(inner.Type), plain(inner.Status), f.kind)
+	f.code = cmp.Or(plain(inner.Code), f.code)
+	f.kind = cmp.Or(plain(inner.Type), plain(inner.Status), f.kind)
 }
 
 // plain returns the text of a JSON string, or other JSON as it is.
@@ -163,15 +164,6 @@ func plain(raw json.RawMessage) string {
 		return s
 	}
 	return string(raw)
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // eventReader passes on the data lines of an event stream, each with a blank
