@@ -29,12 +29,16 @@ func (c helpCommand) Run(p *program) error {
 
 // printHelp prints what can be said to a command. The options of the daemon work
 // as flags of every command, and are listed where they are at home: with serve.
-func printHelp(c *cobra.Command) {
-	if !c.HasParent() {
+func printHelp(c *cobra.Command) error {
+	switch word := c.Flags().Arg(0); {
+	case c.HasSubCommands() && word != "":
+		return commandline.Unexpected(c, word)
+	case c.HasParent():
+		c.Print(commandline.Help(c, c.Name() == "serve"))
+	default:
 		printCommands(c)
-		return
 	}
-	c.Print(commandline.Help(c, c.Name() == "serve"))
+	return nil
 }
 
 // printCommands prints one line for each command, by groups.

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,8 @@ func run(ctx context.Context, args []string, proc process) int {
 	p.root.SetOut(out)
 	p.root.SetErr(proc.stderr)
 	p.root.SetArgs(args)
-	p.root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(c) })
+	var misspelled error
+	p.root.SetHelpFunc(func(c *cobra.Command, _ []string) { misspelled = printHelp(c) })
 	for _, f := range config.Flags(app.Sections()...) {
 		commandline.AddOption(p.root, f.Name, f.Help, f.Group, f.Placeholder, func(text string) error { given[f.Name] = text; return nil })
 	}
@@ -122,7 +124,7 @@ func run(ctx context.Context, args []string, proc process) int {
 	found, err := p.root.ExecuteContextC(ctx)
 	p.called = strings.TrimSuffix(found.CommandPath(), " help")
 	if err == nil {
-		err = out.err
+		err = cmp.Or(misspelled, out.err)
 	}
 	if _, ok := errors.AsType[commandline.UsageError](err); ok || bench.IsUsage(err) || chaos.IsUsage(err) {
 		err = fmt.Errorf("%w; %w", err, errUsage)

@@ -114,8 +114,10 @@ func TestHelpOfACommandShowsItsOwnFlags(t *testing.T) {
 	if !strings.Contains(group.stdout, "\nCommands:\n  backup create ") {
 		t.Errorf("no list of subcommands:\n%s", group.stdout)
 	}
-	if r := bot(t, nil, "help", "nonsense"); r.code != exitUsage || !strings.Contains(r.stderr, "nonsense") {
-		t.Errorf("help of nothing: code %d, stderr %q", r.code, r.stderr)
+	for _, args := range [][]string{{"help", "nonsense"}, {"nonsense", "--help"}, {"-h", "nonsense"}, {"backup", "nonsense", "-h"}} {
+		if r := bot(t, nil, args...); r.code != exitUsage || !strings.Contains(r.stderr, `no command "nonsense"`) || r.stdout != "" {
+			t.Errorf("%v: code %d, stdout %q, stderr %q", args, r.code, r.stdout, r.stderr)
+		}
 	}
 }
 

@@ -368,6 +368,19 @@ func TestUnknownKeysOfOursWarn(t *testing.T) {
 	}
 }
 
+func TestUnknownVariablesOfOursWarn(t *testing.T) {
+	t.Parallel()
+	c := mustLoad(t, "", nil, "TELEGRAM_TOKEN=hunter2", "SLACK_BOT_TOKN=hunter2",
+		"GITHUB_SHA=abc", "ANTHROPIC_AUTH_TOKEN=for an agent", "AGENT=x", "HOME=/", "PORT=4000", "TELEGRAM_BOT_TOKEN_FILE=")
+	want := []string{
+		"SLACK_BOT_TOKN (environment) is not a known option and is ignored; did you mean SLACK_BOT_TOKEN?",
+		"TELEGRAM_TOKEN (environment) is not a known option and is ignored; did you mean TELEGRAM_BOT_TOKEN?",
+	}
+	if diff := cmp.Diff(want, c.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 func TestRepeatedVariable(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, "\ufeff# LOG_LEVEL=debug\nLOG_LEVEL=warn\nMINE=\"a\nLOG_LEVEL=b\"\n\nexport LOG_LEVEL=error\nOPENAI_API_KEY=hunter2\nOPENAI_API_KEY=hunter3", nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -103,9 +104,9 @@ func repeated(file string, text []byte) (warnings []string) {
 	return warnings
 }
 
-// unknownKeys returns a warning for every variable of the file that looks like
-// one of ours and is none.
-func unknownKeys(file string, values map[string]string, options []option.Option) []string {
+// unknownKeys returns a warning for every variable of a place that looks like one of
+// ours and is none. The environment is not ours alone: GITHUB_SHA is no mistake there.
+func unknownKeys(place layer, options []option.Option) []string {
 	var known, prefixes []string
 	for _, o := range options {
 		known = append(known, o.Name)
@@ -118,12 +119,12 @@ func unknownKeys(file string, values map[string]string, options []option.Option)
 		prefixes = append(prefixes, prefixOf(o.Name))
 	}
 	var warnings []string
-	for _, key := range sortedKeys(values) {
+	for _, key := range sortedKeys(place.values) {
 		if slices.Contains(known, key) {
 			continue
 		}
 		upper := strings.ToUpper(key)
-		near := nearest(upper, known)
+		near, hasAll := nearest(upper, known)
 		// Only prefixes that several options share are ours.
 		shared := 0
 		for _, p := range prefixes {
@@ -131,10 +132,11 @@ func unknownKeys(file string, values map[string]string, options []option.Option)
 				shared++
 			}
 		}
-		if shared < 2 && distance(upper, near) > min(2, len(upper)/4) {
+		ours := shared > 1 && (hasAll || place.name != environment)
+		if !ours && distance(upper, near) > min(2, len(upper)/4) {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("%s (%s) is not a known option and is ignored; did you mean %s?", key, file, near))
+		warnings = append(warnings, fmt.Sprintf("%s (%s) is not a known option and is ignored; did you mean %s?", key, place.name, near))
 	}
 	return warnings
 }
@@ -149,17 +151,24 @@ func prefixOf(name string) string {
 
 // nearest returns the known name that name was probably meant to be: one that
 // has all its words, or else the one with the fewest different letters.
-func nearest(name string, known []string) string {
+func nearest(name string, known []string) (near string, hasAll bool) {
 	words := strings.Split(name, "_")
 	for _, k := range known {
 		parts := strings.Split(k, "_")
 		if !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(parts, w) }) {
-			return k
+			return k, true
 		}
 	}
-	return slices.MinFunc(known, func(a, b string) int {
-		return distance(name, a) - distance(name, b)
-	})
+	least := math.MaxInt
+	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) >= least {
+			continue // more letters than that are missing
+		}
+		if d := distance(name, k); d < least {
+			near, least = k, d
+		}
+	}
+	return near, false
 }
 
 // distance is the Levenshtein distance in bytes.

@@ -49,6 +49,9 @@ type layer struct {
 	values map[string]string
 }
 
+// environment is the name of the layer that other programs have variables in, too.
+const environment = "environment"
+
 // loader collects what is found on the way.
 type loader struct {
 	config   Config
@@ -89,18 +92,20 @@ func Inspect(src Source, sections ...option.Section) (Config, Problems) {
 	if err != nil {
 		l.problems = append(l.problems, err.Error())
 	}
-	environment := map[string]string{}
+	environ := map[string]string{}
 	for _, entry := range src.Environ {
 		if name, text, ok := strings.Cut(entry, "="); ok {
-			environment[name] = text
+			environ[name] = text
 		}
 	}
-	l.layers = []layer{{"environment", environment}, {filepath.Base(path), file}}
+	l.layers = []layer{{environment, environ}, {filepath.Base(path), file}}
 
 	for _, o := range l.config.table {
 		l.option(o)
 	}
-	l.config.Warnings = append(l.config.Warnings, unknownKeys(filepath.Base(path), file, l.config.table)...)
+	for _, place := range l.layers {
+		l.config.Warnings = append(l.config.Warnings, unknownKeys(place, l.config.table)...)
+	}
 	if err == nil {
 		l.config.Warnings = append(l.config.Warnings, repeated(filepath.Base(path), text)...)
 		l.derive()
