@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -87,17 +89,14 @@ func (e *examination) examineFolder(context.Context) []doctor.Finding {
 	if _, err := os.Stat(dir); os.IsNotExist(err) && writable(dir) == nil {
 		return one(doctor.Found("folder", doctor.Skip, dir+" does not exist yet; the first start creates it", ""))
 	}
-	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err != nil {
-		return one(doctor.Found("folder", doctor.Fail, "cannot write to DATA_DIR "+dir, "make the bot's user its owner: chown -R $(id -un) "+dir))
+	if err := writable(dir); err != nil {
+		return one(cannotUse("folder", "DATA_DIR", dir, err))
 	}
-	_ = f.Close()
-	_ = os.Remove(f.Name())
 	found := one(doctor.Found("folder", doctor.OK, dir+" is writable", ""))
 	if err := diskCheck(e.config); err != nil {
 		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
 	}
-	if free, ok := resource.DiskFree(dir); ok {
+	if free, _, ok := resource.DiskFree(dir); ok {
 		return append(found, doctor.Found("disk", doctor.OK, fmt.Sprintf("%.1f GB free", float64(free)/1e9), ""))
 	}
 	return append(found, doctor.Found("disk", doctor.Skip, "cannot measure the free space on this system", ""))
@@ -111,9 +110,21 @@ func (e *examination) examineWorkspace(context.Context) []doctor.Finding {
 		return one(doctor.Failed("workspace", fault.Wrap(err, fault.Invalid, "WORKSPACE_PATH"), "bot config show"))
 	}
 	if err := writable(dir); err != nil {
-		return one(doctor.Found("workspace", doctor.Fail, "cannot write to WORKSPACE_PATH "+dir, "make the bot's user its owner, or set WORKSPACE_PATH to another folder"))
+		return one(cannotUse("workspace", "WORKSPACE_PATH", dir, err))
 	}
 	return one(doctor.Found("workspace", doctor.OK, dir+" is writable", ""))
+}
+
+// cannotUse says why a folder cannot be read or written to: another owner helps against one of the causes.
+func cannotUse(check, name, dir string, err error) doctor.Finding {
+	if f, ok := errors.AsType[*fs.PathError](err); ok {
+		err = f.Err
+	}
+	fix := "make the bot's user its owner: chown -R $(id -un) " + dir
+	if !errors.Is(err, fs.ErrPermission) {
+		fix = "see what is wrong with its disk (df -h, df -i, mount), or set " + name + " to another folder"
+	}
+	return doctor.Found(check, doctor.Fail, fmt.Sprintf("cannot use %s %s: %v", name, dir, err), fix)
 }
 
 // writable proves that a folder can be written to, or made where it is missing, with a
@@ -268,8 +279,9 @@ func (e *examination) examineBackup(now time.Time) doctor.Finding {
 	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && os.IsNotExist(err) {
 		return doctor.Found("backup", doctor.Skip, "nothing to back up yet", "")
 	}
-	if _, err := backup.List(e.config.BackupDir); err != nil || writable(e.config.BackupDir) != nil {
-		return doctor.Found("backup", doctor.Fail, "cannot read or write BACKUP_DIR "+e.config.BackupDir, "make it a folder of the bot's user, or see where the value comes from: bot config show")
+	_, unread := backup.List(e.config.BackupDir)
+	if err := cmp.Or(unread, writable(e.config.BackupDir)); err != nil {
+		return cannotUse("backup", "BACKUP_DIR", e.config.BackupDir, err)
 	}
 	newest, ok := newestBackup(e.config.BackupDir)
 	if !ok {

@@ -2,10 +2,12 @@ package app
 
 import (
 	"bytes"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +67,8 @@ func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {
 		cfg.BackupDir = c.folder
 		if found := newExamination(cfg, Env{}).examineBackup(time.Now()); (found.Status == doctor.Fail) != c.bad || !strings.Contains(found.Detail, c.folder) {
 			t.Errorf("%s: the doctor finds %+v", c.folder, found)
+		} else if c.bad && (!strings.HasSuffix(found.Detail, ": not a directory") || strings.Contains(found.Fix, "chown")) {
+			t.Errorf("%s: no owner is at fault, but the doctor finds %+v", c.folder, found)
 		}
 		var said bytes.Buffer
 		warnBackups(t.Context(), cfg, slog.New(slog.NewTextHandler(&said, nil)))
@@ -74,6 +78,16 @@ func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestTheDoctorSaysWhyAFolderCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{syscall.EACCES: "chown -R", syscall.EPERM: "chown -R", syscall.ENOSPC: "df -i", syscall.EROFS: "mount"} {
+		found := cannotUse("folder", "DATA_DIR", "/data", &fs.PathError{Op: "open", Path: "/data/.doctor-1", Err: err})
+		if found.Status != doctor.Fail || found.Detail != "cannot use DATA_DIR /data: "+err.Error() || !strings.Contains(found.Fix, want) {
+			t.Errorf("%v: %+v", err, found)
+		}
 	}
 }
 

@@ -6,4 +6,4 @@ package resource
 func Descriptors() (open, limit int, ok bool) { return 0, 0, false }
 
 // DiskFree is not known here.
-func DiskFree(string) (bytes int64, ok bool) { return 0, false }
+func DiskFree(string) (bytes int64, files, ok bool) { return 0, false, false }

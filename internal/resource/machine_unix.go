@@ -34,12 +34,13 @@ func Descriptors() (open, limit int, ok bool) {
 	return len(names) - 1, limit, true // the one that reads them is closed by now
 }
 
-// DiskFree returns how many bytes this user can write where dir is; ok is false if
-// that is not known.
-func DiskFree(dir string) (bytes int64, ok bool) {
+// DiskFree returns how many bytes this user can write where dir is, and whether a new
+// file has a place there (file systems without inodes count none); ok is false if that
+// is not known.
+func DiskFree(dir string) (bytes int64, files, ok bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, false
+		return 0, false, false
 	}
-	return int64(s.Bavail) * int64(s.Bsize), true //nolint:gosec,unconvert // types differ between systems
+	return int64(s.Bavail) * int64(s.Bsize), s.Ffree > 0 || s.Files == 0, true //nolint:gosec,unconvert // types differ between systems
 }

@@ -177,9 +177,12 @@ func CheckDescriptors() error {
 
 // CheckDisk is a fault.Disk if next to nothing can be written where dir is.
 func CheckDisk(dir string) error {
-	free, ok := DiskFree(dir)
-	if !ok || free >= littleDisk {
-		return nil
+	free, files, ok := DiskFree(dir)
+	switch {
+	case ok && free < littleDisk:
+		return fault.Newf(fault.Disk, "The disk of %s is full: %d KiB are left.", dir, free>>10)
+	case ok && !files:
+		return fault.Newf(fault.Disk, "The disk of %s is full: it has no inodes left for new files (df -i).", dir)
 	}
-	return fault.Newf(fault.Disk, "The disk of %s is full: %d KiB are left.", dir, free>>10)
+	return nil
 }
