@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -21,6 +24,8 @@ const (
 	maxAttachments = 100
 	maxDownload    = 20 << 20
 	maxForwards    = 3 // redirects of a download
+
+	assetsPath = "/user-attachments/assets/"
 )
 
 // addresses finds what may be a file that was dropped into a comment; hidden is what no
@@ -28,6 +33,7 @@ const (
 var (
 	addresses = pattern.Lazy(`https?://[^\s<>()"'\x60\]]+`)
 	hidden    = pattern.Lazy(`(?s)<!--.*?(?:-->|$)`)
+	picture   = pattern.Lazy(`<img [^>]*?src="([^"]+)"`)
 )
 
 // attachments returns the files that were dropped into a text: those that GitHub
@@ -56,7 +62,7 @@ func (gh *site) keepsFiles(u *url.URL) bool {
 	case u.User != nil:
 		return false
 	case gh.isGitHub(u): // a path that leads out of where files are would be read with the bot's rights
-		return path.Clean(u.Path) == u.Path && (strings.HasPrefix(u.Path, "/user-attachments/assets/") || strings.HasPrefix(u.Path, "/user-attachments/files/"))
+		return path.Clean(u.Path) == u.Path && (strings.HasPrefix(u.Path, assetsPath) || strings.HasPrefix(u.Path, "/user-attachments/files/"))
 	case u.Scheme == "https" && gh.onGitHubCom():
 		return u.Host == "user-images.githubusercontent.com" || u.Host == "private-user-images.githubusercontent.com"
 	}
@@ -127,17 +133,43 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 				io.Closer
 			}{io.LimitReader(resp.Body, maxDownload+1), resp.Body}, nil
 		}
-		next, err := resp.Location()
+		next, err := fs.onward(ctx, repo, u, resp)
 		_ = resp.Body.Close()
-		switch {
-		case resp.StatusCode < http.StatusMultipleChoices || resp.StatusCode >= http.StatusBadRequest || err != nil:
-			return nil, downloadRefused(resp.StatusCode)
-		case !fs.site.mayForward(next):
+		if err != nil {
+			return nil, err
+		}
+		if !fs.site.mayForward(next) {
 			return nil, fault.Wrap(errForeign, fault.Unsupported, "downloading a file")
 		}
 		u = next
 	}
 	return nil, fault.New(fault.Unsupported, "GitHub redirects endlessly for this file.")
+}
+
+// onward returns where a download goes on that u did not answer with the file. A picture of a
+// private repository is there for browsers and some tokens only, which those of an App are not
+// among. For the others GitHub has an address that is good for minutes, in the page that it makes
+// of a text with the picture.
+func (fs *files) onward(ctx context.Context, repo string, u *url.URL, resp *http.Response) (*url.URL, error) {
+	if resp.StatusCode != http.StatusNotFound || !fs.site.isGitHub(u) || !strings.HasPrefix(u.Path, assetsPath) {
+		next, err := resp.Location()
+		if resp.StatusCode < http.StatusMultipleChoices || resp.StatusCode >= http.StatusBadRequest || err != nil {
+			return nil, downloadRefused(resp.StatusCode)
+		}
+		return next, nil
+	}
+	page, _, err := inRepo(ctx, fs.client, repo, op{name: "asking where a picture is"}, func(g api) (string, *github.Response, error) {
+		return g.Markdown.Render(g.ctx, "![]("+u.String()+")", &github.MarkdownOptions{Mode: "gfm", Context: repo})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m := picture.FindStringSubmatch(page); m != nil {
+		if next, err := url.Parse(html.UnescapeString(m[1])); err == nil && next.Path != u.Path {
+			return next, nil
+		}
+	}
+	return nil, downloadRefused(resp.StatusCode)
 }
 
 func downloadRefused(status int) error {

@@ -1,13 +1,17 @@
 package github_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/github"
 )
 
 // What somebody drops into a comment is an attachment, and is fetched with the bot's
@@ -61,5 +65,57 @@ func TestFilesElsewhereAreNotFetched(t *testing.T) {
 	}
 	if asked > 0 {
 		t.Errorf("the other server was asked %d times", asked)
+	}
+}
+
+// A picture of a private repository is not there for an App's token. It is where the page
+// shows it from that GitHub makes of a text with the picture, and that takes no token.
+func TestPicturesOfPrivateRepositoriesAreFetched(t *testing.T) {
+	t.Parallel()
+	rendered := 0
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/private/1.png" && r.Header.Get("Authorization") == "" && r.URL.Query().Get("jwt") == "signed":
+			_, _ = fmt.Fprint(w, "a picture")
+		case r.URL.Path == "/markdown" && r.Method == http.MethodPost:
+			rendered++
+			var asked struct{ Text, Mode, Context string }
+			_ = json.NewDecoder(r.Body).Decode(&asked)
+			address := strings.TrimSuffix(strings.TrimPrefix(asked.Text, "![]("), ")")
+			switch {
+			case asked.Mode != "gfm" || asked.Context != "acme/web":
+			case address == server.URL+"/user-attachments/assets/1":
+				address = server.URL + "/private/1.png?at=1&amp;jwt=signed"
+			case address == server.URL+"/user-attachments/assets/3":
+				address = "https://elsewhere.example/3.png"
+			}
+			_, _ = fmt.Fprintf(w, `<p dir="auto"><a href=%[1]q><img src=%[1]q alt="" style="max-width: 100%%;"></a></p>`, address)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	a, err := github.New(github.Config{Token: "github_pat_0123456789abcdef", Poll: true, APIURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	at := "acme/web " + server.URL + "/user-attachments/"
+	body, err := a.Fetch(t.Context(), messages.Attachment{Source: at + "assets/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close() //nolint:errcheck // only read
+	if got, err := io.ReadAll(body); string(got) != "a picture" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for name, want := range map[string]fault.Kind{"assets/2": fault.NotFound, "assets/3": fault.Unsupported, "files/1/a.pdf": fault.NotFound} {
+		if _, err := a.Fetch(t.Context(), messages.Attachment{Source: at + name}); !fault.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if rendered != 3 {
+		t.Errorf("%d pages were made, want one for each picture", rendered)
 	}
 }
