@@ -125,6 +125,13 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 			return Tree{}, err
 		}
 	}
+	over, err := m.over(ctx, t, start, branch, saved)
+	if err != nil {
+		return Tree{}, err
+	}
+	if over {
+		branch, saved = "", ""
+	}
 	if branch == "" || t.Base == "" {
 		if err := m.start(ctx, &t, start); err != nil {
 			return Tree{}, err
@@ -155,6 +162,29 @@ func (m *maker) make(ctx context.Context, t Tree, start Start) (Tree, error) {
 		err = m.catchUp(ctx, &t, start)
 	}
 	return t, err
+}
+
+// over reports whether the work of a worktree that was put away is done, and forgets it then:
+// all of it was pushed, and its branch is gone from the origin since, as where it was merged.
+// What comes next begins anew: on top of commits that were merged as others it could not be.
+func (m *maker) over(ctx context.Context, t Tree, s Start, branch, saved string) (bool, error) {
+	pushed, err := m.resolve(ctx, t.place, t.ref("pushed")+"^{commit}")
+	if err != nil || pushed == "" || pushed != branch || s.foreign() || s.Branch == "" {
+		return false, err
+	}
+	if saved != "" {
+		if _, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"diff-tree", "--quiet", saved, branch}}); err != nil {
+			return false, nil //nolint:nilerr // there are changes that were not pushed
+		}
+	}
+	there, err := m.refsAtOrigin(ctx, t.place, branchRef(s.Branch))
+	if err != nil || there.refs[branchRef(s.Branch)] != "" {
+		return false, nil //nolint:nilerr // nothing shows that it is gone
+	}
+	refs := []string{"refs/heads/" + t.Branch, t.ref("base"), t.ref("saved"), t.ref("pushed")}
+	script := "delete " + strings.Join(refs, "\ndelete ") + "\n"
+	_, err = m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", "--stdin"}, Stdin: strings.NewReader(script)})
+	return err == nil, err
 }
 
 // unlessOlder returns a saved state, or nothing if the branch has got commits since it

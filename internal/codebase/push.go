@@ -91,6 +91,9 @@ func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, e
 	if err := p.push(ctx, t, result); err != nil {
 		return PushResult{}, err
 	}
+	if _, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("pushed"), commit}}); err != nil {
+		p.log.WarnContext(ctx, "could not note what was pushed", "conversation_id", t.Conversation, "err", err)
+	}
 	return result, nil
 }
 

@@ -146,6 +146,69 @@ func TestReleaseAndBack(t *testing.T) {
 	}
 }
 
+// A worktree that was put away begins anew if all of it was pushed and its branch is gone from
+// the origin since, as after a merge. Anything else of it comes back.
+func TestWhatWasMergedBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		push, gone, more bool
+		open             string
+		anew             bool
+	}{
+		"merged":                 {push: true, gone: true, anew: true},
+		"branch is there":        {push: true},
+		"never pushed":           {gone: true},
+		"a commit more":          {push: true, gone: true, more: true},
+		"a change that waits":    {push: true, gone: true, open: "open\n"},
+		"pushed, back as it was": {push: true, gone: true, open: "2\n", anew: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+			repo := b.clone("acme/web")
+			start := codebase.Start{Branch: "bot/issue-1"}
+			tree := b.treeAt(repo, "c1", start)
+			write(t, filepath.Join(tree.Dir, "a"), "2\n")
+			head := b.commit(tree, "Work")
+			if tt.push {
+				b.push(tree)
+			}
+			if tt.more {
+				write(t, filepath.Join(tree.Dir, "a"), "3\n")
+				head = b.commit(tree, "More")
+			}
+			if tt.open != "" {
+				write(t, filepath.Join(tree.Dir, "a"), tt.open)
+			}
+			if gone, err := b.ws.Release(t.Context(), repo, "c1"); err != nil || !gone {
+				t.Fatal(gone, err)
+			}
+			if tt.gone && tt.push {
+				b.server.Run("acme/web", nil, "update-ref", "-d", "refs/heads/bot/issue-1")
+			}
+			tip := b.server.Commit("acme/web", map[string]string{"a": "2\n", "other": "merged\n"})
+			back := b.treeAt(repo, "c1", start)
+			if want := map[bool]string{true: tip, false: head}[tt.anew]; gitIn(t, back.Dir, "rev-parse", "HEAD") != want+"\n" || back.Created != tt.anew || back.Reopened == tt.anew {
+				t.Errorf("it is at %s (%+v), want %s", gitIn(t, back.Dir, "rev-parse", "HEAD"), back, want)
+			}
+			if got := gitIn(t, back.Dir, "diff", "HEAD", "--", "a"); (got != "") != (tt.open != "" && !tt.anew) {
+				t.Errorf("changes: %q", got)
+			}
+			if tt.anew {
+				if got := gitIn(t, back.Dir, "for-each-ref", "refs/bot/*/saved"); got != "" {
+					t.Errorf("what was put away is kept: %s", got)
+				}
+				write(t, filepath.Join(back.Dir, "a"), "4\n")
+				commit := b.commit(back, "Next")
+				if r := b.push(back); r.Before != "" || gitIn(t, back.Dir, "rev-parse", "HEAD^") != tip+"\n" || b.server.Ref("acme/web", "refs/heads/bot/issue-1") != commit {
+					t.Errorf("pushed %+v", r)
+				}
+			}
+		})
+	}
+}
+
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	var token string
