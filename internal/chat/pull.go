@@ -61,7 +61,7 @@ func (br *branches) runPull(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, fmt.Errorf("push: %w", err)
 	}
 	failpoint.Hit(failpoint.Pushed)
-	if about != nil && about.Existing {
+	if tree.Protected { // not about: a comment of a pull request does not say which branch it is of
 		return command.Reply{Text: fmt.Sprintf("⇡ Pushed `%.10s` to `%s`, the branch of this pull request.", pushed.Commit, pushed.Branch)}, nil
 	}
 	opener, key, ok := br.pullRequester(r.Conv, c)

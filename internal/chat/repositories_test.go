@@ -296,6 +296,18 @@ func TestRepositoryCommands(t *testing.T) {
 	b.about(&messages.Repository{URL: other, Branch: "topic", Base: "main", Closes: "#42"})
 	b.turn("more", map[string]string{"readme.md": "A good library.\n"})
 	said("/pr", "https://hub.example/pull/1")
+	// A comment of a person's pull request tells less of it than what began the work.
+	b.git.Run("team/lib", nil, "update-ref", "refs/heads/topic", "main")
+	b.where, b.conv = "hub", "5"
+	said("/repo lib", "lib")
+	b.about(&messages.Repository{URL: other, Branch: "topic", Base: "main", Existing: true})
+	b.turn("even more", map[string]string{"readme.md": "The best library.\n"})
+	opened := len(b.pulls)
+	b.about(&messages.Repository{URL: other, Branch: "bot/pull-5", ReadOnly: true, Fetch: "refs/pull/5/head"})
+	said("/pr", "to `topic`, the branch of this pull request.")
+	if len(b.pulls) != opened {
+		t.Errorf("a pull request that is there was opened or changed: %+v", b.pulls[opened:])
+	}
 	b.where, b.conv, b.repository = "hub", "4", nil
 	said("/pr", "✖")
 	said("/repo app", "app")

@@ -83,6 +83,9 @@ func (ps *pulls) updateExisting(ctx context.Context, at place, want *github.NewP
 		if p.GetHead().GetRef() != want.GetHead() || p.GetBase().GetRef() != want.GetBase() {
 			continue
 		}
+		if !marked(p.GetBody()) {
+			return p.GetHTMLURL(), nil // a person's, who has said what it is about
+		}
 		_, _, err := inRepo(ctx, ps.client, at.repo, op{name: "changing a pull request"}, func(g api) (*github.PullRequest, *github.Response, error) {
 			return g.PullRequests.Edit(g.ctx, g.owner, g.repo, p.GetNumber(), &github.PullRequest{Title: want.Title, Body: want.Body})
 		})

@@ -41,6 +41,16 @@ func TestPullRequests(t *testing.T) {
 	if view = w.server.Issue(repo, 2); err != nil || again != address || view.Title != "Another title" || emulator.Visible(view.Body) != "Another text" {
 		t.Errorf("%q, %v: %+v", again, err, view)
 	}
+	// What a person opened says what that person wrote.
+	w.server.SetBranch(repo, "topic", headSHA)
+	theirs := w.person("ann").OpenPull(emulator.Pull{Title: "Mine", Body: "My words", Head: "topic"}).Number
+	pr.Head = "topic"
+	if address, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), pr); err != nil || !strings.HasSuffix(address, "/pull/"+strconv.Itoa(theirs)) {
+		t.Errorf("%q, %v", address, err)
+	}
+	if view = w.server.Issue(repo, theirs); view.Title != "Mine" || view.Body != "My words" {
+		t.Errorf("a person's pull request is now %q, %q", view.Title, view.Body)
+	}
 	// An answer that got lost leaves one pull request.
 	w.server.SetBranch(repo, "bot/issue-3", headSHA)
 	w.server.Inject(emulator.CreatePull, emulator.Fault{End: platformapi.After})
@@ -48,7 +58,7 @@ func TestPullRequests(t *testing.T) {
 	if _, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), other); !fault.Is(err, fault.Unavailable) || fault.Uncertain(err) {
 		t.Errorf("a lost answer: %v", err)
 	}
-	if _, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), other); err != nil || len(w.server.Issues(repo)) != 3 {
+	if _, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), other); err != nil || len(w.server.Issues(repo)) != 4 {
 		t.Errorf("%v, %d", err, len(w.server.Issues(repo)))
 	}
 }
