@@ -13,7 +13,10 @@ import (
 )
 
 // pushes pushes worktrees to their origins.
-type pushes struct{ *worktrees }
+type pushes struct {
+	*worktrees
+	maker *maker
+}
 
 // PushOptions say where to push to.
 type PushOptions struct {
@@ -33,15 +36,16 @@ type PushResult struct {
 }
 
 // Push pushes HEAD of a worktree to a branch of its origin, which it makes if
-// there is none. It never overwrites anything there, and pushes neither to the
+// there is none. It never overwrites anything there: what others have pushed to the
+// branch is merged before, also into the worktree. It pushes neither to the
 // default branch nor to the one that the work is to be merged into. Pushing what
 // is there already does nothing, so it may be repeated.
 //
 // Errors: Invalid for the name of the branch, Unsupported for a codebase without
 // an origin, Forbidden for a read-only worktree, for those two branches and if
 // the origin refuses, Unauthorized without a credential that the origin takes,
-// Conflict if the branch has commits that the worktree does not have, and
-// Unavailable. If it cannot be found out whether the push was taken, the error is
+// Conflict if somebody pushes to the branch at the same time, Invalid if what they
+// have pushed cannot be merged, and Unavailable. If it cannot be found out whether the push was taken, the error is
 // Uncertain.
 func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, error) {
 	branch := o.Branch
@@ -79,7 +83,12 @@ func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, e
 		return PushResult{}, fault.Newf(fault.Forbidden, "Not pushed: %s is the default branch.", branch)
 	}
 	result := PushResult{Branch: branch, Commit: commit, Before: there.refs[branchRef(branch)]}
-	if result.Before == commit {
+	if result.Before != "" && !p.maker.contains(ctx, t.place, commit, result.Before) {
+		if result.Commit, err = p.join(ctx, t, result); err != nil {
+			return PushResult{}, err
+		}
+	}
+	if result.Before == result.Commit {
 		result.UpToDate = true
 		return result, nil
 	}
@@ -91,10 +100,51 @@ func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, e
 	if err := p.push(ctx, t, result); err != nil {
 		return PushResult{}, err
 	}
-	if _, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("pushed"), commit}}); err != nil {
+	if _, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("pushed"), result.Commit}}); err != nil {
 		p.log.WarnContext(ctx, "could not note what was pushed", "conversation_id", t.Conversation, "err", err)
 	}
 	return result, nil
+}
+
+// join merges what somebody else pushed to the branch into what is here, and returns the
+// commit that has both. Without that nothing could be pushed there any more.
+func (p *pushes) join(ctx context.Context, t Tree, want PushResult) (string, error) {
+	unlock, err := p.locks.lock(ctx, "fetch "+t.place.rel)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := p.maker.fetches.fetch(ctx, t.place, "+"+branchRef(want.Branch)+":"+t.ref("theirs")); err != nil {
+		return "", err
+	}
+	theirs, err := p.resolve(ctx, t.place, t.ref("theirs")+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	commit := theirs
+	if !p.maker.contains(ctx, t.place, theirs, want.Commit) {
+		files, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"merge-tree", "--write-tree", "--no-messages", want.Commit, theirs}})
+		if err != nil {
+			return "", &fault.Error{Kind: fault.Invalid, Public: "Not pushed: someone else pushed commits to the branch " + want.Branch + " that cannot be merged with the changes here. Merge them by hand.", Err: err}
+		}
+		by := &gitcmd.Author{Name: p.cfg.Name, Email: p.cfg.Email}
+		commit, err = p.run(ctx, &t.place, &gitcmd.Call{
+			Args: []string{"commit-tree", files, "-p", want.Commit, "-p", theirs, "-m", "Merge what was pushed to " + want.Branch}, Author: by, Committer: by,
+		})
+		if err != nil {
+			return "", fmt.Errorf("merging what was pushed: %w", err)
+		}
+	}
+	switch clean, err := p.maker.clean(ctx, t); {
+	case err != nil:
+		return "", err
+	case !clean:
+		return "", fault.Newf(fault.Invalid, "Not pushed: someone else pushed new commits to the branch %s, and not all changes here are committed.", want.Branch)
+	}
+	if err := p.maker.jump(ctx, t, want.Commit, commit); err != nil {
+		return "", err
+	}
+	return commit, p.maker.guard.protect(ctx, t)
 }
 
 // push pushes a commit and, if it remains unclear whether that worked, asks.

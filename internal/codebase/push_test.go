@@ -209,6 +209,56 @@ func TestWhatWasMergedBeginsAnew(t *testing.T) {
 	}
 }
 
+// What somebody else pushed to the branch is merged with what is to be pushed, in the
+// worktree as well.
+func TestPushMergesWhatOthersPushed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", "CLAUDE.md": "of the base\n"})
+	b.server.CommitTo("acme/web", "topic", []gittest.Entry{{Path: "CLAUDE.md", Data: "of the branch\n"}})
+	repo := b.clone("acme/web")
+	tree := b.treeAt(repo, "c1", codebase.Start{Branch: "topic", Existing: true})
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	ours := b.commit(tree, "Work")
+	theirs := b.server.CommitTo("acme/web", "topic", []gittest.Entry{{Path: "b", Data: "theirs\n"}, {Path: "CLAUDE.md", Data: "of the branch, too\n"}})
+	r := b.push(tree)
+	if got := b.server.Ref("acme/web", "refs/heads/topic"); got != r.Commit || r.Before != theirs || r.UpToDate {
+		t.Errorf("pushed %+v, the branch is at %s", r, got)
+	}
+	if got := gitIn(t, tree.Dir, "show", "-s", "--format=%P %an %s", r.Commit); got != ours+" "+theirs+" Remote Agent Merge what was pushed to topic\n" {
+		t.Errorf("the merge is %q", got)
+	}
+	if got := gitIn(t, tree.Dir, "show", r.Commit+":CLAUDE.md"); got != "of the branch, too\n" {
+		t.Errorf("the instructions on the branch are %q", got)
+	}
+	files := func(want map[string]string) {
+		t.Helper()
+		for name, text := range want {
+			if got := read(t, tree.Dir, name); got != text {
+				t.Errorf("%s is %q here", name, got)
+			}
+		}
+		if got := gitIn(t, tree.Dir, "status", "--porcelain"); got != "" {
+			t.Errorf("changes here: %s", got)
+		}
+	}
+	files(map[string]string{"a": "2\n", "b": "theirs\n", "CLAUDE.md": "of the base\n"})
+	// Without anything of our own it is theirs.
+	theirs = b.server.CommitTo("acme/web", "topic", []gittest.Entry{{Path: "b", Data: "more\n"}})
+	if r := b.push(tree); !r.UpToDate || r.Commit != theirs || b.server.Ref("acme/web", "refs/heads/topic") != theirs {
+		t.Errorf("nothing to push: %+v", r)
+	}
+	files(map[string]string{"a": "2\n", "b": "more\n", "CLAUDE.md": "of the base\n"})
+	// What is not committed is not lost.
+	b.server.CommitTo("acme/web", "topic", []gittest.Entry{{Path: "a", Data: "5\n"}})
+	write(t, filepath.Join(tree.Dir, "a"), "open\n")
+	_, err := b.ws.Push(t.Context(), tree, codebase.PushOptions{})
+	refused(t, err, fault.Invalid, "not all changes here are committed")
+	if got := read(t, tree.Dir, "a"); got != "open\n" {
+		t.Errorf("a is %q", got)
+	}
+}
+
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	var token string
@@ -250,11 +300,14 @@ func TestPushIsRefused(t *testing.T) {
 	if err := push(""); err != nil {
 		t.Error(err)
 	}
-	theirs := b.server.CommitTo("acme/web", "bot/issue-1", []gittest.Entry{{Path: "b", Data: "theirs\n"}})
+	theirs := b.server.CommitTo("acme/web", "bot/issue-1", []gittest.Entry{{Path: "a", Data: "theirs\n"}})
 	write(t, filepath.Join(tree.Dir, "a"), "3\n")
-	b.commit(tree, "More")
+	more := b.commit(tree, "More")
 	err := push("")
-	refused(t, err, fault.Conflict, "someone else pushed")
+	refused(t, err, fault.Invalid, "cannot be merged with the changes here")
+	if got := gitIn(t, tree.Dir, "rev-parse", "HEAD"); got != more+"\n" || gitIn(t, tree.Dir, "status", "--porcelain") != "" {
+		t.Errorf("the worktree is at %s", got)
+	}
 	if got := b.server.Ref("acme/web", "refs/heads/bot/issue-1"); got != theirs || fault.Uncertain(err) {
 		t.Errorf("overwritten: %s, %v", got, err)
 	}

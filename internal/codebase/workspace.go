@@ -142,12 +142,13 @@ func assemble(ctx context.Context, f *folder) *Workspace {
 	fetched := &fetches{folder: f, snapshots: s, byRepo: map[string]*fetchState{}}
 	fetched.stopped, fetched.stop = context.WithCancel(context.WithoutCancel(ctx))
 	saved := &states{worktrees: w, snapshots: s, guard: g}
+	making := &maker{worktrees: w, fetches: fetched, snapshots: s, guard: g}
 	return &Workspace{
 		folder: f, worktrees: w, fetches: fetched, states: saved,
 		clones:  &clones{folder: f, worktrees: w},
-		maker:   &maker{worktrees: w, fetches: fetched, snapshots: s, guard: g},
+		maker:   making,
 		commits: &commits{worktrees: w, snapshots: s, guard: g},
-		pushes:  &pushes{worktrees: w},
+		pushes:  &pushes{worktrees: w, maker: making},
 		care:    &care{worktrees: w, states: saved},
 	}
 }
