@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -91,7 +93,7 @@ func (sc *schedules) scheduleOn(ctx context.Context, r command.Request) (command
 func mayStand(p *profile.Profile, prefix string) error {
 	switch {
 	case p == nil:
-		return fault.Newf(fault.Invalid, "No profile selected. Use `%sagent <name>`, then `/schedule on`.", prefix)
+		return fault.Newf(fault.Invalid, "No profile selected. Use `%[1]sagent <name>`, then `%[1]sschedule on`.", prefix)
 	case p.Interval <= 0:
 		return fault.Newf(fault.Invalid, "The profile %s has no standing task because its interval is 0. An operator can set one with `bot agent edit %s`.", p.Title(), p.Title())
 	case len(p.Objectives) == 0:
@@ -127,7 +129,7 @@ func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (comma
 		if err != nil || !ok {
 			return "", err
 		}
-		return scheduleLine(ctx, tx, s)
+		return scheduleLine(ctx, tx, s, sc.now())
 	})
 	if err != nil {
 		return command.Reply{}, err
@@ -151,7 +153,7 @@ func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (comm
 			if r.Role != sessions.Owner && s.CreatedBy != r.Actor() && s.ConversationID != r.Conv.ID {
 				continue
 			}
-			line, err := scheduleLine(ctx, tx, s)
+			line, err := scheduleLine(ctx, tx, s, sc.now())
 			if err != nil {
 				return nil, err
 			}
@@ -176,12 +178,21 @@ func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (comm
 	return command.Reply{Text: "Standing tasks:\n\n" + strings.Join(lines, "\n")}, nil
 }
 
-func scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule) (string, error) {
+func scheduleLine(ctx context.Context, tx *store.Tx, s sessions.Schedule, now time.Time) (string, error) {
 	p, err := tx.Profiles().Agent(ctx, s.AgentID)
 	if err != nil {
 		return "", err
 	}
 	when := "next at " + wording.Moment(s.NextAt)
+	if s.EntryID != "" {
+		last, err := tx.Inbox().Entry(ctx, s.EntryID)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return "", err
+		}
+		if last.Pauses(spend.Today(now)) {
+			when = "paused because the daily budget was used up, next try at " + wording.Moment(s.NextAt)
+		}
+	}
 	if p.Interval <= 0 {
 		when = "paused: the profile no longer has an interval"
 	}

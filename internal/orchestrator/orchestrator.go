@@ -151,7 +151,6 @@ type Orchestrator struct {
 	settings atomic.Pointer[Live]
 	adapters map[messages.Platform]platform.Adapter
 	watched  watched
-	rested   atomic.Pointer[spend.Budget] // the one for which standing tasks that rest were looked at
 
 	background *background.Group
 	rush       background.Rush

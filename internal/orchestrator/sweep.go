@@ -26,7 +26,7 @@ const (
 // control commands that a crash left over. It is what makes lost wake-ups and
 // dead processes harmless.
 func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
-	o.startDue(ctx)
+	o.inbox.StartDue()
 	_, err := o.ringAll(ctx, time.Now().Add(-settleTime), sweptAtOnce)
 	return err
 }
@@ -34,7 +34,7 @@ func (o *Orchestrator) sweep(ctx context.Context, _ queue.Job) error {
 // firstSweep is the sweep at the start, and after a halt. What it has no slot for gets
 // a job, so that it does not wait for the next sweep.
 func (o *Orchestrator) firstSweep(ctx context.Context) error {
-	o.startDue(ctx)
+	o.inbox.StartDue()
 	before := time.Now().Add(-settleTime)
 	if o.config.Exclusive {
 		before = before.AddDate(1, 0, 0) // nobody else is at work on any, whatever the clock said when it came

@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // TestStandingTaskOfSomebodyWhomThePlatformTurnsAway ends, and says so.
@@ -233,23 +234,31 @@ func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 			return n
 		}
 		w.Pass(time.Until(begins.Add(5 * time.Hour)))
-		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 || says("paused until the budget resets") != 1 {
+		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 || says("The standing task is paused.") != 1 {
 			t.Errorf("it answered %d times and was refused %d times", answers, refusals)
 		}
+		w.Chat.Say("/schedule")
+		w.Pass(2 * time.Second)
+		w.Chat.Find("paused because the daily budget was used up, next try at " + wording.Moment(begins.Add(5*time.Hour+5*time.Minute)))
 		w.Away(time.Until(begins.Add(24*time.Hour - time.Minute)))
 		w.Pass(50 * time.Second)
 		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 {
 			t.Errorf("on the same day, it answered %d times and was refused %d times", answers, refusals)
 		}
-		w.Pass(time.Minute)
-		if n := says("It is late."); n != 2 {
-			t.Errorf("when the next day had begun, it had answered %d times", n)
+		for _, next := range []struct {
+			hours   time.Duration
+			answers int
+		}{{24*time.Hour + 4*time.Minute, 1}, {24*time.Hour + 6*time.Minute, 2}} {
+			w.Pass(time.Until(begins.Add(next.hours)))
+			if n := says("It is late."); n != next.answers {
+				t.Errorf("%s after the first day had begun, it had answered %d times", next.hours, n)
+			}
 		}
 	})
 }
 
-// TestStandingTaskGoesOnWhereTheBudgetIsRaised, at a reload and at a start, and rests on
-// where that is not enough.
+// TestStandingTaskGoesOnWhereTheBudgetIsRaised, with its next run, at a reload and at a
+// start, and rests on where that is not enough.
 func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
@@ -276,19 +285,21 @@ func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 		w.Pass(2 * time.Hour)
 		says(1, 1)
 		reload(25)
-		w.Pass(time.Minute)
+		w.Pass(time.Until(begins.Add(5*time.Hour + 4*time.Minute)))
+		says(1, 1)
+		w.Pass(2 * time.Minute)
 		says(2, 1)
 		w.Pass(2 * time.Hour)
 		says(2, 2)
 		budget = spend.Budget{}
 		w.Away(time.Minute)
-		w.Pass(time.Minute)
+		w.Pass(time.Hour)
 		says(3, 2)
 	})
 }
 
-// TestStandingTaskThatRestedOnceRunsOnTime: its next run is at midnight ever after, and a
-// start before that is not taken for the end of a rest.
+// TestStandingTaskThatRestedOnceRunsOnTime: at the times of its day at which it ran before,
+// and a start between them has it run no more often.
 func TestStandingTaskThatRestedOnceRunsOnTime(t *testing.T) {
 	t.Parallel()
 	ot.Run(t, func(w *ot.World) {
@@ -298,11 +309,11 @@ func TestStandingTaskThatRestedOnceRunsOnTime(t *testing.T) {
 		w.Pass(time.Until(begins.Add(8*time.Hour + 5*time.Minute)))
 		standingEvery(w, 6*3600)
 		w.Chat.Say("spend")
-		w.Pass(time.Until(begins.Add((24 + 20) * time.Hour))) // it rests from 14:05 on, and answers at 0:00, 6:00, 12:00 and 18:00
+		w.Pass(time.Until(begins.Add((24 + 18) * time.Hour))) // it rests from 14:05 on, and answers at 2:05, 8:05 and 14:05
 		answers := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late.")
 		w.Away(time.Minute)
 		w.Pass(time.Hour)
-		if n := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late."); answers != 4 || n != 4 {
+		if n := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late."); answers != 3 || n != 3 {
 			t.Errorf("a restart had it run: it answered %d times before and %d after", answers, n)
 		}
 	})

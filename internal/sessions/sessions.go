@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
@@ -311,6 +312,15 @@ type Entry struct {
 	In             messages.Inbound
 	AcceptedAt     time.Time
 	Preparation    Preparation
+}
+
+// Paused begins the error of a run of a standing task that is the last one of its day,
+// because a budget is used up.
+const Paused = "paused: "
+
+// Pauses reports whether the entry is the last run that a standing task has on a day.
+func (e Entry) Pauses(day time.Time) bool {
+	return strings.HasPrefix(e.Error, Paused) && !e.AcceptedAt.Before(day)
 }
 
 // Preparation is what was found out for the turn of an entry before it could begin,

@@ -21,10 +21,6 @@ type TaskStore interface {
 	// that was read, which ok says. With an entry it counts as a run.
 	AdvanceSchedule(ctx context.Context, s Schedule, now, next time.Time, entryID string) (ok bool, err error)
 
-	// RestSchedule moves the standing task of a conversation, if it has one that would
-	// run before a time, to it.
-	RestSchedule(ctx context.Context, conversationID string, until time.Time) error
-
 	// TakePlace has a conversation go on as another one did whose place it takes:
 	// with its profile and its standing task, which stays the same one.
 	TakePlace(ctx context.Context, from, to Conversation) error

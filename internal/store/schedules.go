@@ -75,13 +75,6 @@ func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, n
 	return n == 1, wrap(err, "advance a standing task")
 }
 
-// RestSchedule moves the standing task of a conversation, if it has one that would run
-// before a time, to it.
-func (t *Tasks) RestSchedule(ctx context.Context, conversationID string, until time.Time) error {
-	return t.tx.run(ctx, "rest a standing task", `
-		UPDATE agent_schedules SET next_ms = $2 WHERE CAST(conversation_id AS TEXT) = $1 AND next_ms < $2`, conversationID, until.UnixMilli())
-}
-
 // EndSchedule switches the standing task of a conversation off. ok is false if it
 // had none.
 func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {

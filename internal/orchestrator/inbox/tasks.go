@@ -58,7 +58,7 @@ func (i *Inbox) runDue(ctx context.Context) {
 
 // runTask makes a message of a due standing task, from whoever switched it on: with
 // their rights as they are now. However many runs were missed, it is one; while the
-// last one still waits or works, it is none. Sweeps on several replicas meet at the
+// last one still waits or works, or has said that the budget is used up, it is none. Sweeps on several replicas meet at the
 // lock of the conversation, and only the first finds the task still due.
 func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time) error {
 	in := s.Origin.Origin()
@@ -90,7 +90,7 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 			return i.endTask(ctx, tx, s, p)
 		}
 		next := s.NextAt.Add((now.Sub(s.NextAt)/p.Every() + 1) * p.Every())
-		if busy, err := atWork(ctx, tx, s); err != nil || busy {
+		if skip, err := i.skips(ctx, tx, s); err != nil || skip {
 			if err == nil {
 				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, next, "")
 			}
@@ -154,8 +154,9 @@ func gone(err error) error {
 	return err
 }
 
-// atWork reports whether the last run of a standing task is not over.
-func atWork(ctx context.Context, tx port.Tx, s sessions.Schedule) (bool, error) {
+// skips reports whether a standing task that is due does not run: its last run is not over,
+// or was the last one for this day.
+func (i *Inbox) skips(ctx context.Context, tx port.Tx, s sessions.Schedule) (bool, error) {
 	if s.EntryID == "" {
 		return false, nil
 	}
@@ -163,7 +164,10 @@ func atWork(ctx context.Context, tx port.Tx, s sessions.Schedule) (bool, error) 
 	if err != nil {
 		return false, gone(err)
 	}
-	return last.State == sessions.EntryWaiting || last.State == sessions.EntryRunning, nil
+	if last.State == sessions.EntryWaiting || last.State == sessions.EntryRunning {
+		return true, nil
+	}
+	return i.Turns.Paused(ctx, tx, last)
 }
 
 // endTask switches a standing task off whose creator may not use the bot any more,

@@ -153,8 +153,17 @@ func (h *host) usedUp(ctx context.Context, tx port.Tx) (used, err error) {
 	return h.r.w.o.config.Live().Budget.UsedUp(ctx, tx.Spending(), h.r.d.entry.In.Actor(), time.Now())
 }
 
-// rests has a standing task wait for the next day, and says so, once a budget of this day
-// is used up: each of its runs would ring to say that.
+// Paused reports whether a standing task runs no more because its last run has said that a
+// budget of this day is used up, and it still is: each further run would ring to say so.
+func (o *Turns) Paused(ctx context.Context, tx port.Tx, last sessions.Entry) (bool, error) {
+	if now := time.Now(); last.Pauses(spend.Today(now)) {
+		used, err := o.config.Live().Budget.UsedUp(ctx, tx.Spending(), last.In.Actor(), now)
+		return used != nil, err
+	}
+	return false, nil
+}
+
+// rests has a standing task pause for this day, and says so, once a budget of it is used up.
 func (h *host) rests(ctx context.Context, tx port.Tx, e *ending) error {
 	if h == nil || h.r.d.entry.In.Schedule == 0 {
 		return nil
@@ -162,10 +171,10 @@ func (h *host) rests(ctx context.Context, tx port.Tx, e *ending) error {
 	if used, err := h.usedUp(ctx, tx); err != nil || used == nil {
 		return err
 	}
-	word := *e.word // the transaction may run again
-	word.Text += "\n\n⏰ The standing task is paused until the budget resets at 00:00 UTC."
-	e.word = &word
-	return tx.Tasks().RestSchedule(ctx, h.r.w.conv.ID, spend.Today(time.Now()).Add(24*time.Hour))
+	word, note := *e.word, sessions.Paused+*e.change.Error // the transaction may run again
+	word.Text += "\n\n⏰ The standing task is paused. It continues with its first run after the daily budget is reset (at 00:00 UTC) or raised."
+	e.word, e.change.Error = &word, &note
+	return nil
 }
 
 // ask asks whether a turn may go on beyond a limit of its own.
