@@ -36,6 +36,9 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 		if err != nil {
 			return err
 		}
+		if p.DecidedName, err = nameOf(ctx, tx, p.DecidedBy); err != nil {
+			return err
+		}
 		by := plan.Decider{Actor: r.Actor(), Owner: r.Role == sessions.Owner}
 		now := time.Now()
 		state, err := plan.Decide(p, v.decision, by, v.shown, now)

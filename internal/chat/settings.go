@@ -2,12 +2,10 @@ package chat
 
 import (
 	"context"
-	"strings"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -15,9 +13,8 @@ import (
 
 // nameOf names an actor for people: by name if the database has one.
 func nameOf(ctx context.Context, tx *store.Tx, actor string) (string, error) {
-	platform, id, _ := strings.Cut(actor, "/")
-	who, _, err := tx.People().Identity(ctx, messages.Platform(platform), messages.UserID(id))
-	return wording.Who(who.Name, actor), err
+	name, err := sessions.NameOf(ctx, tx.People(), actor)
+	return wording.Who(name, actor), err
 }
 
 // askedBy names the person whose turn asks for an approval.

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 )
@@ -112,6 +114,35 @@ func TestPlanIsDecidedOnce(t *testing.T) {
 		}
 		w.Chat.Find("Plan p-1 (version 1) is already rejected.")
 	})
+}
+
+// TestALateDecisionNamesWhoTookItBefore, rather than show the number of an account.
+func TestALateDecisionNamesWhoTookItBefore(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		begin       func(w *ot.World)
+		first, late string
+		want        string
+	}{
+		"Plan":     {func(w *ot.World) { planned(w) }, "/reject p-1", "/approve p-1", "Plan p-1 (version 1) is already rejected by Olga Marsh."},
+		"Execute":  {func(w *ot.World) { planned(w) }, "/reject p-1", "/execute p-1", "Plan p-1 (version 1) is already rejected by Olga Marsh."},
+		"Approval": {func(w *ot.World) { asking(w) }, "/approve a-1", "/deny a-1", "a-1 is already allowed by Olga Marsh."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				tt.begin(w)
+				inTx(w, func(ctx context.Context, tx *store.Tx) error {
+					return tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "chat", UserID: ot.Olga, Name: "Olga Marsh"})
+				})
+				w.Chat.Say(tt.first, inTeam(ot.Olga)...)
+				w.Pass(5 * time.Second)
+				w.Chat.Say(tt.late, inTeam(ot.Ann)...)
+				w.Pass(5 * time.Second)
+				w.Chat.Find(tt.want)
+			})
+		})
+	}
 }
 
 // TestPlanBeginsAFreshSession is seed 002's rule: what is carried out knows the plan and

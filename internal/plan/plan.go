@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,6 +60,7 @@ type Plan struct {
 	Head           string // commit the plan was made on; empty without a codebase
 	DeliveryID     string // the message that shows it
 	DecidedBy      string // actor
+	DecidedName    string // how they call themselves; not stored
 	DecidedAt      time.Time
 	Note           string // given with the decision
 	CreatedAt      time.Time
@@ -127,7 +129,7 @@ func Decide(p Plan, d Decision, by Decider, shown string, now time.Time) (State,
 	}
 	who := ""
 	if p.DecidedBy != "" && p.DecidedBy != "system" && p.DecidedBy != by.Actor {
-		who = " by " + p.DecidedBy // somebody else was faster
+		who = " by " + cmp.Or(p.DecidedName, p.DecidedBy) // somebody else was faster
 	}
 	return p.State, fault.Newf(fault.Conflict, "Plan %s (version %d) is already %s%s.", p.Name(), p.Version, p.State, who)
 }

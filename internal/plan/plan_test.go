@@ -79,13 +79,14 @@ func TestParseName(t *testing.T) {
 // Who was slower reads who was faster, and nobody reads it of themselves or of the system.
 func TestALateDecisionSaysWhoTookItBefore(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ actor, before, want string }{
-		{"telegram/42", "slack/T1:U2", "Plan p-1 (version 1) is already rejected by slack/T1:U2."},
-		{"slack/T1:U2", "slack/T1:U2", "Plan p-1 (version 1) is already rejected."},
-		{"telegram/42", "system", "Plan p-1 (version 1) is already rejected."},
-		{"telegram/42", "", "Plan p-1 (version 1) is already rejected."},
+	for _, tt := range []struct{ actor, before, name, want string }{
+		{"telegram/42", "slack/T1:U2", "Bo", "Plan p-1 (version 1) is already rejected by Bo."},
+		{"telegram/42", "slack/T1:U2", "", "Plan p-1 (version 1) is already rejected by slack/T1:U2."},
+		{"slack/T1:U2", "slack/T1:U2", "", "Plan p-1 (version 1) is already rejected."},
+		{"telegram/42", "system", "", "Plan p-1 (version 1) is already rejected."},
+		{"telegram/42", "", "", "Plan p-1 (version 1) is already rejected."},
 	} {
-		p := plan.Plan{Number: 1, Version: 1, State: plan.Rejected, Requester: "telegram/42", DecidedBy: tt.before}
+		p := plan.Plan{Number: 1, Version: 1, State: plan.Rejected, Requester: "telegram/42", DecidedBy: tt.before, DecidedName: tt.name}
 		_, err := plan.Decide(p, plan.Approve, plan.Decider{Actor: tt.actor, Owner: true}, "", time.Now())
 		if got := fault.Public(err); got != tt.want {
 			t.Errorf("%s reads %q, want %q", tt.actor, got, tt.want)

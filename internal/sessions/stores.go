@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"remote-agent/internal/messages"
@@ -28,6 +29,13 @@ type TaskStore interface {
 	// EndSchedule switches the standing task of a conversation off. ok is false if
 	// it had none.
 	EndSchedule(ctx context.Context, conversationID string) (ok bool, err error)
+}
+
+// NameOf returns the name that the database has of an actor ("telegram/42"); "": none.
+func NameOf(ctx context.Context, people PeopleStore, actor string) (string, error) {
+	platform, id, _ := strings.Cut(actor, "/")
+	who, _, err := people.Identity(ctx, messages.Platform(platform), messages.UserID(id))
+	return who.Name, err
 }
 
 // PeopleStore keeps who may use the bot and who asked to, as a part of a transaction.

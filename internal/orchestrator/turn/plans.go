@@ -33,6 +33,11 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	name, err := sessions.NameOf(ctx, tx.People(), p.DecidedBy)
+	if err != nil {
+		return nil, err
+	}
+	p.DecidedName = wording.Who(name, p.DecidedBy)
 	v, err := r.w.o.access.Authorize(ctx, tx, entry.In)
 	if err != nil {
 		return nil, err
