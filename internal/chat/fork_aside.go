@@ -174,31 +174,16 @@ func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener 
 	})
 }
 
-// openPatience is the longest pause before a place is tried to be opened again.
-const openPatience = 30 * time.Second
-
 // openPlace opens a place, again if the reason why it failed may pass soon: the
 // platform does not answer, or wants to be asked later.
-func openPlace(ctx context.Context, opener platform.Opener, place platform.Opening) (messages.ConversationKey, error) {
-	policy := fault.Policy{Longest: openPatience, Tries: 3, Uncertain: true}
-	for try := 1; ; try++ {
-		key, err := opener.Open(ctx, place)
-		if err == nil {
-			return key, nil
-		}
-		pause, again := policy.Next(try, err)
-		if !again || pause > openPatience {
-			return key, err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return key, err
-		}
+func openPlace(ctx context.Context, opener platform.Opener, place platform.Opening) (key messages.ConversationKey, err error) {
+	policy := fault.Policy{Longest: 30 * time.Second, Tries: 3, Uncertain: true}
+	err = policy.Do(ctx, func() error {
+		key, err = opener.Open(ctx, place)
 		place.Again = true
-	}
+		return err
+	})
+	return key, err
 }
 
 // dropAside takes back a fork that could not get its place, and returns why. If the

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -33,6 +34,26 @@ type Policy struct {
 	// Unauthorized is the least pause before something is tried again that our own
 	// credentials were refused for, which an operator can mend; 0 does not try it again.
 	Unauthorized time.Duration
+}
+
+// Fetching is for what is fetched while somebody waits for an answer about it.
+var Fetching = Policy{Longest: 10 * time.Second, Tries: 3}
+
+// Do tries something until it works, its error is final, or the next pause would be
+// longer than p.Longest or end behind the deadline of ctx. It returns the last error.
+func (p Policy) Do(ctx context.Context, try func() error) error {
+	for n := 1; ; n++ {
+		err := try()
+		pause, again := p.Next(n, err)
+		if end, limited := ctx.Deadline(); !again || pause > p.Longest || limited && time.Until(end) < pause {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // Next returns the pause before the next try of something that failed n times, now

@@ -1,8 +1,11 @@
 package fault_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -70,4 +73,46 @@ func TestAskedIsBelievedWithinReason(t *testing.T) {
 			t.Errorf("%v s: %v, want %v", tt.seconds, got, tt.want)
 		}
 	}
+}
+
+func TestPolicyDo(t *testing.T) {
+	t.Parallel()
+	away := fault.New(fault.Unavailable, "away")
+	asked := func(after time.Duration) error { return &fault.Error{Kind: fault.RateLimited, RetryAfter: after} }
+	for name, tt := range map[string]struct {
+		errs  []error // of one try after another
+		limit time.Duration
+		tries int
+		took  time.Duration
+		want  fault.Kind
+	}{
+		"works":               {[]error{nil}, time.Hour, 1, 0, ""},
+		"works the next time": {[]error{away, nil}, time.Hour, 2, time.Second, ""},
+		"waits as asked":      {[]error{asked(4 * time.Second), nil}, time.Hour, 2, 4 * time.Second, ""},
+		"asked for too much":  {[]error{asked(11 * time.Second), nil}, time.Hour, 1, 0, fault.RateLimited},
+		"final":               {[]error{fault.New(fault.NotFound, "gone"), nil}, time.Hour, 1, 0, fault.NotFound},
+		"never works":         {[]error{away, away, away, nil}, time.Hour, 3, 3 * time.Second, fault.Unavailable},
+		"no time left":        {[]error{away, away, nil}, 2 * time.Second, 2, time.Second, fault.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+				defer cancel()
+				start, tries := time.Now(), 0
+				err := fault.Fetching.Do(ctx, func() error { tries++; return tt.errs[tries-1] })
+				if took := time.Since(start); tries != tt.tries || took != tt.took || fault.KindOf(err) != tt.want {
+					t.Errorf("%d tries in %s and %v, want %d in %s and %q", tries, took, err, tt.tries, tt.took, tt.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // who leaves does not wait
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		err := fault.Fetching.Do(ctx, func() error { cancel(); return away })
+		if took := time.Since(start); took != 0 || !errors.Is(err, away) {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -296,6 +298,26 @@ func TestTake(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(w.dir, "incoming", "*")); len(left) > 0 {
 		t.Errorf("left over: %q", left)
 	}
+}
+
+func TestAFileIsFetchedAgainAfterAPassingFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, storetest.SQLite(t)(t))
+		data, tries := picture(t, 10, color.White), 0
+		open := func(context.Context) (io.ReadCloser, error) {
+			if tries++; tries == 1 {
+				return io.NopCloser(io.MultiReader(bytes.NewReader(data[:20]), iotest.ErrReader(io.ErrUnexpectedEOF))), nil
+			}
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}
+		got := files.NewIntake(w.files, nil, storetest.Log(t)).Take(t.Context(), messages.Attachment{Name: "a.png"}, open)
+		if got.File == "" || got.Note != "" || tries != 2 {
+			t.Errorf("%+v after %d tries", got, tries)
+		}
+		if left, _ := filepath.Glob(filepath.Join(w.dir, "incoming", "*")); len(left) > 0 {
+			t.Errorf("left over: %q", left)
+		}
+	})
 }
 
 // endless is a file that never ends.

@@ -88,10 +88,22 @@ func (i *Intake) Take(ctx context.Context, a messages.Attachment, open func(cont
 // short is a text for a person as a part of a sentence.
 func short(public string) string { return strings.TrimSuffix(strings.TrimSpace(public), ".") }
 
-// fetch brings the content to the disk, to its end or to the limit.
+// fetch is fetchOnce, again if that fails for a passing reason.
 func (i *Intake) fetch(ctx context.Context, open func(context.Context) (io.ReadCloser, error)) (file *os.File, size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
+	err = fault.Fetching.Do(ctx, func() error {
+		if file != nil {
+			discard(file)
+		}
+		file, size, err = i.fetchOnce(ctx, open)
+		return err
+	})
+	return file, size, err
+}
+
+// fetchOnce brings the content to the disk, to its end or to the limit.
+func (i *Intake) fetchOnce(ctx context.Context, open func(context.Context) (io.ReadCloser, error)) (file *os.File, size int64, err error) {
 	body, err := open(ctx)
 	if err != nil {
 		return nil, 0, err

@@ -331,7 +331,12 @@ func isTextFile(a messages.Attachment) bool {
 func (pr preparation) readTextFile(ctx context.Context, entry sessions.Entry, fetcher platform.Fetcher, a messages.Attachment) messages.Attachment {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	text, cut, err := readText(ctx, fetcher, a)
+	var text string
+	var cut bool
+	err := fault.Fetching.Do(ctx, func() (err error) {
+		text, cut, err = readText(ctx, fetcher, a)
+		return err
+	})
 	switch {
 	case err != nil:
 		a.Note = "the file could not be read"
@@ -355,7 +360,7 @@ func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (t
 	defer body.Close() //nolint:errcheck // only read
 	raw, err := io.ReadAll(io.LimitReader(body, maxReadFile+1))
 	if err != nil {
-		return "", false, fmt.Errorf("read attachment: %w", err)
+		return "", false, fault.Wrap(err, fault.Unavailable, "read an attachment")
 	}
 	if len(raw) > maxReadFile {
 		raw, cut = raw[:maxReadFile], true

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"remote-agent/internal/fault"
@@ -59,6 +62,38 @@ func TestTextFilesAreReadAsFarAsTheyAreShown(t *testing.T) {
 			t.Errorf("%s: %d bytes and the note %q, want %d and %q", name, len(got.Text), got.Note, len(tt.text), tt.note)
 		}
 	}
+}
+
+// shaky is a platform that has failures before it hands out what fetcher has.
+type shaky struct {
+	fetcher
+
+	failures *[]error // where one is nil, the content is cut off on its way
+}
+
+func (s shaky) Fetch(ctx context.Context, a messages.Attachment) (io.ReadCloser, error) {
+	if len(*s.failures) == 0 {
+		return s.fetcher.Fetch(ctx, a)
+	}
+	err := (*s.failures)[0]
+	*s.failures = (*s.failures)[1:]
+	if err == nil {
+		return io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(io.ErrUnexpectedEOF))), nil
+	}
+	return nil, err
+}
+
+func TestAFileIsFetchedAgainAfterAPassingFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pr := preparation{&worker{o: &Turns{config: Config{Log: slog.New(slog.DiscardHandler)}}}}
+		start := time.Now()
+		failures := []error{&fault.Error{Kind: fault.RateLimited, RetryAfter: 3 * time.Second}, nil}
+		got := pr.readTextFile(t.Context(), sessions.Entry{}, shaky{fetcher{content: []byte("hello")}, &failures}, messages.Attachment{Name: "a.txt", Source: "s"})
+		if took := time.Since(start); got.Text != "hello" || got.Note != "" || took != 5*time.Second {
+			t.Errorf("%q with the note %q after %s", got.Text, got.Note, took)
+		}
+	})
 }
 
 func TestWhatIsATextFile(t *testing.T) {
