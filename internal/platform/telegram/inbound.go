@@ -236,23 +236,30 @@ func cleanName(s string) string {
 
 // quotes returns what m refers to.
 func quotes(m *message) []messages.Quote {
-	var list []messages.Quote
-	switch {
-	case m.ReplyTo != nil && !m.replyIsTopic():
-		text, _ := m.ReplyTo.words()
-		if m.Quote != nil && m.Quote.Text != "" {
-			text = m.Quote.Text
-		}
-		for _, att := range attachments(m.ReplyTo) {
-			text = strings.TrimSpace(text + "\n[" + att.Name + "]")
-		}
-		if text != "" {
-			list = append(list, quote("reply to", m.ReplyTo.author(), text))
-		}
-	case m.ExternalReply != nil && m.Quote != nil && m.Quote.Text != "":
-		list = append(list, quote("reply to", m.ExternalReply.Origin.name(), m.Quote.Text))
+	replied := m.replied()
+	if replied == nil {
+		return nil
 	}
-	return list
+	text, _ := replied.words()
+	if m.Quote != nil && m.Quote.Text != "" {
+		text = m.Quote.Text
+	}
+	for _, att := range attachments(replied) {
+		text = strings.TrimSpace(text + "\n[" + att.Name + "]")
+	}
+	if text == "" {
+		return nil
+	}
+	return []messages.Quote{quote("reply to", replied.author(), text)}
+}
+
+// replied returns what m replies to, or nil. Of a message of another chat or topic
+// Telegram tells what it shows, and its text as a quote.
+func (m *message) replied() *message {
+	if m.ReplyTo != nil && !m.replyIsTopic() {
+		return m.ReplyTo
+	}
+	return m.ExternalReply
 }
 
 func quote(relation, author, text string) messages.Quote {
@@ -261,15 +268,16 @@ func quote(relation, author, text string) messages.Quote {
 
 // repliedFiles returns the pictures, documents and recordings of the message that m
 // replies to: they are what it is about. They are somebody's, as what is quoted is. In a
-// private chat a recording was heard when it came.
+// private chat a recording of that chat was heard when it came.
 func repliedFiles(m *message) (files []messages.Attachment) {
-	if m.ReplyTo == nil || m.ReplyTo.Sticker != nil || m.replyIsTopic() {
+	replied := m.replied()
+	if replied == nil || replied.Sticker != nil {
 		return nil
 	}
-	for _, a := range attachments(m.ReplyTo) {
-		heard := strings.HasPrefix(a.MediaType, "audio/") && m.Chat.Type == "private"
+	for _, a := range attachments(replied) {
+		heard := strings.HasPrefix(a.MediaType, "audio/") && m.Chat.Type == "private" && replied == m.ReplyTo
 		if a.Source != "" && !heard && !strings.HasPrefix(a.MediaType, "video/") {
-			a.Author = cmp.Or(m.ReplyTo.author(), groupPerson)
+			a.Author = cmp.Or(replied.author(), groupPerson)
 			files = append(files, a)
 		}
 	}
@@ -279,6 +287,8 @@ func repliedFiles(m *message) (files []messages.Attachment) {
 // author returns whose message m is, for display.
 func (m *message) author() string {
 	switch {
+	case m.Origin != nil:
+		return m.Origin.name()
 	case m.SenderChat != nil:
 		return m.SenderChat.name()
 	case m.From != nil:

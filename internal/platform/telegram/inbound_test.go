@@ -160,6 +160,25 @@ func TestTranslate(t *testing.T) {
 				in.Text, in.Quotes = "again", []messages.Quote{{Relation: "reply to", Author: "Ann", Text: "[voice.ogg]"}}
 			}),
 		},
+		"ReplyToAPictureElsewhere": {
+			msg(annJSON, privJSON, `"text":"what is this?","external_reply":{"origin":{"type":"channel","chat":{"id":-1005,"type":"channel","title":"News"},"message_id":5},"chat":{"id":-1005,"type":"channel","title":"News"},"message_id":5,"photo":[{"file_id":"L"}]}`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Quotes = "what is this?", []messages.Quote{{Relation: "reply to", Author: "News", Text: "[photo.jpg]"}}
+				in.Attachments = []messages.Attachment{{Name: "photo.jpg", MediaType: "image/jpeg", Source: "L", Author: "News"}}
+			}),
+		},
+		"ReplyToARecordingOfAnotherTopic": {
+			msg(annJSON, privJSON, `"text":"why?","message_thread_id":4,"is_topic_message":true,"quote":{"text":"listen"},"reply_to_message":{"message_id":4,"chat":{"id":42},"forum_topic_created":{}},"external_reply":{"origin":{"type":"user","sender_user":{"id":43,"first_name":"Bob"}},"voice":{"file_id":"V"}}`),
+			base(func(in *messages.Inbound) {
+				in.Conversation.ID = "42:4"
+				in.Text, in.Quotes = "why?", []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "listen\n[voice.ogg]"}}
+				in.Attachments = []messages.Attachment{{Name: "voice.ogg", MediaType: "audio/ogg", Source: "V", Author: "Bob"}}
+			}),
+		},
+		"ReplyElsewhereToWhatIsNotTold": {
+			msg(annJSON, privJSON, `"text":"why?","external_reply":{"origin":{"type":"hidden_user","sender_user_name":"Eve"}}`),
+			base(func(in *messages.Inbound) { in.Text = "why?" }),
+		},
 		"ReplyToWhatCannotBeRead": {
 			msg(annJSON, privJSON, `"text":"nice","reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":42},"video":{"file_id":"V"},"poll":{"id":"1"}}`),
 			base(func(in *messages.Inbound) {

@@ -100,9 +100,8 @@ type message struct {
 	ForwardOrigin *origin    `json:"forward_origin"`
 	ReplyTo       *message   `json:"reply_to_message"`
 	Quote         *textQuote `json:"quote"`
-	ExternalReply *struct {
-		Origin *origin `json:"origin"`
-	} `json:"external_reply"`
+	ExternalReply *message   `json:"external_reply"` // what it replies to, in another chat or topic
+	Origin        *origin    `json:"origin"`         // of that
 
 	Album     string `json:"media_group_id"` // several messages that were sent as one
 	Photo     []file `json:"photo"`
