@@ -70,6 +70,10 @@ type span struct {
 	url, lang  string
 }
 
+// needed reports whether more than the look of the text is lost without s: where a link
+// leads, or that a block is code.
+func (s span) needed() bool { return s.url != "" || s.kind == models.MessageEntityTypePre }
+
 // painter walks the tree of one text.
 type painter struct {
 	source []byte
@@ -399,6 +403,12 @@ func (p *painter) finish() rendered {
 		}
 		return b.end - a.end
 	})
+	others := maxEntities // besides those without which something is missing
+	for _, sp := range p.spans {
+		if sp.needed() {
+			others--
+		}
+	}
 	for _, sp := range p.spans {
 		from, to := max(sp.start-start, 0), min(sp.end-start, len(r.text))
 		if from < to {
@@ -408,8 +418,11 @@ func (p *painter) finish() rendered {
 			}
 			to -= len(inner) - len(strings.TrimRightFunc(inner, unicode.IsSpace))
 		}
-		if from >= to || len(r.entities) == maxEntities {
+		if from >= to || len(r.entities) == maxEntities || !sp.needed() && others <= 0 {
 			continue
+		}
+		if !sp.needed() {
+			others--
 		}
 		offset := units[from]
 		r.entities = append(r.entities, models.MessageEntity{

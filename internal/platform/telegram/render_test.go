@@ -169,6 +169,24 @@ func TestSplitPartsFitAfterRendering(t *testing.T) {
 	}
 }
 
+// Telegram shows a hundred entities: what is bold may go, but not where a link leads.
+func TestLinksAndBlocksOfCodeGoBeforeTheLookOfText(t *testing.T) {
+	t.Parallel()
+	in := strings.Repeat("**b** `c` ", 60) + "[l](https://example.com/1) [l](https://example.com/2)\n\n```go\nx\n```"
+	got := newRenderer().render(in)
+	checkRendered(t, in, got)
+	kinds := map[models.MessageEntityType]int{}
+	for _, e := range got.entities {
+		kinds[e.Type]++
+	}
+	if len(got.entities) != maxEntities || kinds[models.MessageEntityTypeTextLink] != 2 || kinds[models.MessageEntityTypePre] != 1 {
+		t.Errorf("%d entities: %v", len(got.entities), kinds)
+	}
+	if got := newRenderer().render(strings.Repeat("[l](https://example.com) ", 101) + "**b**"); len(got.entities) != maxEntities {
+		t.Errorf("%d entities", len(got.entities))
+	}
+}
+
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{"", "**a", "> ```\n> x", "| a |\n|--|\n| `b|` |", "[a](https://e.com \"t\")", "- [ ] *x*\n  1. y", "<!-- x", "&#x0;&#xD83D;", "*a **b* c**", "***a** b*", "[![a](b)](https://e.com)", "\xf0\x9f", "~~*a~~*"} {
 		f.Add(s)
