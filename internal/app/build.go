@@ -162,8 +162,8 @@ func (pl *platforms) webhooks(to platform.Sink, m *metrics.Metrics) map[string]h
 // use yet, and sets the platforms' menus.
 func (d *daemon) offerOwnership(ctx context.Context) {
 	for _, a := range d.platforms.adapters {
-		if menu, ok := a.(platform.Menu); ok && d.platforms.troubles[a.Platform()] == nil {
-			go d.setMenu(ctx, menu)
+		if menu, ok := a.(platform.Menu); ok {
+			go setMenu(ctx, menu, d.chat.Menu(menu.Capabilities()), d.log)
 		}
 		if a == platform.Adapter(d.platforms.console) || a == platform.Adapter(d.platforms.talk) {
 			continue
@@ -192,10 +192,11 @@ func ownerLink(a platform.Adapter, account platform.Account, code string) string
 	return "send the bot a direct message: start " + code
 }
 
-func (d *daemon) setMenu(ctx context.Context, menu platform.Menu) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if err := menu.SetMenu(ctx, d.chat.Menu(menu.Capabilities())); err != nil && ctx.Err() == nil {
-		d.log.WarnContext(ctx, "could not set the menu of commands", "platform", menu.Platform(), "err", err)
+// setMenu sets a platform's menu of commands as soon as the platform lets it.
+func setMenu(ctx context.Context, menu platform.Menu, commands []platform.CommandInfo, log *slog.Logger) {
+	policy := fault.Policy{Longest: 5 * time.Minute}
+	err := policy.Do(ctx, func() error { return menu.SetMenu(ctx, commands) })
+	if err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "could not set the menu of commands", "platform", menu.Platform(), "err", err)
 	}
 }
