@@ -44,9 +44,6 @@ type installation struct {
 func (i *installation) introduce(ctx context.Context) error {
 	return exchange.UntilDone(ctx, i.log, "slack does not answer", func(ctx context.Context) error {
 		_, err := i.whoami(ctx)
-		if err == nil {
-			i.warnScopes(ctx)
-		}
 		return err
 	}, fault.Unauthorized)
 }
@@ -77,7 +74,9 @@ func (i *installation) askSelf(ctx context.Context) (identity, error) {
 	}
 	if list := call.Answered().Get("X-OAuth-Scopes"); list != "" {
 		granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-		i.scopes.Store(&granted)
+		if known := i.scopes.Swap(&granted); known == nil || !slices.Equal(*known, granted) {
+			i.warnScopes(ctx)
+		}
 	}
 	i.self.Store(&me)
 	return me, nil
@@ -89,7 +88,6 @@ func (i *installation) Check(ctx context.Context) (platform.Account, error) {
 	if err != nil {
 		return platform.Account{}, err
 	}
-	i.warnScopes(ctx)
 	return platform.Account{ID: me.account(), Name: "@" + me.name}, nil
 }
 

@@ -1,7 +1,9 @@
 package slack_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -502,6 +504,32 @@ func TestScopesThatDifferAreNamed(t *testing.T) {
 	if _, err := b.Check(t.Context()); !fault.Is(err, fault.Unauthorized) {
 		t.Error(err)
 	}
+}
+
+// Whoever asks, the log says once what is too much: at the start the app is looked at twice.
+func TestScopesThatDifferAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	b := setup(t, func(c *slack.Config) { c.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+	count := func(scope string, want int) {
+		t.Helper()
+		if n := strings.Count(said.String(), scope); n != want {
+			t.Errorf("%s is named %d times, want %d:\n%s", scope, n, want, said.String())
+		}
+	}
+	for _, extra := range []string{"users:write", "users:write", "team:read"} {
+		b.api.header.Set("X-OAuth-Scopes", strings.Join(append(slack.Scopes(), extra), ","))
+		if _, err := b.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Run(ctx, b.sink); err != nil {
+		t.Fatal(err)
+	}
+	count("users:write", 1)
+	count("team:read", 1)
 }
 
 func TestRunEndsWhenTheAppIsRemoved(t *testing.T) {
