@@ -21,6 +21,7 @@ const MaxFetched = 20 << 20
 
 const (
 	fetchPatience = time.Minute
+	hearPatience  = 3 * time.Minute
 	maxTranscript = 64 << 10 // bytes
 )
 
@@ -190,7 +191,13 @@ func (i *Intake) recording(ctx context.Context, a messages.Attachment, file *os.
 	a.MediaType, a.Seconds = string(kind), int(math.Ceil(length.Seconds()))
 	// The API goes by the name's ending.
 	name := map[media.Kind]string{media.OggAudio: "voice.ogg", media.MP4Audio: "voice.m4a", media.MP3: "voice.mp3", media.WAV: "voice.wav"}[kind]
-	text, err := i.transcribe.Transcribe(ctx, name, io.NewSectionReader(file, 0, size))
+	ctx, cancel := context.WithTimeout(ctx, hearPatience)
+	defer cancel()
+	var text string
+	err = fault.Fetching.Do(ctx, func() (err error) {
+		text, err = i.transcribe.Transcribe(ctx, name, io.NewSectionReader(file, 0, size))
+		return err
+	})
 	if err != nil {
 		return a, err
 	}
