@@ -6,16 +6,11 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/people"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
-
-// nameOf names an actor for people: by name if the database has one.
-func nameOf(ctx context.Context, tx *store.Tx, actor string) (string, error) {
-	name, err := sessions.NameOf(ctx, tx.People(), actor)
-	return wording.Who(name, actor), err
-}
 
 // askedBy names the person whose turn asks for an approval.
 func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, error) {
@@ -28,7 +23,7 @@ func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, er
 			return "", err
 		}
 	}
-	return nameOf(ctx, tx, a.Requester)
+	return people.NameOf(ctx, tx.People(), a.Requester)
 }
 
 // choose changes the settings of a conversation and audits it.

@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // Platform is what the configuration says of people on a platform.
@@ -349,7 +350,11 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 		}
 		if !done {
 			state, err := tx.People().ServiceState(ctx)
-			said = fmt.Sprintf("The bot was already halted by %s at %s.", state.HaltedBy, day(state.HaltedAt))
+			if err != nil {
+				return err
+			}
+			who, err := NameOf(ctx, tx.People(), state.HaltedBy)
+			said = fmt.Sprintf("The bot was already halted by %s at %s.", who, day(state.HaltedAt))
 			return err
 		}
 		said = "Halted. Running work is being stopped, and nothing starts on any replica, even after a restart. New messages are saved and answered after the halt."
@@ -373,10 +378,20 @@ func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 			said = "The bot is not halted."
 			return nil
 		}
-		said = fmt.Sprintf("Resumed after a halt by %s since %s. Queued messages are being answered.", state.HaltedBy, day(state.HaltedAt))
+		who, err := NameOf(ctx, tx.People(), state.HaltedBy)
+		if err != nil {
+			return err
+		}
+		said = fmt.Sprintf("Resumed after a halt by %s since %s. Queued messages are being answered.", who, day(state.HaltedAt))
 		return audit(ctx, tx, by, "service.resume", "", map[string]any{"halted_by": state.HaltedBy})
 	})
 	return said, err
+}
+
+// NameOf names an actor ("telegram/42") for people: by name if the database has one.
+func NameOf(ctx context.Context, of sessions.PeopleStore, actor string) (string, error) {
+	name, err := sessions.NameOf(ctx, of, actor)
+	return wording.Who(name, actor), err
 }
 
 // day writes a moment as people read it.

@@ -22,6 +22,12 @@ func TestWhatIsSaidOfAChange(t *testing.T) {
 	named := service(db, orchestrator.AccessRule{Owners: owners.Owners, IDs: map[messages.UserID]bool{"lou": true}}, nil)
 	listed := service(db, orchestrator.AccessRule{IDs: map[messages.UserID]bool{"kim": true}}, nil)
 	open := service(db, orchestrator.AccessRule{}, nil)
+	ann := people.OwnerAt(people.Account{Platform: "test", ID: "ann"})
+	if err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		return tx.People().SaveIdentity(t.Context(), sessions.Identity{Platform: "test", UserID: "ann", Name: "Ann"})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	allow := func(s *people.Service, id messages.UserID, role sessions.Role) (string, error) {
 		return s.Allow(t.Context(), people.By{}, people.Account{Platform: "test", ID: id}, role)
 	}
@@ -63,6 +69,9 @@ func TestWhatIsSaidOfAChange(t *testing.T) {
 		{func() (string, error) { return reason(t, db), nil }, "a fire", "fire "},
 		{func() (string, error) { return open.Resume(t.Context(), people.By{}) }, "Resumed after a halt by cli since 20", ""},
 		{func() (string, error) { return reason(t, db), nil }, "", "fire"},
+		{func() (string, error) { return named.Halt(t.Context(), ann, "") }, "Halted.", ""},
+		{func() (string, error) { return open.Halt(t.Context(), people.By{}, "") }, "The bot was already halted by Ann at 20", ""},
+		{func() (string, error) { return open.Resume(t.Context(), people.By{}) }, "Resumed after a halt by Ann since 20", ""},
 	} {
 		said, err := tt.do()
 		if err != nil {
