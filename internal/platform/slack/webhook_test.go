@@ -95,6 +95,18 @@ func TestChallengeIsEchoedOnlyIfSigned(t *testing.T) {
 	if w.Code != http.StatusOK || w.Body.String() != "<b>abc</b>" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Errorf("answered %d %q as %s", w.Code, w.Body, w.Header().Get("Content-Type"))
 	}
+	if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options is %q", got)
+	}
+	for name, other := range map[string][3]string{
+		"another type": {"events", "application/json", `{"challenge":"abc","type":"event_callback","text":"url_verification"}`},
+		"too long":     {"events", "application/json", strings.Replace(body, "abc", strings.Repeat("abc", 400), 1)},
+		"elsewhere":    {"commands", "application/x-www-form-urlencoded", body},
+	} {
+		if w := b.deliver(other[0], other[1], other[2]); strings.Contains(w.Body.String(), "abc") {
+			t.Errorf("%s: answered %d %q", name, w.Code, w.Body)
+		}
+	}
 	r := signed("events", "application/json", body, time.Now())
 	r.Header.Set("X-Slack-Signature", "v0="+strings.Repeat("0", 64))
 	if w := serve(b.hook, r); w.Code != http.StatusUnauthorized || w.Body.Len() != 0 {
