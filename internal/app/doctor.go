@@ -122,7 +122,7 @@ func cannotUse(check, name, dir string, err error) doctor.Finding {
 	}
 	fix := "make the bot's user its owner: chown -R $(id -un) " + dir
 	if !errors.Is(err, fs.ErrPermission) {
-		fix = "see what is wrong with its disk (df -h, df -i, mount), or set " + name + " to another folder"
+		fix = "see what is wrong with its disk (df -h, df -i, mount), or set " + name + " to another folder; bot config show says where its value comes from"
 	}
 	return doctor.Found(check, doctor.Fail, fmt.Sprintf("cannot use %s %s: %v", name, dir, err), fix)
 }
