@@ -92,7 +92,9 @@ func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, 
 		if err != nil {
 			return errors.Join(err, s.p.advance(ctx, key, at, r.newest.Add(-time.Second)))
 		}
-		if more = !early && !isLast(len(all), resp); !early && !more {
+		if more = !early && !isLast(len(all), resp); more {
+			r.next.etag = "" // it tells of no page behind this one
+		} else if !early {
 			r.next.whole = now
 		}
 		from, page = onward(from, page, last)

@@ -2,12 +2,14 @@ package github
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,6 +60,54 @@ func TestWhatIsTooYoungIsLookedAtLater(t *testing.T) {
 		}
 		if n := len(sink.Events()); n != tt.want {
 			t.Errorf("%d events after %v, want %d", n, tt.age, tt.want)
+		}
+	}
+}
+
+// TestALongListIsReadAgain: that its first page is as it was tells nothing of the others.
+func TestALongListIsReadAgain(t *testing.T) {
+	t.Parallel()
+	begun := time.Now().UTC().Truncate(time.Second)
+	now, issues := begun, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+		var all []string
+		for n := 1; strings.HasSuffix(r.URL.Path, "/web/issues") && n <= issues; n++ {
+			at := begun.Add(time.Minute) // opened together
+			if n > 150 {
+				at = begun.Add(time.Hour)
+			}
+			if text := at.Format(time.RFC3339); text >= r.URL.Query().Get("since") {
+				all = append(all, fmt.Sprintf(`{"number":%d,"state":"open","body":"@remote-agent hi","user":{"id":7,"login":"ann","type":"User"},"created_at":%q,"updated_at":%q}`, n, text, text))
+			}
+		}
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		all = all[min(len(all), (page-1)*pageSize):min(len(all), page*pageSize)]
+		body := "[" + strings.Join(all, ",") + "]"
+		etag := fmt.Sprintf("W/%q", fmt.Sprintf("%x", sha256.Sum256([]byte(body))))
+		if w.Header().Set("Etag", etag); r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = fmt.Fprint(w, body)
+	}))
+	t.Cleanup(server.Close)
+	a, err := New(Config{Token: "ghp_0123456789abcdef", Poll: true, APIURL: server.URL, Repositories: []string{"acme/web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	sink := &platformtest.Sink{}
+	for _, tt := range []struct {
+		after  time.Duration
+		issues int
+	}{{0, 0}, {2 * time.Minute, 150}, {3 * time.Minute, 150}, {time.Hour + time.Minute, 151}} {
+		now, issues = begun.Add(tt.after), tt.issues
+		if err := a.poller.sweep(t.Context(), sink); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(sink.Events()); n != tt.issues {
+			t.Errorf("%d events after %v, want %d", n, tt.after, tt.issues)
 		}
 	}
 }
