@@ -73,8 +73,12 @@ func (ps *pulls) openOrUpdate(ctx context.Context, at place, want *github.NewPul
 }
 
 func (ps *pulls) updateExisting(ctx context.Context, at place, want *github.NewPullRequest) (string, error) {
+	repo, err := ps.client.askRepository(ctx, at.repo) // it may belong to somebody else by now
+	if err != nil {
+		return "", err
+	}
 	open, _, err := inRepo(ctx, ps.client, at.repo, op{name: "finding a pull request"}, func(g api) ([]*github.PullRequest, *github.Response, error) {
-		return g.PullRequests.List(g.ctx, g.owner, g.repo, &github.PullRequestListOptions{State: "open", Head: g.owner + ":" + want.GetHead(), Base: want.GetBase()})
+		return g.PullRequests.List(g.ctx, g.owner, g.repo, &github.PullRequestListOptions{State: "open", Head: repo.GetOwner().GetLogin() + ":" + want.GetHead(), Base: want.GetBase()})
 	})
 	if err != nil {
 		return "", err

@@ -3,6 +3,9 @@ package github_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,6 +63,38 @@ func TestPullRequests(t *testing.T) {
 	}
 	if _, err := w.OpenPullRequest(t.Context(), key("acme/web#1"), other); err != nil || len(w.server.Issues(repo)) != 4 {
 		t.Errorf("%v, %d", err, len(w.server.Issues(repo)))
+	}
+}
+
+// After a repository was given to another owner, its pull requests are that one's.
+func TestAPullRequestOfATransferredRepositoryIsUpdated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: func(c *github.Config) {
+		api, err := url.Parse(c.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(api)
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if rest, old := strings.CutPrefix(r.URL.Path, "/repos/before/web"); old {
+				r.URL.Path = "/repos/" + repo + rest
+				http.Redirect(rw, r, r.URL.String(), http.StatusTemporaryRedirect)
+				return
+			}
+			proxy.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(front.Close)
+		c.APIURL = front.URL
+	}})
+	w.server.SetBranch(repo, "bot/issue-1", headSHA)
+	for _, title := range []string{"First", "Second"} {
+		pr := platform.PullRequest{Head: "bot/issue-1", Base: "main", Title: title, Body: "x"}
+		if address, err := w.OpenPullRequest(t.Context(), key("before/web#1"), pr); err != nil || !strings.HasSuffix(address, "/pull/1") {
+			t.Errorf("%q, %v", address, err)
+		}
+	}
+	if got := w.server.Issue(repo, 1).Title; got != "Second" {
+		t.Errorf("its title is %q", got)
 	}
 }
 
