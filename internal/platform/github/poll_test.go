@@ -683,6 +683,38 @@ func TestFailedDeliveriesAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// A delivery that GitHub does not repeat holds up no newer one.
+func TestADeliveryThatCannotBeRepeatedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	store := &cursor{values: map[string]string{"deliveries": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}}
+	var refused string
+	w := newWorld(t, setting{bot: func(c *github.Config) {
+		c.Cursor = store
+		to, err := url.Parse(c.APIURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(to)
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/attempts") && refused == "" {
+				refused = r.URL.Path
+			}
+			if r.URL.Path == refused {
+				http.Error(rw, `{"message":"Validation Failed"}`, http.StatusUnprocessableEntity)
+				return
+			}
+			proxy.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(front.Close)
+		c.APIURL = front.URL
+	}})
+	ann := w.person("ann")
+	opened := w.settled(t, ann.OpenIssue("x", "y")) // before the bot runs: answered with 503
+	sent := w.settled(t, ann.Comment(opened.Number, "hi"))
+	w.run(t)
+	await(t, func() bool { return w.server.Delivery(sent.Deliveries[0]).Acked })
+}
+
 // A delivery that fails each time is given up: what a sweep finds is stored without it.
 func TestADeliveryIsAskedForSomeTimesOnly(t *testing.T) {
 	t.Parallel()

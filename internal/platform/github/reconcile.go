@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -37,7 +38,7 @@ func (p *poller) redeliver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	until := started
+	until, broken := started, []error(nil)
 	for _, d := range slices.Backward(failed) { // oldest first
 		if n, _ := p.retried.Get(d.GetGUID()); n >= maxRedeliver {
 			continue
@@ -46,16 +47,20 @@ func (p *poller) redeliver(ctx context.Context) error {
 		_, _, err := call(ctx, p.client, asApp, op{name: "redelivering an event"}, func(g api) (*github.HookDelivery, *github.Response, error) {
 			return g.Apps.RedeliverHookDelivery(g.ctx, d.GetID())
 		})
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		switch {
+		case err == nil || fault.Is(err, fault.NotFound):
+			p.observe("redelivered")
+			p.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
+		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.RateLimited), ctx.Err() != nil, len(broken) == maxBroken:
 			return err
+		default:
+			broken = append(broken, err)
 		}
-		p.observe("redelivered")
-		p.log.InfoContext(ctx, "asked github to deliver an event again", "delivery", d.GetGUID(), "event", d.GetEvent(), "status", d.GetStatusCode())
 		if at := d.GetDeliveredAt(); at.Before(until) {
 			until = at.Time // look at it again next time
 		}
 	}
-	return p.advance(ctx, key, at, until)
+	return errors.Join(append(broken, p.advance(ctx, key, at, until))...)
 }
 
 // took reports whether an attempt to deliver was answered with success.
