@@ -162,7 +162,7 @@ func (pl *platforms) repoToken(ctx context.Context, address string) (string, err
 	for _, k := range kindsOf(pl.config) {
 		known, ok := k.(platform.RepoCredentials)
 		a := pl.adapterOf(k.Platform())
-		if !ok || a == nil || known.CredentialHost() == "" || !strings.EqualFold(u.Host, known.CredentialHost()) {
+		if !ok || a == nil || !strings.EqualFold(u.Host, known.CredentialHost()) {
 			continue
 		}
 		token, err := known.Token(ctx, a, address)

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/codebase/remote"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/work"
@@ -52,15 +53,20 @@ func newWorkspace(ctx context.Context, cfg config.Config, log *slog.Logger, repo
 	return codebase.New(ctx, codebase.Config{
 		Root:         root,
 		AllowedHosts: cfg.Git.Hosts,
-		Token: func(host string) string {
-			if host == "github.com" {
-				return cfg.Git.Token.Reveal()
-			}
-			return ""
-		},
-		RepoToken: repoToken,
-		Log:       log,
+		Token:        func(host string) string { return gitToken(cfg, host) },
+		RepoToken:    repoToken,
+		Log:          log,
 	})
+}
+
+// gitToken returns what git shows to a host: the personal token is that of one GitHub.
+func gitToken(cfg config.Config, host string) string {
+	for _, k := range kindsOf(cfg) {
+		if known, ok := k.(platform.RepoCredentials); ok && strings.EqualFold(host, known.CredentialHost()) {
+			return cfg.Git.Token.Reveal()
+		}
+	}
+	return ""
 }
 
 // sweepWorktrees puts worktrees of idle conversations away, now and then.

@@ -166,7 +166,7 @@ func (c *Config) lastOptions() []option.Option {
 		},
 		{
 			Name: "GITHUB_TOKEN", Empty: "the GitHub App, or public repositories only", Secret: true, Group: groupGit,
-			Help:    "Personal access token. Git sends it only to github.com; with GITHUB_MODE, the bot comments as this person.",
+			Help:    "Personal access token. Git sends it only to github.com, or instead to the GitHub of GITHUB_API_URL; with GITHUB_MODE, the bot comments as this person.",
 			Aliases: []option.Alias{{Name: "GH_TOKEN"}},
 			Parse:   option.Secrecy(&c.Git.Token),
 		},

@@ -141,7 +141,7 @@ type Introducer interface {
 type RepoCredentials interface {
 	Kind
 
-	// CredentialHost is the host that they are for; empty for none.
+	// CredentialHost is the host that they are for.
 	CredentialHost() string
 
 	// Token returns the credential of a for the repository at an address: a

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -298,15 +299,11 @@ func (k *kind) Reload(ctx context.Context, before platform.Kind, a platform.Adap
 
 // CredentialHost implements platform.RepoCredentials.
 func (k *kind) CredentialHost() string {
-	if k.appID == "" {
-		return "" // a personal token is not the app's to give
+	u, err := url.Parse(cmp.Or(k.webURL, webOf(cmp.Or(k.apiURL, defaultAPIURL))))
+	if err != nil {
+		return ""
 	}
-	for _, address := range []string{k.webURL, k.apiURL} {
-		if u, err := url.Parse(address); err == nil && u.Host != "" {
-			return u.Host
-		}
-	}
-	return "github.com"
+	return u.Host
 }
 
 // Token implements platform.RepoCredentials.

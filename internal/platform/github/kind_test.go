@@ -111,13 +111,13 @@ func TestOptionsOfGitHub(t *testing.T) {
 	}
 }
 
-func TestWhereCredentialsOfTheAppGo(t *testing.T) {
+func TestWhereCredentialsGo(t *testing.T) {
 	t.Parallel()
 	for want, k := range map[string]kind{
-		"":            {webURL: "https://h"},
-		"github.com":  {appID: "1"},
-		"h":           {appID: "1", apiURL: "https://h/api/v3"},
-		"127.0.0.1:1": {appID: "1", apiURL: "https://h", webURL: "http://127.0.0.1:1"},
+		"github.com":   {},
+		"h":            {apiURL: "https://h/api/v3"},
+		"acme.ghe.com": {apiURL: "https://api.acme.ghe.com"},
+		"127.0.0.1:1":  {apiURL: "https://h", webURL: "http://127.0.0.1:1"},
 	} {
 		if got := k.CredentialHost(); got != want {
 			t.Errorf("%+v: %q, want %q", k, got, want)
