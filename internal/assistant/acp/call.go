@@ -317,6 +317,15 @@ func (c *call) command() string {
 	return cmp.Or(commandLine(w["command"]), commandLine(w["cmd"]))
 }
 
+// plan returns the plan that the agent asks to carry out, if there is one.
+func (c *call) plan() (text string) {
+	var w map[string]json.RawMessage
+	if c.kind == "switch_mode" && json.Unmarshal(c.input, &w) == nil {
+		_ = json.Unmarshal(w["plan"], &text) // another one is no text
+	}
+	return text
+}
+
 // commandLine returns a command that is a line or a list of words; empty if it is neither.
 func commandLine(raw json.RawMessage) string {
 	var line string

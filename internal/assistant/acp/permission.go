@@ -194,6 +194,9 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 	} else {
 		r.reply(ctx, q.id, canceledPermission())
 	}
+	if plan := q.call.plan(); plan != "" && (r.turn.Mode == "plan" || r.turn.Mode == "ask") {
+		return r.t.say(q.call.id, plan) // it is what was asked for; Claude Code ends the turn with it
+	}
 	if !permanent {
 		return nil
 	}
@@ -251,10 +254,13 @@ func canceledPermission() sdk.RequestPermissionResponse {
 // shown whole.
 func (c *call) detail() string {
 	var blocks []string
-	command := c.command()
-	if command != "" {
+	command, plan := c.command(), c.plan()
+	switch {
+	case command != "":
 		blocks = append(blocks, fenced("sh", command))
-	} else if !present(c.input) && brief(c.title) != c.title {
+	case plan != "":
+		blocks = append(blocks, fenced("", plan))
+	case !present(c.input) && brief(c.title) != c.title:
 		blocks = append(blocks, fenced("", c.title))
 	}
 	for _, p := range c.parts() {
@@ -277,16 +283,19 @@ func (c *call) detail() string {
 	return ""
 }
 
-// besideCommand returns what of the input a command does not show, such as its arguments
-// or the folder that it runs in; all of it without a command.
+// besideCommand returns what of the input a command or a plan does not show, such as its
+// arguments or the folder that it runs in; all of it without either.
 func (c *call) besideCommand() json.RawMessage {
 	var w map[string]json.RawMessage
-	if c.command() == "" || json.Unmarshal(c.input, &w) != nil {
+	if c.command() == "" && c.plan() == "" || json.Unmarshal(c.input, &w) != nil {
 		return c.input
 	}
 	shown := "command"
 	if commandLine(w[shown]) == "" {
 		shown = "cmd"
+	}
+	if c.command() == "" {
+		shown = "plan"
 	}
 	delete(w, shown)
 	delete(w, "description") // what it is for

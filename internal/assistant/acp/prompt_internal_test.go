@@ -190,6 +190,7 @@ func TestACommandIsShownWithWhatBelongsToIt(t *testing.T) {
 		`{"command":"make","Command":"rm"}`:                     "```sh\nmake\n```\n\n```json\n{\"Command\":\"rm\"}\n```",
 		`{"command":"","cmd":"rm"}`:                             "```sh\nrm\n```\n\n```json\n{\"command\":\"\"}\n```",
 		`{"command":"make","cmd":"rm"}`:                         "```sh\nmake\n```\n\n```json\n{\"cmd\":\"rm\"}\n```",
+		`{"plan":"a"}`:                                          "```json\n{\"plan\":\"a\"}\n```",
 		`{"path":"a"}`:                                          "```json\n{\"path\":\"a\"}\n```",
 		`["a"]`:                                                 "```json\n[\"a\"]\n```",
 	} {

@@ -420,6 +420,31 @@ func TestRefusalThatStopsTheAgent(t *testing.T) {
 	}
 }
 
+// TestPlanThatAsksToBeCarriedOut: Claude Code hands over its plan with the question whether to
+// carry it out, and ends the turn when it may not. Where nothing may change, the plan is the answer.
+func TestPlanThatAsksToBeCarriedOut(t *testing.T) {
+	t.Parallel()
+	const plan = "# Plan\n\n1. Do it"
+	w := start(t, acpagent.Does(
+		acpagent.Step{Say: "This is my plan."},
+		acpagent.Step{Tool: &acpagent.Tool{
+			ID: "1", Title: "Approve Plan", Kind: "switch_mode", Input: raw(`{"plan":"# Plan\n\n1. Do it","allowedPrompts":["a"]}`), Late: true,
+			Ask: acpagent.Options("allow_always", "allow_once", "reject_once"),
+		}}))
+	for mode, want := range map[string]string{"plan": plan, "ask": plan, "edit": "This is my plan.\n\n(The agent finished without a message.)"} {
+		turn := question("go")
+		h := always(assistant.Verdict{})
+		turn.Conversation, turn.Mode, turn.Host = mode, mode, h
+		got := ask(t.Context(), w, turn)
+		if got.err != nil || got.answer != want || !strings.HasSuffix(got.text, want) || strings.Count(got.text, "# Plan") > 1 {
+			t.Errorf("%s: %q, %q, %v; want %q", mode, got.answer, got.text, got.err, want)
+		}
+		if shown := "```\n" + plan + "\n```\n\n```json\n{\"allowedPrompts\":[\"a\"]}\n```"; len(h.asked) != 1 || h.asked[0].Detail != shown {
+			t.Errorf("asked %+v", h.asked)
+		}
+	}
+}
+
 // TestFailureThatLooksLikeAnAnswer: Codex ends a turn well of which its model
 // refused the request, with the reason as the answer.
 func TestFailureThatLooksLikeAnAnswer(t *testing.T) {

@@ -150,15 +150,14 @@ type transcript struct {
 func (t *transcript) apply(u update) error {
 	subagent := u.Meta.ClaudeCode.ParentToolUseID != "" // what it says is for the agent, which has it as the result of its call
 	switch u.Kind {
-	case "agent_message_chunk":
-		if subagent {
+	case "agent_message_chunk", "agent_thought_chunk":
+		var b block
+		thought := u.Kind == "agent_thought_chunk"
+		if !decoded(u.Content, &b) || b.text() == "" || subagent && !thought {
 			return nil
 		}
-		return t.say(u)
-	case "agent_thought_chunk":
-		var b block
-		if !decoded(u.Content, &b) || b.text() == "" {
-			return nil
+		if !thought {
+			return t.say(u.MessageID, b.text())
 		}
 		if t.thought.Len() < maxThought && !subagent {
 			t.thought.WriteString(b.text())
@@ -180,12 +179,7 @@ func (t *transcript) apply(u update) error {
 	return nil // unknown, or about something that we do not show
 }
 
-func (t *transcript) say(u update) error {
-	var b block
-	if !decoded(u.Content, &b) || b.text() == "" {
-		return nil
-	}
-	text := b.text()
+func (t *transcript) say(messageID, text string) error {
 	if t.failed {
 		if t.failure.Len() < errDetail {
 			t.failure.WriteString(text)
@@ -195,10 +189,10 @@ func (t *transcript) say(u update) error {
 	if err := t.tellAll(); err != nil { // the agent went on
 		return err
 	}
-	if u.MessageID != t.messageID && t.text.Len() > 0 && !strings.HasSuffix(t.text.String(), "\n") {
+	if messageID != t.messageID && t.text.Len() > 0 && !strings.HasSuffix(t.text.String(), "\n") {
 		text = "\n\n" + text
 	}
-	t.messageID, t.said = u.MessageID, true
+	t.messageID, t.said = messageID, true
 	if t.text.Len()+len(text) > maxText {
 		return errTooMuch
 	}
