@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -323,6 +324,32 @@ func TestStopEndsWhatWasSentBefore(t *testing.T) {
 			t.Errorf("the model was asked %q", got)
 		}
 	})
+}
+
+// TestWhatWasStoppedIsNotAskedForAgain: a request that was stopped before anything came of it
+// stays in the talk, but is no part of the next one.
+func TestWhatWasStoppedIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	for _, begun := range []string{"", "I am "} {
+		ot.Run(t, func(w *ot.World) {
+			w.Model.On("first", ot.Hold(begun, ot.Say("It is first.")))
+			w.Start()
+			w.Chat.Say("first")
+			w.Pass(time.Second)
+			w.Chat.Say("/stop")
+			w.Pass(time.Second)
+			w.Chat.Say("second")
+			w.Pass(10 * time.Second)
+			var got []string
+			for _, m := range w.Model.Requests()[1].Array {
+				got = append(got, m.PlainText())
+			}
+			if want := []string{"first", cmp.Or(begun, "(Stopped before there was an answer.)"), "second"}; !slices.Equal(got, want) {
+				t.Errorf("the model got %q, want %q", got, want)
+			}
+			w.Chat.Find("re: second")
+		})
+	}
 }
 
 // TestStopOfATurnThatWaitsForItsNextTry ends a turn on which nobody works.

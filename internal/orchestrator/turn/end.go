@@ -321,8 +321,12 @@ func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText,
 	if cl.d.begun.session.ID == "" { // a job of ours
 		return e
 	}
-	if e.keep = cl.out.rest; answer(e.keep) == "" && cl.out.text != "" {
-		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, cl.out.text))
+	said := cl.out.text
+	if said == "" && state == sessions.EntryStopped {
+		said = "(Stopped before there was an answer.)" // else the next message asks for the same again
+	}
+	if e.keep = cl.out.rest; answer(e.keep) == "" && said != "" {
+		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, said))
 	}
 	e.record, e.over = cl.d.begun.ended(cl.out, "", errText), true
 	if cl.d.begun.executes {
