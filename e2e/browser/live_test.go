@@ -71,3 +71,49 @@ func TestWhatIsWrittenOutlivesTheSession(t *testing.T) {
 		t.Error("what somebody wrote is gone")
 	}
 }
+
+// Who goes through a list by keys is where they were after it has changed, and opens what
+// they have chosen.
+func TestKeysInAListThatChanges(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	for _, topic := range []string{"first", "second"} {
+		b.Model.Enqueue(openai.Text("About the " + topic + "."))
+		b.Says("the " + topic + " topic")
+		b.Sees("About the " + topic + ".")
+		b.Says("/new")
+	}
+	w.signsIn(b.OwnerLink())
+	w.sees("the first topic", "Nothing runs.")
+	press := func(key string) {
+		w.number(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "` + key + `", bubbles: true})) ? 1 : 0`)
+	}
+	press("j")
+	press("j")
+	gate := emulator.NewGate()
+	b.Model.Enqueue(openai.Reply(openai.Delta("One moment. "), openai.Gate(gate), openai.Delta("All of it.")))
+	b.Says("the third topic")
+	w.sees("the third topic", "Stop")
+	gate.Open()
+	w.sees("Nothing runs.", "the third topic")
+	if w.number(`document.activeElement.textContent === "the first topic" ? 1 : 0`) == 0 {
+		t.Error("what had the focus has lost it: who uses keys begins anew at the top of the page")
+	}
+	press("o")
+	w.sees("About the first.")
+}
+
+// A change whose page could not be loaded is shown later: no further event tells of it.
+func TestAPageThatCouldNotBeLoaded(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.number(`(() => {
+		const right = window.fetch;
+		window.fetch = () => { window.fetch = right; return Promise.reject(new TypeError("Failed to fetch")); };
+		document.querySelector("h1").textContent = "As it was";
+		live.refresh();
+		return 1;
+	})()`)
+	w.until("the page is as it is now", func() bool { return w.number(`document.querySelector("h1").textContent === "Overview" ? 1 : 0`) == 1 }, w.text)
+}

@@ -138,7 +138,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	body := html.Group{html.El("h1", html.Text("Overview")), p.show.halted(service), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
-	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.Text("Recent")), p.show.sessionList(recent))
+	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.ID("recent"), html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
 	if n := open.count(); n > 0 {
 		badge = "◆" + html.String(html.Textf("%d", n))
@@ -167,7 +167,7 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 	for _, s := range failed {
 		item(state("error", "✖", "failed"), p.show.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}
-	return html.Group{html.El("h2", html.Text("Needs you")), listed(items, "Nothing waits for you. Approvals, plans and failed turns appear here first.")}
+	return section("needed", "Needs you", items, "Nothing waits for you. Approvals, plans and failed turns appear here first.")
 }
 
 // atWork is what runs and what waits.
@@ -208,9 +208,9 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 			waiting = append(waiting, line)
 		}
 	}
-	body := html.Group{html.El("h2", html.Text("Running")), listed(running, "Nothing runs.")}
+	body := html.Group{section("running", "Running", running, "Nothing runs.")}
 	if len(waiting) > 0 {
-		body = append(body, html.El("h2", html.Text("Waiting")), html.El("ul", html.Class("list"), waiting))
+		body = append(body, section("waiting", "Waiting", waiting, ""))
 	}
 	if len(entries) > maxOpen {
 		body = append(body, html.El("p", html.Class("muted"), html.ID("open-more"), html.Textf("Only the first %d are shown.", maxOpen)))
@@ -224,7 +224,7 @@ func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
 	if !r.owner() {
 		title, most = "Today, you", p.budget().PersonMicros
 	}
-	parts = append(parts, html.El("h2", html.Text(title)), html.El("p", spentIn(sum)))
+	parts = append(parts, html.El("h2", html.ID("today"), html.Text(title)), html.El("p", spentIn(sum)))
 	if most > 0 {
 		parts = append(parts, html.El("label", html.Textf("of %s a day", spend.Dollars(most)),
 			html.El("progress", html.Attr("max", "100"), html.Attr("value", html.String(html.Textf("%d", min(100, sum.Micros*100/most)))))))
@@ -242,7 +242,7 @@ func (p *overviewPages) lights() html.Node {
 	if p.platforms == nil {
 		return nil
 	}
-	return html.Group{html.El("h2", html.Text("Platforms")), html.El("ul", html.Class("list"), html.Map(p.platforms(), func(l Light) html.Node {
+	return section("platforms", "Platforms", html.Map(p.platforms(), func(l Light) html.Node {
 		mark := state("muted", "○", "off")
 		switch {
 		case l.On && l.Works:
@@ -251,5 +251,5 @@ func (p *overviewPages) lights() html.Node {
 			mark = state("warn", "▲", "no answer")
 		}
 		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), p.show.line(l.Detail)))
-	}))}
+	}), "")
 }

@@ -6,12 +6,11 @@
 (() => {
   const items = () => [...document.querySelectorAll('.list > li, tbody tr')].filter((i) => i.querySelector('a'));
   const off = () => localStorage.getItem('keys') === 'off';
-  let at = -1;
   const go = (step) => {
     const list = items();
     if (!list.length) return;
-    list[at]?.removeAttribute('aria-current');
-    at = Math.max(0, Math.min(list.length - 1, at + step));
+    const was = list.findIndex((i) => i.hasAttribute('aria-current')), at = Math.max(0, Math.min(list.length - 1, was + step));
+    list[was]?.removeAttribute('aria-current');
     list[at].setAttribute('aria-current', 'true');
     list[at].querySelector('a').focus({ preventScroll: true });
     list[at].scrollIntoView({ block: 'nearest' });
@@ -47,7 +46,7 @@
       }
       case 'j': go(1); break;
       case 'k': go(-1); break;
-      case 'o': items()[at]?.querySelector('a').click(); break;
+      case 'o': document.querySelector('main [aria-current=true] a')?.click(); break;
       case '?': help(); break;
       default: return;
     }
@@ -160,7 +159,7 @@ const live = (() => {
         old.insertBefore(document.importNode(n, true), at);
       } else {
         if (match === at) at = at.nextSibling;
-        else old.insertBefore(match, at);
+        else (old.moveBefore ?? old.insertBefore).call(old, match, at); // the first keeps the focus
         morph(match, n);
       }
     }
@@ -173,7 +172,7 @@ const live = (() => {
 
   const main = document.querySelector('main[data-live]');
   if (!main || !window.EventSource) return { refresh: () => {} };
-  let at = main.dataset.at, source = null, asking = false, again = false, wait = 1000, timer = 0;
+  let at = main.dataset.at, source = null, asking = false, again = false, wait = 1000, timer = 0, later = 0;
 
   const line = document.createElement('p');
   line.className = 'offline';
@@ -193,14 +192,16 @@ const live = (() => {
         else location.reload();
         return;
       }
-      if (!answer.ok && answer.status !== 404) return;
+      if (!answer.ok && answer.status !== 404) throw answer;
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const low = innerHeight + scrollY > document.body.scrollHeight - 80; // at the end, where it stays
       document.title = page.title;
       speak(page);
       morph(main, page.querySelector('main'));
       if (low && main.querySelector('[data-follow]')) scrollTo(0, document.body.scrollHeight);
-    } catch { // the next event asks again
+    } catch { // the stream does not tell of the same change again
+      clearTimeout(later);
+      later = setTimeout(refresh, 5000);
     } finally {
       asking = false;
       if (again) { again = false; refresh(); }
