@@ -59,6 +59,12 @@ func TestAnArchiveHoldsABackupAndNothingElse(t *testing.T) {
 	if err := backup.Archive(t.Context(), &out, t.TempDir()); !fault.Is(err, fault.Invalid) || out.Len() > 0 {
 		t.Errorf("a folder that is no backup: %v, %d bytes", err, out.Len())
 	}
+	if err := pipe(database); err != nil {
+		t.Fatal(err)
+	}
+	if err := backup.Archive(t.Context(), io.Discard, dir); err == nil {
+		t.Error("a pipe was archived")
+	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := os.Remove(database); err != nil {

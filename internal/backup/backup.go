@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"remote-agent/internal/audit"
@@ -275,8 +276,22 @@ func files(ctx context.Context, dir string) ([]File, error) {
 	return list, nil
 }
 
+// open opens a regular file for reading. What else is there, such as a pipe, which would
+// wait for a writer, is no such file.
+func open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's own path
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f, nil
+	}
+	_ = f.Close()
+	return nil, fs.ErrNotExist
+}
+
 func measure(ctx context.Context, name string) (File, error) {
-	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	f, err := open(name)
 	if err != nil {
 		return File{}, err
 	}
@@ -356,14 +371,15 @@ func Read(dir string) (Manifest, error) {
 	if strings.HasSuffix(filepath.Clean(dir), partial) {
 		return m, fault.Newf(fault.Invalid, "%s is incomplete; delete it.", dir)
 	}
-	encoded, err := os.ReadFile(filepath.Join(dir, manifestName)) //nolint:gosec // the operator's own path
+	f, err := open(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, fault.Newf(fault.Invalid, "%s is not a backup: it has no %s.", dir, manifestName)
 	}
 	if err != nil {
 		return m, unread(dir, err)
 	}
-	if err := json.Unmarshal(encoded, &m); err != nil {
+	defer f.Close() //nolint:errcheck // only read
+	if err := json.NewDecoder(f).Decode(&m); err != nil {
 		return m, &fault.Error{Kind: fault.Invalid, Public: fmt.Sprintf("The %s of %s is damaged.", manifestName, dir), Err: err}
 	}
 	switch {
@@ -450,7 +466,7 @@ func verifyFile(ctx context.Context, dir string, f File, m Manifest, tools Postg
 }
 
 func checkBundle(name string) error {
-	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	f, err := open(name)
 	if err != nil {
 		return unread(name, err)
 	}

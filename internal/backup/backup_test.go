@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -423,6 +424,8 @@ func TestDamagedAndNewerBackupsAreRefused(t *testing.T) {
 		}{
 			"torn":             {func(dir string) error { return os.Truncate(filepath.Join(dir, database), 5000) }, "5000 bytes"},
 			"changed":          {func(dir string) error { return flip(filepath.Join(dir, database)) }, "checksum differs"},
+			"a pipe":           {func(dir string) error { return pipe(filepath.Join(dir, database)) }, "is missing"},
+			"a pipe, manifest": {func(dir string) error { return pipe(filepath.Join(dir, "manifest.json")) }, "is not a backup"},
 			"missing":          {func(dir string) error { return os.Remove(filepath.Join(dir, "projects", "p.db")) }, "is missing"},
 			"no manifest":      {func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, "is not a backup"},
 			"torn manifest":    {func(dir string) error { return os.Truncate(filepath.Join(dir, "manifest.json"), 20) }, "damaged"},
@@ -689,6 +692,9 @@ func TestABackupOfASchemaOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// pipe puts a pipe in place of a file: whoever opens it waits for a writer.
+func pipe(name string) error { return errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)) }
 
 // flip changes a byte in the middle of a file.
 func flip(name string) error {

@@ -278,7 +278,7 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return unusable(to, err)
 	}
-	in, err := os.Open(from) //nolint:gosec // the operator's own path
+	in, err := open(from)
 	if err != nil {
 		return unusable(from, err)
 	}

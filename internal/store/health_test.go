@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,22 @@ func overwrite(t *testing.T, path string, at int64, data []byte) {
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whoever opens a pipe waits for a writer.
+func TestAPipeIsNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "bot.db"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t), Exclusive: true})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !strings.HasPrefix(fault.Public(err), "Cannot use the database file") {
+		t.Errorf("it says %q, %v", fault.Public(err), err)
 	}
 }
 

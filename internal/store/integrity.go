@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -81,7 +82,7 @@ func checkHeader(path string) error {
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 		return nil
 	}
-	f, err := os.Open(path) //nolint:gosec // the operator's own path
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's own path; a pipe would wait for a writer
 	if err != nil {
 		return nil //nolint:nilerr // said when it is opened for writing
 	}
