@@ -9,7 +9,6 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/people"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -52,7 +51,7 @@ func (de *decisions) runAllow(ctx context.Context, r command.Request) (command.R
 		rules, err := tx.Questions().Rules(ctx, r.Conv.CodebaseID)
 		for i := range rules {
 			if err == nil {
-				rules[i].CreatedBy, err = people.NameOf(ctx, tx.People(), rules[i].CreatedBy)
+				rules[i].CreatedBy, err = sessions.NameOf(ctx, tx.People(), rules[i].CreatedBy)
 			}
 		}
 		return rules, err

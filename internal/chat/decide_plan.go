@@ -9,7 +9,6 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/people"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -37,7 +36,7 @@ func (de *decisions) decide(ctx context.Context, r command.Request, v verdict) (
 		if err != nil {
 			return err
 		}
-		if p.DecidedName, err = people.NameOf(ctx, tx.People(), p.DecidedBy); err != nil {
+		if p.DecidedName, err = sessions.NameOf(ctx, tx.People(), p.DecidedBy); err != nil {
 			return err
 		}
 		by := plan.Decider{Actor: r.Actor(), Owner: r.Role == sessions.Owner}

@@ -6,7 +6,6 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/people"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -23,7 +22,7 @@ func askedBy(ctx context.Context, tx *store.Tx, a approval.Approval) (string, er
 			return "", err
 		}
 	}
-	return people.NameOf(ctx, tx.People(), a.Requester)
+	return sessions.NameOf(ctx, tx.People(), a.Requester)
 }
 
 // choose changes the settings of a conversation and audits it.

@@ -12,7 +12,6 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
-	"remote-agent/internal/people"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -56,7 +55,7 @@ func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s
 		if s.halt, err = tx.People().ServiceState(ctx); err != nil {
 			return err
 		}
-		if s.halt.HaltedBy, err = people.NameOf(ctx, tx.People(), s.halt.HaltedBy); err != nil {
+		if s.halt.HaltedBy, err = sessions.NameOf(ctx, tx.People(), s.halt.HaltedBy); err != nil {
 			return err
 		}
 		if s.asked, err = tx.Questions().WaitingApprovals(ctx, conv.ID, maxNamed); err != nil {

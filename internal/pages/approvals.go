@@ -234,6 +234,9 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 		if a, err = tx.Questions().Approval(r.Context(), number); err != nil {
 			return err
 		}
+		if a.DecidedName, err = sessions.NameOf(r.Context(), tx.People(), a.DecidedBy); err != nil {
+			return err
+		}
 		return mustSee(r.Context(), tx, r, a.ConversationID)
 	})
 	if err != nil {
@@ -257,6 +260,9 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	var pl plan.Plan
 	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if pl, err = tx.Proposals().Plan(r.Context(), number); err != nil {
+			return err
+		}
+		if pl.DecidedName, err = sessions.NameOf(r.Context(), tx.People(), pl.DecidedBy); err != nil {
 			return err
 		}
 		return mustSee(r.Context(), tx, r, pl.ConversationID)

@@ -301,9 +301,11 @@ func TestAQuestionHasItsPage(t *testing.T) {
 			a, pl := s.question, s.plan
 			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
 			pl.State, pl.DecidedBy, pl.DecidedAt = plan.Rejected, "telegram/42", w.now
-			return errors.Join(tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl))
+			return errors.Join(tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "telegram", UserID: "42", Name: "Ann Example"}),
+				tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl))
 		})
-		for path, want := range map[string]string{at: "Denied by telegram/42", planAt: "rejected"} {
+		wants(t, b.get("/sessions/"+s.session.ID+"?tab=plan"), "decided by Ann Example")
+		for path, want := range map[string]string{at: "Denied by Ann Example", planAt: "decided by Ann Example"} {
 			page := b.get(path)
 			wants(t, page, want, `href="/sessions/`+s.session.ID)
 			if clean(t, path, page); strings.Contains(page, `action="/decide"`) {

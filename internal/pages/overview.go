@@ -114,7 +114,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	}
 	ctx, now := r.Context(), p.show.now()
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if service, err = tx.People().ServiceState(ctx); err != nil {
+		if service, err = halt(ctx, tx); err != nil {
 			return err
 		}
 		if entries, err = tx.Queue().OpenEntries(ctx, r.viewer(), maxOpen+1); err != nil {

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/html"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
@@ -41,6 +42,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		out, givenUp []store.QueuedDelivery
 		tasks        []sessions.Schedule
 		places       = map[string]messages.ConversationKey{} // of tasks, by conversation
+		paused       = map[string]bool{}                     // as above
 		count        store.QueueCounts
 		service      sessions.ServiceState
 	)
@@ -50,7 +52,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		return view{}, err
 	}
 	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		if service, err = tx.People().ServiceState(ctx); err != nil {
+		if service, err = halt(ctx, tx); err != nil {
 			return err
 		}
 		if count, err = tx.Queue().Count(ctx); err != nil {
@@ -77,6 +79,14 @@ func (p *queuePages) queue(r *request) (view, error) {
 				return err
 			}
 			places[c.ID] = c.Key
+			if s.EntryID == "" {
+				continue
+			}
+			last, err := tx.Inbox().Entry(ctx, s.EntryID)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+			paused[c.ID] = last.Pauses(spend.Today(p.show.now()))
 		}
 		return nil
 	})
@@ -84,7 +94,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{html.El("h1", html.Text("Queue"))}
-	body = append(body, p.show.halted(service), p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places),
+	body = append(body, p.show.halted(service), p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places, paused),
 		p.deadTurns(r, failed, count.FailedTurns), p.deadAnswers(r, givenUp, count.FailedDeliveries))
 	badge := ""
 	if n := count.FailedTurns + count.FailedDeliveries; n > 0 {
@@ -206,18 +216,22 @@ func (p *queuePages) answerLine(d store.QueuedDelivery, mark html.Node, actions 
 }
 
 // queuedTasks are the standing tasks.
-func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey) html.Node {
+func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey, paused map[string]bool) html.Node {
 	now, heading := p.show.now(), "Schedules"
 	if len(tasks) > maxQueued {
 		tasks, heading = tasks[:maxQueued], fmt.Sprintf("Schedules (the next %d)", maxQueued)
 	}
 	lines := html.Map(tasks, func(s sessions.Schedule) html.Node {
 		key := places[s.ConversationID]
-		about := []any{"by " + s.CreatedBy, wording.Count(int(s.Runs), "run", "runs")}
+		mark := state("ok", "⏲", until(s.NextAt, now))
+		if paused[s.ConversationID] {
+			mark = state("waiting", "⏸", "paused: the daily budget was used up")
+		}
+		about := []any{"by " + wording.Who(s.Origin.Sender.Name, s.CreatedBy), wording.Count(int(s.Runs), "run", "runs")}
 		if !s.LastAt.IsZero() {
 			about = append(about, html.Group{html.Text("last "), p.show.when(s.LastAt)})
 		}
-		return html.El("li", state("ok", "⏲", until(s.NextAt, now)),
+		return html.El("li", mark,
 			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), meta(about...),
 			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
 	})

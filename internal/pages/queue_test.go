@@ -3,6 +3,7 @@ package pages_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -55,12 +56,27 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 			if _, err := tx.People().Halt(ctx, "telegram/1", evil); err != nil {
 				return err
 			}
+			if err := tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "telegram", UserID: "1", Name: "Ann Example"}); err != nil {
+				return err
+			}
+			last := sessions.Entry{ConversationID: s.conversation.ID, In: messages.Inbound{Event: "last", Kind: messages.KindMessage, Conversation: s.conversation.Key, Sender: messages.Sender{ID: "42"}}}
+			if _, err := tx.Inbox().InsertEntry(ctx, &last); err != nil {
+				return err
+			}
+			done, why := sessions.EntryDone, sessions.Paused+"no money"
+			task := sessions.Schedule{AgentID: s.profile, ConversationID: s.conversation.ID, CreatedBy: "telegram/1", CreatedAt: w.now, NextAt: next}
+			if err := errors.Join(tx.Inbox().UpdateEntry(ctx, last.ID, sessions.EntryUpdate{State: &done, Error: &why}), tx.Tasks().SaveSchedule(ctx, &task)); err != nil {
+				return err
+			}
+			if _, err := tx.Tasks().AdvanceSchedule(ctx, task, w.now, next, last.ID); err != nil {
+				return err
+			}
 			return tx.Inbox().UpdateEntry(ctx, s.entry, sessions.EntryUpdate{NextAt: &next})
 		})
 		page = owner.get("/queue")
-		wants(t, page, "parked", "tries again in 3 hours", "Retry now", "Halted by telegram/1")
-		wants(t, w.as(ann).get("/"), "Halted by telegram/1")
-		wants(t, w.as(bob).get("/"), "Halted by telegram/1", "tries again in 3 hours, at "+wording.Moment(next))
+		wants(t, page, "parked", "tries again in 3 hours", "Retry now", "Halted by Ann Example", "paused: the daily budget was used up")
+		wants(t, w.as(ann).get("/"), "Halted by Ann Example")
+		wants(t, w.as(bob).get("/"), "Halted by Ann Example", "tries again in 3 hours, at "+wording.Moment(next))
 		clean(t, "/queue", page)
 		if r := w.as(bob).send("GET", "/queue", nil); r.Code != http.StatusForbidden || strings.Contains(r.Body.String(), "href=\"/queue\"") {
 			t.Errorf("a member sees the queue: %d\n%s", r.Code, r.Body)

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"remote-agent/internal/html"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
 )
 
@@ -118,6 +120,14 @@ func (re *renderer) line(text string) html.Node {
 		g = append(g, html.Text(part))
 	}
 	return g
+}
+
+// halt is the state of the service, with the name of who has stopped all work.
+func halt(ctx context.Context, tx *store.Tx) (s sessions.ServiceState, err error) {
+	if s, err = tx.People().ServiceState(ctx); err == nil {
+		s.HaltedBy, err = sessions.NameOf(ctx, tx.People(), s.HaltedBy)
+	}
+	return s, err
 }
 
 // halted says who has stopped all work, if somebody has.

@@ -101,7 +101,11 @@ const (
 // stand and as they were.
 func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
 	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]plan.Plan, error) {
-		return tx.Pages().SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
+		list, err := tx.Pages().SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
+		for i := 0; err == nil && i < len(list); i++ {
+			list[i].DecidedName, err = sessions.NameOf(r.Context(), tx.People(), list[i].DecidedBy)
+		}
+		return list, err
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +156,7 @@ func executedPlan(request string) int64 {
 func (re *renderer) planVersion(pl plan.Plan, heading string) html.Node {
 	about := []any{planState(pl, re.now()), "asked for by " + pl.Requester, "written by " + pl.Author, re.when(pl.CreatedAt)}
 	if pl.DecidedBy != "" {
-		about = append(about, html.Group{html.Text("decided by " + pl.DecidedBy + " "), re.when(pl.DecidedAt)})
+		about = append(about, html.Group{html.Text("decided by " + pl.DecidedName + " "), re.when(pl.DecidedAt)})
 	}
 	return html.El("section",
 		html.El(heading, html.Textf("%s, version %d: %s", pl.Name(), pl.Version, re.head200(pl.Goal))),

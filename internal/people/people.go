@@ -24,7 +24,6 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
-	"remote-agent/internal/wording"
 )
 
 // Platform is what the configuration says of people on a platform.
@@ -353,7 +352,7 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 			if err != nil {
 				return err
 			}
-			who, err := NameOf(ctx, tx.People(), state.HaltedBy)
+			who, err := sessions.NameOf(ctx, tx.People(), state.HaltedBy)
 			said = fmt.Sprintf("The bot was already halted by %s at %s.", who, day(state.HaltedAt))
 			return err
 		}
@@ -378,7 +377,7 @@ func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 			said = "The bot is not halted."
 			return nil
 		}
-		who, err := NameOf(ctx, tx.People(), state.HaltedBy)
+		who, err := sessions.NameOf(ctx, tx.People(), state.HaltedBy)
 		if err != nil {
 			return err
 		}
@@ -386,12 +385,6 @@ func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 		return audit(ctx, tx, by, "service.resume", "", map[string]any{"halted_by": state.HaltedBy})
 	})
 	return said, err
-}
-
-// NameOf names an actor ("telegram/42") for people: by name if the database has one.
-func NameOf(ctx context.Context, of sessions.PeopleStore, actor string) (string, error) {
-	name, err := sessions.NameOf(ctx, of, actor)
-	return wording.Who(name, actor), err
 }
 
 // day writes a moment as people read it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/wording"
 )
 
 // TaskStore keeps the standing tasks of profiles, as a part of a transaction.
@@ -31,11 +32,11 @@ type TaskStore interface {
 	EndSchedule(ctx context.Context, conversationID string) (ok bool, err error)
 }
 
-// NameOf returns the name that the database has of an actor ("telegram/42"); "": none.
+// NameOf names an actor ("telegram/42") for people: by name if the database has one.
 func NameOf(ctx context.Context, people PeopleStore, actor string) (string, error) {
 	platform, id, _ := strings.Cut(actor, "/")
 	who, _, err := people.Identity(ctx, messages.Platform(platform), messages.UserID(id))
-	return who.Name, err
+	return wording.Who(who.Name, actor), err
 }
 
 // PeopleStore keeps who may use the bot and who asked to, as a part of a transaction.

@@ -33,11 +33,9 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := sessions.NameOf(ctx, tx.People(), p.DecidedBy)
-	if err != nil {
+	if p.DecidedName, err = sessions.NameOf(ctx, tx.People(), p.DecidedBy); err != nil {
 		return nil, err
 	}
-	p.DecidedName = wording.Who(name, p.DecidedBy)
 	v, err := r.w.o.access.Authorize(ctx, tx, entry.In)
 	if err != nil {
 		return nil, err

@@ -269,11 +269,9 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 		if conv, err = tx.Conversations().Conversation(ctx, a.ConversationID); err != nil {
 			return err
 		}
-		name, err := sessions.NameOf(ctx, tx.People(), a.DecidedBy)
-		if err != nil {
+		if a.DecidedName, err = sessions.NameOf(ctx, tx.People(), a.DecidedBy); err != nil {
 			return err
 		}
-		a.DecidedName = wording.Who(name, a.DecidedBy)
 		who, err := o.access.Judge(ctx, tx, r.Entry.In) // they may have been removed since they were let in
 		if err != nil {
 			return err
