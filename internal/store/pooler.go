@@ -22,7 +22,8 @@ const idleInTransaction = "10s"
 // rows by an index: reading whole tables is the last resort, for a plan that was made while
 // a table was empty is kept, and still read all of it when a crowd had filled it (1.5 ms
 // for a row by its key instead of 0.2). Compiling a plan takes longer than it saves.
-const planning = `SET jit = off; SET enable_seqscan = off`
+// Order comes from row locks, which a database that isolates more by default would make failures.
+const planning = `SET jit = off; SET enable_seqscan = off; SET default_transaction_isolation = 'read committed'`
 
 // poolerLooks is how often it is looked whether two connections share a session: a
 // busy pooler may hide it a few times.

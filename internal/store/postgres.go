@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"remote-agent/internal/fault"
 )
 
@@ -30,6 +32,10 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	// A server that only reads may have written a moment ago, and the address may lead to the
+	// one that does: a connection that is kept would be used for up to an hour.
+	goesOn := config.ConnConfig.OnPgError
+	config.ConnConfig.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool { return e.Code != pgReadOnly && goesOn(c, e) }
 	// pgx counts CPUs where the URL is silent: too few for this program, whose
 	// transactions wait for a disk or a row and not for a CPU.
 	if !t.limited {
