@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -52,4 +53,18 @@ func archiveFile(ctx context.Context, w *tar.Writer, root *os.Root, folder, name
 	}
 	_, err = io.Copy(w, reader{ctx, f})
 	return fault.Wrap(err, fault.Unavailable, "write an archive")
+}
+
+// open opens a regular file for reading. What else is there, such as a pipe, which would
+// wait for a writer, is no such file.
+func open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's own path
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f, nil
+	}
+	_ = f.Close()
+	return nil, fs.ErrNotExist
 }

@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"remote-agent/internal/audit"
@@ -274,20 +273,6 @@ func files(ctx context.Context, dir string) ([]File, error) {
 		return nil, unusable(dir, err)
 	}
 	return list, nil
-}
-
-// open opens a regular file for reading. What else is there, such as a pipe, which would
-// wait for a writer, is no such file.
-func open(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's own path
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		return f, nil
-	}
-	_ = f.Close()
-	return nil, fs.ErrNotExist
 }
 
 func measure(ctx context.Context, name string) (File, error) {
