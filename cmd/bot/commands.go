@@ -28,7 +28,7 @@ type commandLine struct {
 
 	Sessions sessionsCommand `cmd:"" group:"Look" help:"List, show, search and delete sessions."`
 	Messages messagesCommand `cmd:"" group:"Look" help:"List the messages of a conversation, session or profile."`
-	Costs    costsCommand    `cmd:"" group:"Look" help:"Total tokens and costs by person, codebase, model or day."`
+	Costs    costsCommand    `cmd:"" group:"Look" help:"Total tokens and costs by person, repository, model or day."`
 	Audit    auditCommand    `cmd:"" group:"Look" help:"List the audit log, or verify that it was not altered."`
 	Memory   memoryCommand   `cmd:"" group:"Look" help:"Show how memories are found."`
 

@@ -69,8 +69,8 @@ type completionCommand struct {
 
 // Help implements commandline.Explained.
 func (completionCommand) Help() string {
-	return "For bash: bot completion bash > ~/.local/share/bash-completion/completions/bot. " +
-		"For fish: bot completion fish > ~/.config/fish/completions/bot.fish. For zsh: put source <(bot completion zsh) into ~/.zshrc."
+	return "For bash, write the output into ~/.local/share/bash-completion/completions/bot, with bot completion bash > FILE; " +
+		"for fish, into ~/.config/fish/completions/bot.fish. For zsh, put source <(bot completion zsh) into ~/.zshrc."
 }
 
 func (c completionCommand) Run(p *program) error {

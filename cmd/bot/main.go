@@ -127,7 +127,11 @@ func run(ctx context.Context, args []string, proc process) int {
 		err = cmp.Or(misspelled, out.err)
 	}
 	if _, ok := errors.AsType[commandline.UsageError](err); ok || bench.IsUsage(err) || chaos.IsUsage(err) {
-		err = fmt.Errorf("%w; %w", err, errUsage)
+		joint := ";"
+		if strings.HasSuffix(err.Error(), "?") {
+			joint = " Or"
+		}
+		err = fmt.Errorf("%w%s %w", err, joint, errUsage)
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ctx.Err() != nil && errors.Is(err, context.Canceled) && (!ok || f.Kind != fault.Canceled) {
 		err = &fault.Error{Kind: fault.Canceled, Public: "Stopped.", Err: err} // whatever could not be done because of it

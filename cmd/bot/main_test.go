@@ -121,6 +121,17 @@ func TestHelpOfACommandShowsItsOwnFlags(t *testing.T) {
 	}
 }
 
+func TestAMisspelledCommandGetsAWholeSentence(t *testing.T) {
+	for name, want := range map[string]string{
+		"nonsense": "bot has no command \"nonsense\"; see bot --help\n",
+		"persion":  "bot has no command \"persion\"; did you mean person or version? Or see bot --help\n",
+	} {
+		if r := bot(t, nil, name); r.code != exitUsage || !strings.HasSuffix(r.stderr, want) {
+			t.Errorf("bot %s: code %d, %q", name, r.code, r.stderr)
+		}
+	}
+}
+
 func TestVersionFlag(t *testing.T) {
 	flag, command := bot(t, nil, "--version"), bot(t, nil, "version")
 	if flag != command || flag.code != exitOK || !strings.HasPrefix(flag.stdout, "bot ") {

@@ -20,7 +20,35 @@ import (
 type startCommand struct{}
 
 func (startCommand) Run(p *program) error {
+	p.endWithTerminal()
 	return p.serve(bothTerminals(p.process) || isPiped(p.stdin))
+}
+
+// endWithTerminal has a hangup end the program if the terminal that it was started at has
+// gone: nothing else would, where its output goes to a file or another program.
+func (p *program) endWithTerminal() {
+	if !isTerminal(p.stdin) || p.interrupt == nil {
+		return
+	}
+	all, others := p.hangups, make(chan os.Signal, 1)
+	p.hangups = others
+	go func() {
+		for {
+			select {
+			case <-p.ctx.Done():
+				return
+			case hangup := <-all:
+				if !isTerminal(p.stdin) {
+					p.interrupt()
+					return
+				}
+				select {
+				case others <- hangup:
+				default: // one is on its way
+				}
+			}
+		}
+	}()
 }
 
 // serveCommand is the daemon. It reads only a terminal: what a service manager

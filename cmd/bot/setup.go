@@ -18,7 +18,7 @@ type setupCommand struct {
 // Help implements commandline.Explained.
 func (setupCommand) Help() string {
 	return "Each step says where to click, proves what you enter, keeps it in the .env file and has a running bot take it. " +
-		"It can be done again at any time. Without a terminal, answers are read one a line. With --check, exit code 5 if something fails."
+		"It can be done again at any time. Without a terminal, answers are read one per line. With --check, exit code 5 if something fails."
 }
 
 func (c setupCommand) Run(p *program) error {
@@ -37,6 +37,7 @@ func (c setupCommand) Run(p *program) error {
 		_, _ = fmt.Fprintf(p.stdout, "✖ %s\n", problem) // a closed terminal
 	}
 	asker := terminal.NewAsker(p.stdin, p.stdout)
+	asker.Interrupt = p.interrupt
 	d := dialog.Dialog{Service: service, Screen: asker}
 	if c.Check {
 		sound, err := d.Check(p.ctx, c.Step)

@@ -143,7 +143,7 @@ func (r real) start(t *testing.T, change ...func(*acp.Config)) *acp.Assistant {
 	c := r.Config
 	c.Env = append([]string{}, c.Env...)
 	c.Scratch, c.Start = t.TempDir(), acptest.Exec
-	c.ModeFor = func(assistant.Turn) string { return r.mode }
+	c.ModeFor = func(assistant.Turn) []string { return []string{r.mode} }
 	l := &logged{}
 	c.Log = logger(l)
 	for _, f := range change {

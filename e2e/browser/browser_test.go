@@ -167,9 +167,7 @@ func decide(b *bot.Bot, w *window) {
 	w.writes("textarea[name=text]", "1. Add the flag.\n2. Test it twice.")
 	w.presses("Save as a new version")
 	w.sees("version 2")
-	if w.number(`document.activeElement.id === "said" ? 1 : 0`) == 0 {
-		w.t.Error("nobody hears what became of it")
-	}
+	w.waits("what became of it is heard", `document.activeElement.id === "said"`)
 	b.Sees("Test it twice", "Plan p-1, version 2")
 	w.finds("/approvals", "Test it twice")
 
@@ -271,13 +269,9 @@ type violation struct {
 // findings are what shuts people out of the page that is open.
 func (w *window) findings(axe string) (found []string) {
 	w.t.Helper()
-	w.run(chromedp.Evaluate[chromedp.Void](axe))
-	all, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]violation](
-		`axe.run(document, {resultTypes: ["violations"]}).then((r) => { if (!r.passes.length) throw "axe looked at nothing"; return r.violations; })`,
+	all := ask(w, chromedp.Evaluate[[]violation](
+		axe+`;axe.run(document, {resultTypes: ["violations"]}).then((r) => { if (!r.passes.length) throw "axe looked at nothing"; return r.violations; })`,
 		chromedp.EvalAwaitPromise))
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	for _, v := range all {
 		if v.Impact != "serious" && v.Impact != "critical" {
 			continue

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"remote-agent/e2e/internal/bot"
@@ -51,11 +52,7 @@ func TestWritingOnWhileItIsSent(t *testing.T) {
 	w.sees("All conversations", "One.")
 	w.number(`(() => { document.querySelector("#say button").focus(); return 1 })()`)
 	field := func() string {
-		text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return ask(w, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`))
 	}
 	count := func() int64 {
 		return w.number(`[...document.querySelectorAll("article.user pre")].filter((e) => e.textContent === "go on").length`)
@@ -88,7 +85,7 @@ func TestWritingOnWhileItIsSent(t *testing.T) {
 		w.run(chromedp.Evaluate[chromedp.Void](`(() => {
 			const all = new DataTransfer();
 			` + files + `.forEach((f) => all.items.add(f));
-			document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, cancelable: true}));
+			document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, bubbles: true, cancelable: true}));
 		})()`))
 		said, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`(() => {
 			const field = document.querySelector("input[type=file]"), said = field.validationMessage;
@@ -116,9 +113,80 @@ func TestAFirstMessageWithoutAConnection(t *testing.T) {
 	b.Model.Enqueue(openai.Text("A short answer."))
 	w.presses("Send")
 	w.sees("All conversations", "a long question", "A short answer.")
+	nothing := func(where string) {
+		t.Helper()
+		if left := w.number(`document.querySelector("textarea[name=text]").value.length`); left != 0 {
+			t.Errorf("%s: %d letters of what was sent stand there again", where, left)
+		}
+	}
+	w.run(chromedp.NavigateBack())
+	w.sees("Your conversations")
+	nothing("back")
 	w.visit("/chat")
-	if left := w.number(`document.querySelector("textarea[name=text]").value.length`); left != 0 {
-		t.Errorf("%d letters of what was sent stand there again", left)
+	nothing("visited again")
+}
+
+// Files are taken wherever they are dropped on the page. A picture that is pasted is, too;
+// what is copied from a spreadsheet is pasted as text, though a picture of it comes along.
+func TestWhatIsDroppedAndPasted(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	for _, tt := range []struct {
+		event, on, texts string
+		taken            int64
+	}{
+		{"drop", "main h1", "", 1},
+		{"dragover", "main h1", "", 0},
+		{"paste", "textarea", "", 1},
+		{"paste", "textarea", "text/html", 1}, // of a page
+		{"paste", "textarea", "text/plain", 1},
+		{"paste", "textarea", "text/plain text/html", 0},
+	} {
+		got := w.number(`(() => {
+			const all = new DataTransfer(), field = document.querySelector("input[type=file]");
+			field.form.reset();
+			all.items.add(new File(["x"], "picture.png", {type: "image/png"}));
+			"` + tt.texts + `".split(" ").filter(Boolean).forEach((kind) => all.setData(kind, "1 2"));
+			const is = {bubbles: true, cancelable: true, dataTransfer: all, clipboardData: all};
+			const e = "` + tt.event + `" === "paste" ? new ClipboardEvent("paste", is) : new DragEvent("` + tt.event + `", is);
+			document.querySelector("` + tt.on + `").dispatchEvent(e);
+			return field.files.length + (e.defaultPrevented ? 10 : 0);
+		})()`)
+		want := tt.taken
+		if tt.taken > 0 || tt.event == "dragover" {
+			want += 10
+		}
+		if got != want {
+			t.Errorf("%s on %s with %q: %d, want %d", tt.event, tt.on, tt.texts, got, want)
+		}
+	}
+}
+
+// On paper, a page is what it says: dark on white, and whole.
+func TestAPageIsPrinted(t *testing.T) {
+	t.Parallel()
+	b, w := started(t)
+	w.signsIn(b.OwnerLink())
+	w.visit("/chat")
+	b.Model.Enqueue(openai.Text("```\n" + strings.Repeat("line\n", 100) + strings.Repeat("x", 500) + "\n```"))
+	w.writes("textarea[name=text]", "print this")
+	w.presses("Send")
+	w.sees("All conversations", "print this", "line")
+	w.presses("dark")
+	w.waits("the whole page is dark", `document.documentElement.dataset.theme === "dark" && document.readyState === "complete"`)
+	w.run(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+	if color := w.number(`+getComputedStyle(document.documentElement).color.match(/\d+/)[0]`); color > 100 {
+		t.Errorf("letters have %d of 255 red on white paper", color)
+	}
+	for _, selector := range []string{"header", "#say", "footer"} {
+		if w.number(`document.querySelector("`+selector+`").getClientRects().length`) > 0 {
+			t.Errorf("%s is printed", selector)
+		}
+	}
+	if cut := w.number(`[...document.querySelectorAll("pre")].filter((e) => e.scrollHeight > e.clientHeight + 2 || e.scrollWidth > e.clientWidth + 2).length`); cut > 0 {
+		t.Error("a part of a long text is not printed")
 	}
 }
 
@@ -136,8 +204,8 @@ func TestAMessageToASessionWithoutAConnection(t *testing.T) {
 	w.sees("Starts the next turn.")
 	written := func(want string) {
 		t.Helper()
-		if text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`)); err != nil || text != want {
-			t.Errorf("the field has %q, %v; want %q", text, err, want)
+		if text := ask(w, chromedp.Evaluate[string](`document.querySelector("textarea[name=text]").value`)); text != want {
+			t.Errorf("the field has %q; want %q", text, want)
 		}
 	}
 	path := w.path()
@@ -169,12 +237,12 @@ func TestARefusedMessageKeepsItsFiles(t *testing.T) {
 	w.number(`(() => {
 		const all = new DataTransfer();
 		all.items.add(new File(["x"], "file.txt"));
-		document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, cancelable: true}));
+		document.getElementById("say").dispatchEvent(new DragEvent("drop", {dataTransfer: all, bubbles: true, cancelable: true}));
 		document.querySelector("#say [name=token]").value = "of another page";
 		return 1;
 	})()`)
 	w.presses("Send")
-	w.sees("Not sent. This form is not from a page that you have open")
+	w.sees("Not sent. You have signed in again since this page was opened. Press Send again.")
 	if kept := w.number(`document.querySelector("textarea[name=text]").value.length * 10 + document.querySelector("input[type=file]").files.length`); kept != 121 {
 		t.Errorf("the text and the files are not kept: %d", kept)
 	}
@@ -205,6 +273,7 @@ func talk(b *bot.Bot, w *window, sees func(parts ...string)) {
 	sees("This takes long.", "Stop")
 	w.presses("Stop")
 	w.sees("topp")
+	w.waits("what stopped is seen and heard", `document.activeElement.id === "said" && document.activeElement.getBoundingClientRect().bottom <= innerHeight`)
 	sees("stopped")
 	never.Open()
 
@@ -227,10 +296,7 @@ func talk(b *bot.Bot, w *window, sees func(parts ...string)) {
 	b.Restart()
 	w.writes("textarea[name=text]", "/edit p-1 1. Add the flag.")
 	w.presses("Send")
-	w.until("the message was taken", func() bool { // and the field is empty again
-		left, err := chromedp.Run(w.ctx, chromedp.Evaluate[int64](`document.querySelector("textarea[name=text]").value.length`))
-		return err == nil && left == 0
-	}, w.text)
+	w.waits("the message was taken, and the field is empty again", `document.querySelector("textarea[name=text]").value === ""`)
 	sees("Plan p-1, version 2")
 	b.Model.Enqueue(openai.Text("The flag is there."))
 	w.presses("Approve and run")

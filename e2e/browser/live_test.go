@@ -3,6 +3,8 @@ package browser
 import (
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+
 	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/openai"
 )
@@ -12,6 +14,7 @@ import (
 func TestAnOpenPageGoesOn(t *testing.T) {
 	t.Parallel()
 	b, w := started(t)
+	w.run(command(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}))
 	w.signsIn(b.OwnerLink())
 	w.sees("Nothing runs.")
 	loaded := w.number("window.loaded = 7")
@@ -29,6 +32,7 @@ func TestAnOpenPageGoesOn(t *testing.T) {
 
 	w.presses("what does it do?")
 	w.sees("It adds numbers.")
+	w.waits("the moment in the reader's zone", `document.querySelector("main time").title.includes("GMT+5:30")`)
 	w.number("window.loaded = 7")
 	w.writes("textarea[name=text]", "half a thought")
 	w.presses("Delete")
@@ -115,5 +119,5 @@ func TestAPageThatCouldNotBeLoaded(t *testing.T) {
 		live.refresh();
 		return 1;
 	})()`)
-	w.until("the page is as it is now", func() bool { return w.number(`document.querySelector("h1").textContent === "Overview" ? 1 : 0`) == 1 }, w.text)
+	w.waits("the page is as it is now", `document.querySelector("h1").textContent === "Overview"`)
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,28 +119,43 @@ func (w *window) visit(path string) {
 	if strings.HasPrefix(path, "/") {
 		path = w.base + path
 	}
-	err := chromedp.Do(w.ctx, chromedp.Navigate(path))
-	if err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED") { // the page that was open loaded itself again at this moment
-		err = chromedp.Do(w.ctx, chromedp.Navigate(path))
-	}
+	ask(w, chromedp.Navigate(path))
+}
+
+// ask does something that may be done again, until no page is left for another one
+// meanwhile: the one that is open may load itself, and what a click leads to comes when the
+// machine has time for it.
+func ask[T any](w *window, action chromedp.Action[T]) (answer T) {
+	w.t.Helper()
+	var err error
+	w.until("a page that stays", func() bool {
+		answer, err = chromedp.Run(w.ctx, action)
+		return err == nil || !isBetweenPages(err)
+	}, func() string { return err.Error() })
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return answer
+}
+
+// isBetweenPages reports whether an error says only that a page was left for another one.
+func isBetweenPages(err error) bool {
+	return slices.ContainsFunc([]string{
+		"net::ERR_ABORTED", "Inspected target navigated or closed", "Execution context was destroyed",
+		"Cannot find context with specified id", "Cannot find default execution context",
+	}, func(part string) bool { return strings.Contains(err.Error(), part) })
 }
 
 // path is where the browser is.
 func (w *window) path() string {
 	w.t.Helper()
-	at, err := chromedp.Run(w.ctx, chromedp.Location())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return strings.TrimPrefix(at, w.base)
+	return strings.TrimPrefix(ask(w, chromedp.Location()), w.base)
 }
 
-// text is what can be read on the page.
+// text is what can be read on the page: nothing before it has come wholly, with what its
+// scripts do to it.
 func (w *window) text() string {
-	text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.body ? document.body.innerText : ""`))
+	text, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.readyState === "complete" ? document.body.innerText : ""`))
 	if err != nil { // between two pages there is nothing to read
 		return ""
 	}
@@ -168,24 +184,25 @@ func (w *window) finds(path string, parts ...string) {
 }
 
 // links are the paths that the links of a page lead to.
-func (w *window) links(selector string) (paths []string) {
+func (w *window) links(selector string) []string {
 	w.t.Helper()
-	paths, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]string](fmt.Sprintf(
+	return ask(w, chromedp.Evaluate[[]string](fmt.Sprintf(
 		"[...new Set([...document.querySelectorAll(%q)].map((a) => a.getAttribute('href')))]", selector)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return paths
 }
 
 // number is what a script counts on the page.
 func (w *window) number(script string) int64 {
 	w.t.Helper()
-	n, err := chromedp.Run(w.ctx, chromedp.Evaluate[int64](script))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	return ask(w, chromedp.Evaluate[int64](script))
+}
+
+// waits until a script is true of the page. Between two pages nothing is.
+func (w *window) waits(what, script string) {
+	w.t.Helper()
+	w.until(what, func() bool {
+		is, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool](script))
+		return err == nil && is
+	}, w.text)
 }
 
 // until waits, and tells at the end of its patience what there was instead.
@@ -215,11 +232,18 @@ func named(label string) chromedp.Search {
 	return chromedp.Search(fmt.Sprintf("//button[normalize-space()=%[1]q] | //a[normalize-space()=%[1]q] | //summary[normalize-space()=%[1]q]", label))
 }
 
+// comes waits until the page that is open has come wholly: until then it can move under
+// the pointer.
+func (w *window) comes() {
+	w.t.Helper()
+	w.waits("the whole page", `document.readyState === "complete"`)
+}
+
 // presses clicks the first button or link of a name as a person does.
 func (w *window) presses(label string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
-	defer cancel()
+	w.comes()
+	ctx := waittest.Context(w.ctx, w.t, 30*time.Second)
 	if err := chromedp.Do(ctx, chromedp.Click(named(label), chromedp.NodeVisible)); err != nil {
 		w.t.Fatalf("press %q on %s: %v\n%s", label, w.path(), err, w.text())
 	}
@@ -228,8 +252,8 @@ func (w *window) presses(label string) {
 // writes types into the field that a selector finds, in place of what is there.
 func (w *window) writes(selector chromedp.CSS, text string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
-	defer cancel()
+	w.comes()
+	ctx := waittest.Context(w.ctx, w.t, 30*time.Second)
 	selects := chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector(%q).select()", selector))
 	if err := chromedp.Do(ctx, chromedp.WaitVisible(selector), selects, chromedp.SendKeys(selector, text)); err != nil {
 		w.t.Fatalf("write into %q on %s: %v\n%s", selector, w.path(), err, w.text())

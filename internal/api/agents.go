@@ -76,10 +76,7 @@ func (a *API) getAgent(ctx context.Context, c call) (any, error) {
 	return showAgent(p), err
 }
 
-type agentRemovedBody struct {
-	Deleted agentRemovedCounts `json:"deleted"`
-}
-
+// agentRemovedCounts is store.AgentsRemoved.
 type agentRemovedCounts struct {
 	Agents        int64 `json:"agents"`
 	Conversations int64 `json:"conversations"`
@@ -109,5 +106,5 @@ func (a *API) deleteAgent(ctx context.Context, c call) (any, error) {
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "agent.remove", Target: p.Title(), Detail: c.detail()})
 	})
-	return agentRemovedBody{agentRemovedCounts{Agents: r.Agents, Conversations: r.Conversations, Schedules: r.Schedules, Memories: r.Memories}}, err
+	return deleted[agentRemovedCounts]{agentRemovedCounts(r)}, err
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Document []byte // docs/openapi.yaml
 	Log      *slog.Logger
 
+	Proxies ratelimit.Proxies // in front of the server
+
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

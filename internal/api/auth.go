@@ -9,7 +9,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/apikey"
-	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/store"
 )
 
@@ -30,13 +29,13 @@ var nobody = apikey.Key{Hash: strings.Repeat("0", 64)}
 // authenticate returns the key of a request. A wrong one is counted against the
 // address that it came from; an address with too many is not even looked up,
 // unless with the id of a key that was used lately: several programs may come
-// from one address, as behind a proxy.
+// from one address.
 func (a *API) authenticate(r *http.Request, now time.Time) (apikey.Key, error) {
 	token, given := bearer(r.Header.Values("Authorization"))
 	if !given {
 		return apikey.Key{}, unauthorized(codeKeyMissing, "")
 	}
-	from := ratelimit.Client(r.RemoteAddr)
+	from := a.config.Proxies.Client(r)
 	id, ok := apikey.ID(token)
 	if wait := a.failed.Wait(from, now); wait > 0 && (!ok || !a.keys.Knows(id)) {
 		return apikey.Key{}, rateLimited(wait)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"remote-agent/internal/api"
 	"remote-agent/internal/apikey"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/store"
 )
 
@@ -235,6 +237,43 @@ func TestRateLimits(t *testing.T) {
 		}
 		if strings.Count(w.log.String(), "too many wrong keys") == 0 {
 			t.Error("the operator is not told of wrong keys")
+		}
+	})
+}
+
+// TestWrongKeysOfOneClientAreItsOwn: behind a proxy, whoever sends wrong keys keeps nobody
+// else out, and cannot go by another name.
+func TestWrongKeysOfOneClientAreItsOwn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		_, good := w.key("good", 0, apikey.SessionsRead)
+		from := func(hops, token string) int {
+			return w.send("GET", api.Prefix, token, func(r *http.Request) { r.Header.Set("X-Forwarded-For", hops) }).status
+		}
+		const guesser, other = "198.51.100.1", "198.51.100.2"
+		guess := func() {
+			w.serve() // which forgets keys that were used
+			for range 10 {
+				from(guesser, "rak_guess")
+			}
+		}
+		guess()
+		if got := from(other, good); got != http.StatusTooManyRequests {
+			t.Errorf("another one, from a proxy that nobody trusts: %d", got)
+		}
+		w.proxies = ratelimit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
+		for hops, want := range map[string]int{
+			guesser:                      http.StatusTooManyRequests,
+			other + ", " + guesser:       http.StatusTooManyRequests,
+			guesser + ":4711, 127.0.0.2": http.StatusTooManyRequests,
+			other:                        http.StatusOK,
+			guesser + ", " + other:       http.StatusOK,
+			"127.0.0.3":                  http.StatusOK,
+		} {
+			guess()
+			if got := from(hops, good); got != want {
+				t.Errorf("through %s: %d, want %d", hops, got, want)
+			}
 		}
 	})
 }

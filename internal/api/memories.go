@@ -79,11 +79,6 @@ func (a *API) getMemory(ctx context.Context, c call) (any, error) {
 	return showMemory(m), noMemory(err)
 }
 
-// forgottenBody says how many memories were deleted.
-type forgottenBody struct {
-	Deleted forgottenCounts `json:"deleted"`
-}
-
 type forgottenCounts struct {
 	Memories int64 `json:"memories"`
 }
@@ -97,7 +92,7 @@ func (a *API) deleteMemory(ctx context.Context, c call) (any, error) {
 		target := whose + " " + strconv.FormatInt(number, 10)
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "memory.forget", Target: target, Detail: c.detail()})
 	})
-	return forgottenBody{forgottenCounts{1}}, noMemory(err)
+	return deleted[forgottenCounts]{forgottenCounts{1}}, noMemory(err)
 }
 
 // deleteMemories deletes all memories of a person; of somebody of whom there are
@@ -116,5 +111,5 @@ func (a *API) deleteMemories(ctx context.Context, c call) (any, error) {
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "memory.forget_all", Target: whose, Detail: c.detail()})
 	})
-	return forgottenBody{forgottenCounts{n}}, err
+	return deleted[forgottenCounts]{forgottenCounts{n}}, err
 }

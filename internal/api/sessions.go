@@ -201,17 +201,18 @@ func object(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// removedBody says what a deletion took away.
-type removedBody struct {
-	Deleted removedCounts `json:"deleted"`
+// deleted says what a deletion took away.
+type deleted[T any] struct {
+	Deleted T `json:"deleted"`
 }
 
+// removedCounts is store.Removed.
 type removedCounts struct {
 	Sessions   int64 `json:"sessions"`
 	Messages   int64 `json:"messages"`
 	ToolCalls  int64 `json:"tool_calls"`
 	Deliveries int64 `json:"deliveries"`
-	InboxTexts int64 `json:"inbox_texts"`
+	Inbox      int64 `json:"inbox_texts"`
 	Plans      int64 `json:"plans"`
 	Approvals  int64 `json:"approvals"`
 }
@@ -231,14 +232,7 @@ func (a *API) deleteSession(ctx context.Context, c call) (any, error) {
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "session.remove", ConversationID: s.ConversationID, Target: id, Detail: c.detail()})
 	})
-	return removed(r), err
-}
-
-func removed(r store.Removed) removedBody {
-	return removedBody{removedCounts{
-		Sessions: r.Sessions, Messages: r.Messages, ToolCalls: r.ToolCalls, Deliveries: r.Deliveries,
-		InboxTexts: r.Inbox, Plans: r.Plans, Approvals: r.Approvals,
-	}}
+	return deleted[removedCounts]{removedCounts(r)}, err
 }
 
 // deleteConversation deletes a conversation that is not at work, with all its
@@ -252,7 +246,7 @@ func (a *API) deleteConversation(ctx context.Context, c call) (any, error) {
 		}
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: c.actor(), Action: "conversation.remove", Target: id, Detail: c.detail()})
 	})
-	return removed(r), err
+	return deleted[removedCounts]{removedCounts(r)}, err
 }
 
 type forkBody struct {

@@ -22,19 +22,13 @@ type groupBody struct {
 }
 
 // sumBody is a sum. The cost is in millionths of a US dollar; tokens whose price
-// is not known are not part of it.
+// is not known are not part of it. It is spend.Sum.
 type sumBody struct {
-	Turns          int64 `json:"turns"`
-	InputTokens    int64 `json:"input_tokens"`
-	OutputTokens   int64 `json:"output_tokens"`
-	CostMicros     int64 `json:"cost_micros"`
-	UnpricedTokens int64 `json:"unpriced_tokens"`
-}
-
-func showSum(s spend.Sum) sumBody {
-	return sumBody{
-		Turns: int64(s.Turns), InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CostMicros: s.Micros, UnpricedTokens: s.UnpricedToken,
-	}
+	Turns         int   `json:"turns"`
+	InputTokens   int64 `json:"input_tokens"`
+	OutputTokens  int64 `json:"output_tokens"`
+	Micros        int64 `json:"cost_micros"`
+	UnpricedToken int64 `json:"unpriced_tokens"`
 }
 
 // usage sums what was used, the dearest first, days the newest first.
@@ -52,9 +46,9 @@ func (a *API) usage(ctx context.Context, c call) (any, error) {
 		if err != nil {
 			return err
 		}
-		body.Total, body.More = showSum(total), len(groups) > limit
+		body.Total, body.More = sumBody(total), len(groups) > limit
 		for _, g := range groups[:min(limit, len(groups))] {
-			body.Items = append(body.Items, groupBody{Key: maybe(g.Key), Name: maybe(g.Name), sumBody: showSum(g.Sum)})
+			body.Items = append(body.Items, groupBody{Key: maybe(g.Key), Name: maybe(g.Name), sumBody: sumBody(g.Sum)})
 		}
 		return nil
 	})

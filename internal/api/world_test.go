@@ -23,6 +23,7 @@ import (
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/profile"
+	"remote-agent/internal/ratelimit"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -44,6 +45,8 @@ type world struct {
 	log   lockedBuffer
 	url   string
 	token string // of a key with all scopes
+
+	proxies ratelimit.Proxies // for serve
 
 	conversation, other sessions.Conversation
 	done, busy          sessions.Session // of conversation: ended, and at work
@@ -73,7 +76,7 @@ func (w *world) serve() {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})) // on purpose without a redactor
 	server := httptest.NewServer(api.New(api.Config{
-		Store: w.Store, Version: "test", Document: docs.OpenAPI, Log: log, Now: func() time.Time { return *w.now.Load() },
+		Store: w.Store, Version: "test", Document: docs.OpenAPI, Log: log, Proxies: w.proxies, Now: func() time.Time { return *w.now.Load() },
 	}))
 	w.t.Cleanup(server.Close)
 	w.url = server.URL

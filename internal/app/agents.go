@@ -63,7 +63,7 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 			return nil, fault.Wrap(err, fault.Invalid, "AGENT_HOME")
 		}
 		a.config.Log = ps.log
-		a.config.Env = append(ps.agentEnv(a.config.Name, a.home), a.config.Env...)
+		a.config.Env = append(a.config.Env, ps.agentEnv(a.config.Name, a.home)...) // the operator's count
 		if a.config.Name == acp.CodexName && slices.ContainsFunc(a.config.Env, isCodexKey) {
 			a.config.Env = append(a.config.Env, codexUsesKey)
 		}
@@ -113,7 +113,11 @@ func (r *roster) addAgent(known knownAgent, conversations int) error {
 	c.Scratch, c.IdleTimeout = scratch, r.programs.config.Agents.Idle
 	c.MaxProcesses = conversations
 	modes := sync.OnceValue(func() map[string]string { return r.programs.modesOf(c.Name, known.home) })
-	c.ModeFor = func(turn assistant.Turn) string { return modes()[turn.Mode] }
+	c.ModeFor = func(turn assistant.Turn) []string { return alternatives(modes()[turn.Mode]) }
+	if _, preset := agentModes[c.Name]; !preset {
+		asks := modesThatAsk(c.Env)
+		c.ModeFor, c.AnyMode = func(assistant.Turn) []string { return asks }, true
+	}
 	start := r.programs.startAgent(c.Name, known.home)
 	c.Start = func(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 		_ = modes() // what it configures is there before the agent reads it
@@ -153,11 +157,28 @@ func (r *roster) troubles() (lines []string) {
 	return lines
 }
 
-// agentModes are the session modes of the presets for our own modes. Codex runs
-// commands without asking in its default mode.
+// alternatives returns the modes that a text of agentModes names.
+func alternatives(modes string) []string {
+	return strings.FieldsFunc(modes, func(c rune) bool { return c == '|' })
+}
+
+// agentModes are the session modes of the presets for our own modes, the best first.
 var agentModes = map[assistant.Name]map[string]string{
 	acp.ClaudeName: {"ask": "default", "plan": "plan", "edit": "acceptEdits", "auto": "acceptEdits"},
-	acp.CodexName:  {"ask": "read-only", "plan": "read-only", "edit": "workspace-write", "auto": "workspace-write"},
+	acp.CodexName:  {"ask": codexReads, "plan": codexReads, "edit": codexEdits, "auto": codexEdits},
+}
+
+// modesThatAsk are the session modes in which a person is asked by agents that have others, too:
+// "default" of Qwen Code, which may have a model decide otherwise, Gemini CLI and Mistral Vibe,
+// and what Goose is told in its environment, which it heeds in new sessions only.
+func modesThatAsk(env []string) []string {
+	modes := []string{"default"}
+	for _, variable := range slices.Backward(env) { // the last one counts
+		if mode, ok := strings.CutPrefix(variable, "GOOSE_MODE="); ok {
+			return append(modes, mode)
+		}
+	}
+	return modes
 }
 
 // agentEnv is the environment of an agent: a home of its own, and the variables
@@ -248,7 +269,13 @@ func (a *agentProcess) Wait() error {
 type exitError struct{ sandbox.Result }
 
 func (e exitError) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("exit status %d %s %s", e.Code, e.Signal, e.Ended))
+	switch {
+	case e.Over != "":
+		return e.Over
+	case e.Signal != "":
+		return "signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
 }
 
 // ExitCode is what package acp goes by: 126 and 127 are of a program that could

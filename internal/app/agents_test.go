@@ -2,15 +2,18 @@ package app
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/option"
+	"remote-agent/internal/sandbox"
 )
 
 // TestAgentsTakeNoNameOfAModel: an agent that is called as a model API is would answer in
@@ -22,6 +25,20 @@ func TestAgentsTakeNoNameOfAModel(t *testing.T) {
 		cfg.Agents.Others = k.Assistant() + "=agent"
 		if _, err := newPrograms(cfg, Env{}).knownAgents(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", cfg.Agents.Others, err)
+		}
+	}
+}
+
+// TestHowAnAgentEnded is read by people.
+func TestHowAnAgentEnded(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]sandbox.Result{
+		"exit status 3":                     {Code: 3},
+		"signal: killed":                    {Code: -1, Signal: "killed"},
+		"it used more than 4 GiB of memory": {Code: -1, Signal: "killed", Ended: sandbox.EndedMemory, Over: "it used more than 4 GiB of memory"},
+	} {
+		if got := (exitError{r}).Error(); got != want {
+			t.Errorf("%+v is read as %q, want %q", r, got, want)
 		}
 	}
 }
@@ -45,6 +62,50 @@ func TestNothingIsGivenToAnAgentThatThereIsNot(t *testing.T) {
 		if (err == nil) != (tc.want == "") || err != nil && (!fault.Is(err, fault.Invalid) || !strings.HasPrefix(fault.Public(err), tc.want)) {
 			t.Errorf("AGENT_ENV=%s AGENT_HOSTS=%s: %v, want %q", tc.env, tc.hosts, err, tc.want)
 		}
+	}
+}
+
+// TestAgentsAreMadeToAsk whatever they are called: Goose and opencode ask for nothing by
+// default. What the operator sets for an agent counts instead.
+func TestAgentsAreMadeToAsk(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"GOOSE_MODE": "smart_approve", "API_TIMEOUT_MS": "5"}
+	cfg := config.Config{Sections: Sections(), Agents: config.Agents{
+		Others: "own=/opt/goose acp; wrapped=npx opencode-ai acp", Env: option.List("own=GOOSE_MODE,API_TIMEOUT_MS"),
+	}}
+	agents, err := newPrograms(cfg, Env{Lookup: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}).knownAgents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, modes := map[string]map[string]string{}, map[string][]string{}
+	for _, a := range agents {
+		modes[string(a.config.Name)] = modesThatAsk(a.config.Env)
+		seen := map[string]string{}
+		for _, entry := range a.config.Env { // the last one counts
+			name, value, _ := strings.Cut(entry, "=")
+			seen[name] = value
+		}
+		got[string(a.config.Name)] = seen
+	}
+	if own, wrapped := got["own"]["GOOSE_MODE"], got["wrapped"]["GOOSE_MODE"]; own != "smart_approve" || wrapped != "approve" {
+		t.Errorf("GOOSE_MODE is %q for the agent that it was set for, and %q for another", own, wrapped)
+	}
+	if own, wrapped := modes["own"], modes["wrapped"]; !slices.Equal(own, []string{"default", "smart_approve"}) || !slices.Equal(wrapped, []string{"default", "approve"}) {
+		t.Errorf("sessions are put into %q and %q", own, wrapped)
+	}
+	var asked map[string]string
+	if err := json.Unmarshal([]byte(got["own"]["OPENCODE_PERMISSION"]), &asked); err != nil || asked["bash"] != "ask" || asked["webfetch"] != "ask" {
+		t.Errorf("OPENCODE_PERMISSION is %q: %v", got["own"]["OPENCODE_PERMISSION"], err)
+	}
+	var set struct {
+		Agent map[string]struct{ Permission map[string]string }
+	}
+	if err := json.Unmarshal([]byte(got["own"]["OPENCODE_CONFIG_CONTENT"]), &set); err != nil ||
+		set.Agent["general"].Permission["bash"] != "deny" || set.Agent["explore"].Permission["bash"] != "deny" {
+		t.Errorf("OPENCODE_CONFIG_CONTENT is %q: %v", got["own"]["OPENCODE_CONFIG_CONTENT"], err)
+	}
+	if _, given := got["claude"]["GOOSE_MODE"]; given || got["claude"]["API_TIMEOUT_MS"] != "5" {
+		t.Errorf("claude has %v", got["claude"])
 	}
 }
 

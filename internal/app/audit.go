@@ -147,8 +147,11 @@ func auditSound(ctx context.Context, s *store.Store, backups string, anchors ...
 	for _, r := range report.Restores {
 		said = append(said, fmt.Sprintf("row %d: a backup was restored at %s: %s", r.Seq, r.At.Format(time.RFC3339), r.Detail))
 	}
+	for _, n := range report.Salvages {
+		said = append(said, fmt.Sprintf("row %d: the database was damaged and salvaged at %s%s", n.Row.Seq, n.Row.At.Format(time.RFC3339), n.Lost()))
+	}
 	for _, a := range lost {
-		said = append(said, fmt.Sprintf("lost in a restore: rows up to %d, which %s contains", a.Head.Seq, a.Name))
+		said = append(said, fmt.Sprintf("lost in a restore or salvage: rows up to %d, which %s contains", a.Head.Seq, a.Name))
 	}
 	return said, nil
 }

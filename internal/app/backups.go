@@ -30,8 +30,8 @@ func postgresTools(cfg config.Config, env Env) backup.Postgres {
 // warnBackups says at the start that no backup could be made later.
 func warnBackups(ctx context.Context, cfg config.Config, log *slog.Logger) {
 	if err := writable(cfg.BackupDir); err != nil {
-		log.WarnContext(ctx, "no backup can be made: BACKUP_DIR cannot be written to; make the bot's user its owner, or set it to another folder",
-			"folder", cfg.BackupDir, "err", err)
+		found := cannotUse("backup", "BACKUP_DIR", cfg.BackupDir, err)
+		log.WarnContext(ctx, "no backup can be made", "err", found.Detail, "fix", found.Fix)
 	}
 }
 
@@ -147,7 +147,7 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 		to.Replaced = from
 	}
 	r, err := backup.Restore(ctx, backupPath(cfg, named), to)
-	if err != nil {
+	if !r.Made {
 		return err
 	}
 	say(env.Stdout, "restored the backup of %s\n", r.Manifest.CreatedAt.Format(time.RFC3339))
@@ -162,5 +162,5 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 	for _, name := range r.Bundles {
 		say(env.Stdout, "unpushed commits are in %s; in a clone: git fetch %s 'refs/*:refs/*'\n", name, name)
 	}
-	return nil
+	return err
 }

@@ -214,6 +214,8 @@ func sayClosed(out io.Writer, entries, deliveries int64, then string) {
 
 // say writes for a person at a terminal, who may have closed it. Whoever has to know of an
 // error notes it in out.
+//
+//go:noinline // it would be copied into many callers
 func say(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format, args...) //nolint:errcheck // see above
 }
@@ -263,8 +265,8 @@ func ListSessions(ctx context.Context, cfg config.Config, env Env, q SessionQuer
 		if r.Active {
 			life = "active"
 		}
-		say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %d messages, %d calls  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
-			r.Key.Platform, r.Key.ID, r.Assistant, r.Messages, r.ToolCalls, transcript.Line(r.UserPrompt, 60))
+		say(env.Stdout, "%s  %s  %-9s  %-6s  %s/%s  %s  %s, %s  %s\n", r.ID, r.StartedAt.Format("2006-01-02 15:04Z"), r.Status, life,
+			r.Key.Platform, r.Key.ID, r.Assistant, count(r.Messages, "message"), count(r.ToolCalls, "call"), transcript.Line(r.UserPrompt, 60))
 	}
 	if len(rows) == q.Limit {
 		say(env.Stdout, "more: --before %s\n", rows[len(rows)-1].ID)
@@ -384,22 +386,19 @@ func RemoveSession(ctx context.Context, cfg config.Config, env Env, id string, r
 		}
 	}
 	return withExisting(ctx, cfg, env, really, func(s *store.Store) error {
-		var r store.Removed
 		if !really {
-			err := s.InRead(ctx, func(tx *store.Tx) (err error) {
-				r, err = tx.Care().MeasureSession(ctx, id)
-				return err
-			})
+			r, err := store.Within(ctx, s.InRead, func(tx *store.Tx) (store.Removed, error) { return tx.Care().MeasureSession(ctx, id) })
 			if err == nil {
 				say(env.Stdout, "would remove %s\nnothing was removed; run again with --yes to remove it\n", counted(r))
 			}
 			return err
 		}
-		err := s.InTx(ctx, func(tx *store.Tx) (err error) {
-			if r, err = tx.Care().RemoveSession(ctx, id); err != nil {
-				return err
+		r, err := store.Within(ctx, s.InTx, func(tx *store.Tx) (store.Removed, error) {
+			r, err := tx.Care().RemoveSession(ctx, id)
+			if err != nil {
+				return r, err
 			}
-			return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "session.remove", Target: id})
+			return r, tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "session.remove", Target: id})
 		})
 		if err != nil {
 			return err
@@ -447,7 +446,10 @@ func Export(ctx context.Context, cfg config.Config, env Env, out io.Writer, q Ex
 			_, err = export.Sessions(ctx, s, out, o)
 			return err
 		}
-		_, err = export.JSONL(ctx, s, out, o)
+		done, err := export.JSONL(ctx, s, out, o)
+		for _, what := range done.Damaged {
+			say(env.Stderr, "left empty, because it is damaged in the database: %s\n", what)
+		}
 		return err
 	})
 }

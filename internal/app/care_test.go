@@ -12,7 +12,9 @@ import (
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -122,6 +124,14 @@ func TestCounted(t *testing.T) {
 		if got := counted(removed); got != want {
 			t.Errorf("%v is %q, want %q", removed, got, want)
 		}
+	}
+}
+
+func TestProfileFacts(t *testing.T) {
+	t.Parallel()
+	servers := map[string]mcpserver.Server{"jira": {}}
+	if got := profileFacts(profile.Profile{Version: 1, Plugins: []string{"search"}, MCPServers: servers}); got != "v1, 1 tool, 1 MCP server" {
+		t.Errorf("of a profile it says %q", got)
 	}
 }
 

@@ -21,6 +21,13 @@ import (
 // ours confines Codex with all that it starts. What Codex asks for it still asks.
 const codexProfile = "remote-agent"
 
+// The modes of Codex in which a person is asked, whatever its front end calls them. In its
+// default mode, it may run commands without asking, or have a model decide about them.
+const (
+	codexReads = "read-only|edit-internal"
+	codexEdits = "workspace-write|auto|edit-internal"
+)
+
 // maxCodexConfig is more than any configuration has, in bytes.
 const maxCodexConfig = 1 << 20
 
@@ -49,8 +56,8 @@ func (ps *programs) modesOf(name assistant.Name, home string) map[string]string 
 	case !ours:
 		ps.log.Warn("the configuration of Codex has permissions of its own; where its own sandbox does not start in ours, its commands will ask or fail", "home", home)
 	default:
-		mode := "permission-profile:" + codexProfile
-		return map[string]string{"ask": "read-only", "plan": "read-only", "edit": mode, "auto": mode}
+		mode := "permission-profile:" + codexProfile + "|" + codexEdits
+		return map[string]string{"ask": codexReads, "plan": codexReads, "edit": mode, "auto": mode}
 	}
 	return agentModes[name]
 }

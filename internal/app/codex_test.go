@@ -114,3 +114,23 @@ func TestCodexUsesTheKeyThatItIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestCodexAsksWhateverItsModesAreCalled: in a default mode that has no person asked, whoever
+// said that commands are to be asked for would not be.
+func TestCodexAsksWhateverItsModesAreCalled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ offered, ask, edit string }{
+		{"read-only auto granular guardian-approvals full-access", "read-only", "auto"},
+		{"read-only workspace-write danger-full-access", "read-only", "workspace-write"},
+		{"edit-internal agent agent-full-access", "edit-internal", "edit-internal"},
+	} {
+		offered := strings.Fields(c.offered)
+		for mode, want := range map[string]string{"ask": c.ask, "plan": c.ask, "edit": c.edit, "auto": c.edit} {
+			modes := alternatives(agentModes[acp.CodexName][mode])
+			i := slices.IndexFunc(modes, func(m string) bool { return slices.Contains(offered, m) })
+			if i < 0 || modes[i] != want {
+				t.Errorf("%s: of %s, none of %q or not %s", mode, c.offered, modes, want)
+			}
+		}
+	}
+}

@@ -244,16 +244,16 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 			return one(doctor.Found("database", doctor.Skip, "none yet; the first start creates it", ""))
 		}
 	}
+	fix := "see where the value comes from: bot config show"
 	s, err := openStore(ctx, e.config, e.env, false)
 	if err != nil {
-		fix := "see where the value comes from: bot config show"
 		if fault.Is(err, fault.Damaged) {
 			fix = "see \"A damaged database\" and \"Backups\" in docs/operations.md"
 		}
 		return one(doctor.Failed("database", err, fix))
 	}
 	defer s.Close() //nolint:errcheck // only read
-	found := one(doctor.Found("database", doctor.OK, s.Dialect()+" answers", ""))
+	var found []doctor.Finding
 	add := func(check, well, fix string, err error) {
 		f := doctor.Found(check, doctor.OK, well, "")
 		if err != nil {
@@ -261,7 +261,8 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 		}
 		found = append(found, f)
 	}
-	fix := "bot migrate up"
+	add("database", s.Dialect()+" answers", fix, s.CheckEncoding(ctx))
+	fix = "bot migrate up"
 	if version, unread := s.SchemaVersion(ctx); unread == nil && version > store.LatestSchema() {
 		fix = "install the newer version, or see where the value comes from: bot config show"
 	}
@@ -359,7 +360,7 @@ func (e *examination) examineAccess(ctx context.Context) []doctor.Finding {
 		}
 	}
 	if on == 0 {
-		return one(doctor.Found("access", doctor.Skip, "no platform is on: only the console can be used", ""))
+		return one(doctor.Found("access", doctor.Skip, "no platform is on: the bot can be used in its console and in the browser only", ""))
 	}
 	if len(found) == 0 {
 		found = one(doctor.Found("strangers", doctor.OK, "strangers are refused", ""))

@@ -2,25 +2,38 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"syscall"
 	"time"
 
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/web"
 )
 
-// examineListen finds out whether the daemon could listen, or does.
+// examineListen finds out whether the daemon could listen, or does: the one of this DATA_DIR,
+// as far as that can be told.
 func (e *examination) examineListen(ctx context.Context) []doctor.Finding {
 	already, err := web.Listens(ctx, e.config.ListenAddr)
-	switch {
-	case err != nil:
-		return one(doctor.Failed("LISTEN_ADDR", err, "ss -ltnp shows which program listens where"))
-	case already:
-		return one(doctor.Found("LISTEN_ADDR", doctor.OK, "the daemon answers at "+e.config.ListenAddr, ""))
+	if err != nil {
+		fix := "set LISTEN_ADDR to an address of this machine"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			fix = "ss -ltnp shows which program listens where"
+		}
+		return one(doctor.Failed("LISTEN_ADDR", err, fix))
 	}
-	return one(doctor.Found("LISTEN_ADDR", doctor.OK, e.config.ListenAddr+" is free", ""))
+	status, said, fix := doctor.OK, " is free", ""
+	if already {
+		said = ": the daemon answers"
+		if here, err := Running(ctx, e.config); here == nil && err == nil && e.env.daemon == nil {
+			status, said = doctor.Warn, ": a bot answers, but none runs on "+e.config.DataDir
+			fix = "stop that bot, or set LISTEN_ADDR to another port; if it is this one, set DATA_DIR to its folder"
+		}
+	}
+	return one(doctor.Found("LISTEN_ADDR", status, e.config.ListenAddr+said, fix))
 }
 
 // examineAddress asks the daemon under the address that the internet knows it by.
@@ -28,33 +41,33 @@ func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
 	if e.config.PublicURL == "" {
 		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; webhooks and web pages from elsewhere need it", ""))
 	}
-	const fix = "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"
+	failed := func(why string) []doctor.Finding {
+		return one(doctor.Found("PUBLIC_URL", doctor.Fail, why, "start the daemon, and make the proxy forward PUBLIC_URL to LISTEN_ADDR"))
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.config.PublicURL+"/healthz", http.NoBody)
 	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "is not a valid address", fix))
+		return failed("is not a valid address")
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, "nothing answers at "+req.URL.Host, fix))
+		return failed("nothing answers at " + req.URL.Host)
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return one(doctor.Found("PUBLIC_URL", doctor.Fail, fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode), fix))
+		return failed(fmt.Sprintf("%s/healthz answers %d", req.URL.Host, resp.StatusCode))
 	}
 	found := one(doctor.Found("PUBLIC_URL", doctor.OK, req.URL.Host+" reaches the daemon", ""))
-	return append(found, examineStream(ctx, client, e.config.PublicURL))
+	return append(found, examineStream(client, req))
 }
 
 // examineStream finds out whether what stands in front of the daemon holds back what pages
-// that are open wait for: the answer comes in two parts with a pause between.
-func examineStream(ctx context.Context, client *http.Client, publicURL string) doctor.Finding {
+// that are open wait for: the answer comes in two parts with a pause between. req is one for
+// /healthz that was answered.
+func examineStream(client *http.Client, req *http.Request) doctor.Finding {
 	unknown := func(why string) doctor.Finding { return doctor.Found("stream", doctor.Skip, why, "") }
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, publicURL+web.StreamPath, http.NoBody)
-	if err != nil {
-		return unknown("is not a valid address")
-	}
+	req.URL.Path = strings.TrimSuffix(req.URL.Path, "/healthz") + web.StreamPath
 	resp, err := client.Do(req)
 	if err != nil {
 		return unknown("nothing answers any more at " + req.URL.Host)
@@ -63,11 +76,12 @@ func examineStream(ctx context.Context, client *http.Client, publicURL string) d
 	if resp.StatusCode != http.StatusOK {
 		return unknown(fmt.Sprintf("%s%s answers %d", req.URL.Host, web.StreamPath, resp.StatusCode))
 	}
-	if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
-		return unknown("the answer was cut off")
-	}
+	_, err = io.ReadFull(resp.Body, make([]byte, 1))
 	began := time.Now()
-	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10)); err != nil {
+	if err == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	}
+	if err != nil {
 		return unknown("the answer was cut off")
 	}
 	if time.Since(began) < web.StreamPause/4 {

@@ -2,10 +2,14 @@ package app
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"remote-agent/internal/assistant/openai"
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
+	"remote-agent/internal/localsocket"
 )
 
 func TestDoctorNamesWhatIsWrongWithEachListOfHosts(t *testing.T) {
@@ -35,6 +40,29 @@ func TestDoctorNamesTheAddressOfAModelThatIsAway(t *testing.T) {
 	found := newExamination(config.Config{}, Env{Log: slog.New(slog.DiscardHandler)}).examineModel(t.Context(), m)
 	if len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "127.0.0.1:1: connect") || !strings.Contains(found[0].Fix, "OPENAI_API_KEY, OPENAI_BASE_URL and the model's name") {
 		t.Errorf("it finds %+v", found)
+	}
+}
+
+// A budget in dollars limits a model without a listed price if its API says what it costs.
+func TestDoctorTakesThePriceThatTheAPISays(t *testing.T) {
+	t.Parallel()
+	for usage, warns := range map[string]bool{`"cost":0.00002`: false, `"total_tokens":2`: true} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"OK"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,`+usage+"}}\n\ndata: [DONE]\n\n")
+		}))
+		defer api.Close()
+		m, err := openai.New(openai.Config{BaseURL: api.URL + "/v1", Model: "vendor/new"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.CloseIdleConnections()
+		var cfg config.Config
+		cfg.Budget.DayMicros = 1_000_000
+		found := newExamination(cfg, Env{Log: slog.New(slog.DiscardHandler)}).examineModel(t.Context(), m)
+		if got := slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Status == doctor.Warn }); got != warns || found[0].Status != doctor.OK {
+			t.Errorf("of an answer with %s it finds %+v", usage, found)
+		}
 	}
 }
 
@@ -75,6 +103,9 @@ func TestABackupDirThatCannotBeWrittenTo(t *testing.T) {
 		if strings.Contains(said.String(), "BACKUP_DIR") != c.bad {
 			t.Errorf("%s: the start says %q", c.folder, said.String())
 		}
+		if c.bad && (strings.Contains(said.String(), "owner") || !strings.Contains(said.String(), "df -h")) {
+			t.Errorf("%s: no owner is at fault, but the start says %q", c.folder, said.String())
+		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -102,5 +133,40 @@ func TestTheDoctorSeesAFolderThatCannotBeCreated(t *testing.T) {
 		if len(found) != 1 || found[0].Status != want || !strings.Contains(found[0].Detail, dir) {
 			t.Errorf("%s: the doctor finds %+v", dir, found)
 		}
+	}
+}
+
+// What answers at LISTEN_ADDR may be a bot with another DATA_DIR, which this one could not start beside.
+func TestTheDoctorTellsThisBotFromAnother(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	cfg := config.Config{DataDir: t.TempDir(), ListenAddr: server.Listener.Addr().String()}
+	found := newExamination(cfg, Env{}).examineListen(t.Context())
+	if len(found) != 1 || found[0].Status != doctor.Warn || !strings.Contains(found[0].Detail, cfg.DataDir) || !strings.Contains(found[0].Fix, "LISTEN_ADDR") {
+		t.Errorf("another bot: the doctor finds %+v", found)
+	}
+	local, err := localsocket.Listen(t.Context(), socketPath(cfg))
+	if err != nil {
+		t.Skip(err)
+	}
+	here := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second}
+	t.Cleanup(func() { _ = here.Close() })
+	go func() { _ = here.Serve(local) }()
+	if found := newExamination(cfg, Env{}).examineListen(t.Context()); len(found) != 1 || found[0].Status != doctor.OK {
+		t.Errorf("this bot: the doctor finds %+v", found)
+	}
+	cfg.ListenAddr = "192.0.2.1:3000" // only for documentation: nobody has it, and nothing is sent there
+	if found := newExamination(cfg, Env{}).examineListen(t.Context()); len(found) != 1 || found[0].Status != doctor.Fail || strings.HasPrefix(found[0].Fix, "ss ") {
+		t.Errorf("somebody else's address: the doctor finds %+v", found)
+	}
+}
+
+// Without a platform there are the console and the pages in the browser.
+func TestTheDoctorNamesWhatIsLeftWithoutPlatforms(t *testing.T) {
+	t.Parallel()
+	found := newExamination(config.Config{}, Env{Log: slog.New(slog.DiscardHandler)}).examineAccess(t.Context())
+	if len(found) != 1 || found[0].Status != doctor.Skip || !strings.Contains(found[0].Detail, "its console and in the browser") {
+		t.Errorf("the doctor finds %+v", found)
 	}
 }

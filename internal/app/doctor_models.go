@@ -70,13 +70,13 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	name, option := string(m.Name()), strings.ToUpper(string(m.Name()))
 	sees, uses := true, true
 	begin := time.Now()
-	err := ask(ctx, m, sees, uses)
+	cost, err := ask(ctx, m, sees, uses)
 	for _, next := range [][2]bool{{false, true}, {true, false}, {false, false}} {
 		if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Unsupported) {
 			break
 		}
-		if again := ask(ctx, m, next[0], next[1]); again == nil {
-			sees, uses, err = next[0], next[1], nil
+		if again, failed := ask(ctx, m, next[0], next[1]); failed == nil {
+			sees, uses, cost, err = next[0], next[1], again, nil
 		}
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 	} else {
 		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
-	if free := e.unlimited(ctx, m); len(free) > 0 {
+	if free := e.unlimited(ctx, m); len(free) > 0 && cost == 0 { // an API that says what a request cost says so of all models
 		say(" budget", doctor.Warn, "no price is known of "+strings.Join(free, ", ")+": BUDGET_*_USD does not limit that", "set BUDGET_DAY_TOKENS, too")
 	}
 	pictures := " takes pictures"
@@ -135,7 +135,8 @@ func (e *examination) unlimited(ctx context.Context, m assistant.Model) (models 
 	return models
 }
 
-func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {
+// ask makes a request and returns what the API says that it cost, in US dollars.
+func ask(ctx context.Context, m assistant.Model, picture, tool bool) (cost float64, err error) {
 	said := messages.NewText(messages.RoleUser, "Reply with the word OK.")
 	if picture {
 		said.Blocks = append(said.Blocks, messages.Attachment{Name: "blank.png", MediaType: "image/png", Width: blankSide, Height: blankSide, Data: blank()})
@@ -144,12 +145,15 @@ func ask(ctx context.Context, m assistant.Model, picture, tool bool) error {
 	if tool {
 		request.Tools = []messages.ToolSpec{{Name: "now", Description: "Returns the time.", Schema: []byte(`{"type":"object","properties":{}}`)}}
 	}
-	for _, err := range m.Complete(ctx, request) {
+	for event, err := range m.Complete(ctx, request) {
 		if err != nil {
-			return err
+			return 0, err
+		}
+		if done, ok := event.(assistant.Finished); ok {
+			cost = done.Usage.CostUSD
 		}
 	}
-	return nil
+	return cost, nil
 }
 
 // blankSide is the side of a picture that no model finds too small, in pixels.

@@ -167,6 +167,8 @@ func (b *bench) examineAgent(ctx context.Context, a knownAgent) []doctor.Finding
 func (b *bench) examineLogin(a knownAgent, seen acp.Seen, bad doctor.Status) doctor.Finding {
 	check := string(a.config.Name) + " login"
 	switch {
+	case seen.Login.None && seen.Refused != nil && a.config.Login == nil:
+		return doctor.Found(check, bad, fault.Public(seen.Refused), "log it in with HOME="+a.home)
 	case seen.Login.None:
 		return doctor.Found(check, bad, "it is not logged in, and has no key", loginCommand(a))
 	case seen.Login.By != "":
@@ -235,11 +237,9 @@ func (e *examination) profilesNow(ctx context.Context) (all []profile.Profile) {
 	if _, err := os.Stat(e.config.Database.Path); e.config.Database.Driver == config.DriverSQLite && err != nil {
 		return nil
 	}
-	_ = withStore(ctx, e.config, e.env, false, func(s *store.Store) error {
-		return s.InRead(ctx, func(tx *store.Tx) (err error) {
-			all, err = tx.Profiles().List(ctx, "")
-			return err
-		})
+	_ = withStore(ctx, e.config, e.env, false, func(s *store.Store) (err error) {
+		all, err = store.Within(ctx, s.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
+		return err
 	})
 	return all
 }

@@ -31,7 +31,7 @@ func ForkSession(ctx context.Context, cfg config.Config, env Env, id string, n i
 			})
 		})
 		if err == nil {
-			say(env.Stdout, "%s continues with %d of %d messages; the conversation's next message goes to it\n", done.Session.ID, done.Taken, done.Of)
+			say(env.Stdout, "%s continues with %d of %s; the conversation's next message goes to it\n", done.Session.ID, done.Taken, count(done.Of, "message"))
 		}
 		return err
 	})

@@ -210,11 +210,7 @@ func (i *incidents) change(ctx context.Context, key, state, text string) error {
 	if before, known := i.known[key]; known && before == state {
 		return nil
 	}
-	before := ""
-	err := i.store.InRead(ctx, func(tx *store.Tx) (err error) {
-		before, err = tx.Inbox().Cursor(ctx, "incident/"+key)
-		return err
-	})
+	before, err := store.Within(ctx, i.store.InRead, func(tx *store.Tx) (string, error) { return tx.Inbox().Cursor(ctx, "incident/"+key) })
 	if err == nil && before != state {
 		err = i.record(ctx, key, state, text)
 	}

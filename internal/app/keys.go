@@ -20,7 +20,7 @@ func newAPI(cfg config.Config, env Env, s *store.Store) http.Handler {
 	if !cfg.API {
 		return nil
 	}
-	return api.New(api.Config{Store: s, Version: env.Version, Document: docs.OpenAPI, Log: env.Log})
+	return api.New(api.Config{Store: s, Version: env.Version, Document: docs.OpenAPI, Log: env.Log, Proxies: cfg.SignIn.Proxies})
 }
 
 // KeyRequest says which key to make.
@@ -85,24 +85,22 @@ func expiry(k apikey.Key) string {
 
 // ListKeys prints the keys, the newest first.
 func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		list, err := store.Within(ctx, s.InRead, func(tx *store.Tx) ([]apikey.Key, error) { return tx.SignIn().APIKeys(ctx) })
-		if err != nil {
-			return err
+	list, err := readStored(ctx, cfg, env, func(tx *store.Tx) ([]apikey.Key, error) { return tx.SignIn().APIKeys(ctx) })
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		say(env.Stdout, "no keys; create one with `bot key create`\n")
+	}
+	for _, k := range list {
+		used := "never used"
+		if !k.LastUsedAt.IsZero() {
+			used = "last used in the hour of " + k.LastUsedAt.Format("2006-01-02 15:04Z")
 		}
-		if len(list) == 0 {
-			say(env.Stdout, "no keys; create one with `bot key create`\n")
-		}
-		for _, k := range list {
-			used := "never used"
-			if !k.LastUsedAt.IsZero() {
-				used = "last used in the hour of " + k.LastUsedAt.Format("2006-01-02 15:04Z")
-			}
-			say(env.Stdout, "%s  %-7s  %s  %s  made %s, %s, %s\n",
-				k.ID, k.State(time.Now()), k.Name, scopeList(k.Scopes), k.CreatedAt.Format("2006-01-02"), expiry(k), used)
-		}
-		return nil
-	})
+		say(env.Stdout, "%s  %-7s  %s  %s  made %s, %s, %s\n",
+			k.ID, k.State(time.Now()), k.Name, scopeList(k.Scopes), k.CreatedAt.Format("2006-01-02"), expiry(k), used)
+	}
+	return nil
 }
 
 // RevokeKey ends a key for good, at once and also for a daemon that runs. Doing

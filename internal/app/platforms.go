@@ -18,6 +18,8 @@ import (
 )
 
 // kindsOf returns the platforms of a configuration.
+//
+//go:noinline // it would be copied into many callers
 func kindsOf(cfg config.Config) []platform.Kind { return sectionsOf[platform.Kind](cfg) }
 
 // platforms are the adapters, and how this process is connected to their platforms.

@@ -138,7 +138,7 @@ func profileFacts(p profile.Profile) string {
 		facts = append(facts, count(len(p.Plugins), "tool"))
 	}
 	if len(p.MCPServers) > 0 {
-		facts = append(facts, fmt.Sprintf("%d MCP servers", len(p.MCPServers)))
+		facts = append(facts, count(len(p.MCPServers), "MCP server"))
 	}
 	if p.Interval > 0 {
 		facts = append(facts, p.Often())
@@ -151,30 +151,28 @@ const hidden = "(hidden; bot agent export shows it)"
 
 // AgentShow prints a profile as YAML, without what is likely to be secret.
 func AgentShow(ctx context.Context, cfg config.Config, env Env, named string) error {
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		p, err := store.Within(ctx, s.InRead, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
-		if err != nil {
-			return err
-		}
-		servers := make(map[string]mcpserver.Server, len(p.MCPServers))
-		for name, server := range p.MCPServers {
-			server.Env, server.Headers = hideValues(server.Env), hideValues(server.Headers)
-			servers[name] = server
-		}
-		p.MCPServers = servers
-		picture := len(p.AvatarImage)
-		p.AvatarImage = nil
-		text, err := profile.Format(p)
-		if err != nil {
-			return err
-		}
-		say(env.Stdout, "# %s, version %d of %s", p.Title(), p.Version, p.UpdatedAt.Format("2006-01-02 15:04Z"))
-		if picture > 0 {
-			say(env.Stdout, ", with a picture of %d bytes", picture)
-		}
-		say(env.Stdout, "\n%s", text)
-		return nil
-	})
+	p, err := readStored(ctx, cfg, env, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
+	if err != nil {
+		return err
+	}
+	servers := make(map[string]mcpserver.Server, len(p.MCPServers))
+	for name, server := range p.MCPServers {
+		server.Env, server.Headers = hideValues(server.Env), hideValues(server.Headers)
+		servers[name] = server
+	}
+	p.MCPServers = servers
+	picture := len(p.AvatarImage)
+	p.AvatarImage = nil
+	text, err := profile.Format(p)
+	if err != nil {
+		return err
+	}
+	say(env.Stdout, "# %s, version %d of %s", p.Title(), p.Version, p.UpdatedAt.Format("2006-01-02 15:04Z"))
+	if picture > 0 {
+		say(env.Stdout, ", with a picture of %d bytes", picture)
+	}
+	say(env.Stdout, "\n%s", text)
+	return nil
 }
 
 func hideValues(values map[string]string) map[string]string {
@@ -312,34 +310,28 @@ func AgentExport(ctx context.Context, cfg config.Config, env Env, out io.Writer,
 	if (named == "") != all {
 		return fault.New(fault.Invalid, "specify a profile, or use --all")
 	}
-	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
-		var list []profile.Profile
-		err := s.InRead(ctx, func(tx *store.Tx) error {
-			list = nil
-			if !all {
-				p, err := findAgent(ctx, tx, named)
-				list = append(list, p)
-				return err
-			}
-			listed, err := tx.Profiles().List(ctx, "")
-			for _, p := range listed {
-				if p, err = tx.Profiles().Agent(ctx, p.ID); err != nil { // with its picture
-					return err
-				}
-				list = append(list, p)
-			}
-			return err
-		})
-		if err != nil {
-			return err
+	list, err := readStored(ctx, cfg, env, func(tx *store.Tx) (list []profile.Profile, err error) {
+		if !all {
+			p, err := findAgent(ctx, tx, named)
+			return append(list, p), err
 		}
-		text, err := profile.Format(list...)
-		if err != nil {
-			return err
+		list, err = tx.Profiles().List(ctx, "")
+		for i := range list {
+			if list[i], err = tx.Profiles().Agent(ctx, list[i].ID); err != nil { // with its picture
+				return nil, err
+			}
 		}
-		_, err = io.Copy(out, bytes.NewReader(text))
-		return err
+		return list, err
 	})
+	if err != nil {
+		return err
+	}
+	text, err := profile.Format(list...)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, bytes.NewReader(text))
+	return err
 }
 
 // AgentImport stores the profiles of a file: new ones are created, those that

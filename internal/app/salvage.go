@@ -31,7 +31,7 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		return fault.Wrap(err, fault.Invalid, "find the new file")
 	}
 	r, err := store.Salvage(ctx, from, to, fmt.Sprintf(salvageNotice, time.Now().UTC().Format("2006-01-02 15:04 UTC")), env.Log)
-	if err != nil {
+	if !r.Made {
 		return err
 	}
 	if r.Mended != "" {
@@ -49,6 +49,9 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 		if !t.Known {
 			missing, more = missing+" or more", " or more"
 		}
+		if t.Emptied > 0 {
+			missing += "  JSON was damaged and is empty in " + count(t.Emptied, "row") + " copied"
+		}
 		if t.Problem != "" {
 			missing += "  cannot be read: " + t.Problem
 		}
@@ -57,5 +60,5 @@ func Salvage(ctx context.Context, cfg config.Config, env Env, to string) error {
 	say(env.Stdout, "copied %s, lost %d%s; the new database is %s\n", count(copied, "row"), lost, more, to)
 	sayClosed(env.Stdout, r.Settled.Entries, r.Settled.Deliveries, "revoked "+count(r.Settled.Keys, "API key"))
 	say(env.Stdout, "to use it: move %[1]s, %[1]s-wal and %[1]s-shm away and rename %[2]s to %[1]s; then check bot person list and bot audit verify\n", from, to)
-	return nil
+	return err
 }

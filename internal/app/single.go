@@ -84,9 +84,8 @@ func (l leases) whileHeld(ctx context.Context, name string, fn func(ctx context.
 func (l leases) acquire(ctx context.Context, name string) (held bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, singleTTL/3)
 	defer cancel()
-	err = l.store.InTx(asking, func(tx *store.Tx) (err error) {
-		held, err = tx.Leases().AcquireNamed(asking, name, l.owner, singleTTL)
-		return err
+	held, err = store.Within(asking, l.store.InTx, func(tx *store.Tx) (bool, error) {
+		return tx.Leases().AcquireNamed(asking, name, l.owner, singleTTL)
 	})
 	if err != nil && ctx.Err() == nil {
 		l.log.WarnContext(ctx, "could not acquire a lease", "lease", name, "err", err)

@@ -272,7 +272,7 @@ func confined(runner *sandbox.Runner, spec sandbox.Spec) shell.Runner {
 		if code < 0 {
 			code = 128 + int(syscall.SIGKILL) // as a shell gives it
 		}
-		out := shell.Outcome{ExitCode: code, Head: head, Tail: tail, Total: output.Total(), TimedOut: result.Ended == sandbox.EndedTimeout}
+		out := shell.Outcome{ExitCode: code, Head: head, Tail: tail, Total: output.Total(), TimedOut: result.Ended == sandbox.EndedTimeout, Over: result.Over}
 		if err == nil && result.Ended == sandbox.EndedCanceled {
 			err = context.Cause(ctx)
 		}

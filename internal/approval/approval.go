@@ -185,6 +185,7 @@ type Decider struct {
 	Actor  string
 	Owner  bool
 	Here   bool // takes part in the conversation that asks, and may talk to the bot
+	Linked bool // is who asked, with another account
 	Second bool // the rule is that somebody else than the requester decides
 }
 
@@ -196,7 +197,7 @@ func Decide(a Approval, d Decision, by Decider, shown string, now time.Time) (St
 	requester := by.Actor == a.Requester
 	switch {
 	case d == Deny && (requester || by.Owner || by.Here): // anybody may say no
-	case by.Second && requester:
+	case by.Second && (requester || by.Linked):
 		return a.State, fault.Newf(fault.Forbidden, "Someone else has to decide on %s: approvals need a second person here.", a.Name())
 	case by.Second && !by.Owner && !by.Here, !by.Second && !requester && !by.Owner:
 		return a.State, fault.Newf(fault.Forbidden, "Only the person who asked or an owner can decide on %s.", a.Name())

@@ -204,6 +204,12 @@ func TestDecideWho(t *testing.T) {
 				}
 				check(t, fmt.Sprintf("%s by %+v", d, by), base, d, by, "", now, want, kind)
 				check(t, fmt.Sprintf("%s of what was shown by %+v", d, by), base, d, by, base.SHA256, now, want, kind)
+				linked := by
+				linked.Linked = true // the requester, with another account
+				if second && d != approval.Deny {
+					want, kind = approval.Waiting, fault.Forbidden
+				}
+				check(t, fmt.Sprintf("%s by %+v", d, linked), base, d, linked, "", now, want, kind)
 			}
 		}
 	}

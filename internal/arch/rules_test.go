@@ -181,6 +181,7 @@ var leaves = map[string][]string{
 	"internal/wording":   {"internal/app", "internal/chat", "internal/people", "internal/recollect", "internal/orchestrator", "internal/orchestrator/*", "internal/sessions", "internal/work"},
 	"internal/resident":  {"cmd/bot"},
 	"internal/live":      {"internal/app", "internal/pages", "internal/store"},
+	"internal/overflow":  {"internal/assistant/*"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/order":     {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},

@@ -204,7 +204,7 @@ type Usage struct {
 	CachedTokens  int64 `json:"cached_tokens,omitempty"`  // part of InputTokens, read from the provider's cache
 	WrittenTokens int64 `json:"written_tokens,omitempty"` // part of InputTokens, written to the provider's cache
 
-	// CostUSD is what the agent says that the turn cost; zero if it does not.
+	// CostUSD is what the agent, or the API, says that the turn cost; zero if it does not.
 	CostUSD float64 `json:"cost_usd,omitempty"`
 
 	// ContextUsed and ContextSize are the agent's own window, in tokens.

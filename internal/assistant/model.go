@@ -30,6 +30,15 @@ type Model interface {
 	Complete(ctx context.Context, r Request) iter.Seq2[Event, error]
 }
 
+// Lister is a Model, or an Assistant, that can be asked for its models.
+type Lister interface {
+	// Models returns the names of the models. An API is asked once, and may take names
+	// that its list lacks, such as aliases. Of an agent, these are all that Turn.Model
+	// takes: none until a session has begun in this process, or if there is no choice.
+	// The list is the caller's. Errors have no text for people.
+	Models(ctx context.Context) ([]string, error)
+}
+
 // Request is one request to a Model.
 type Request struct {
 	Conversation string // for the provider's abuse reports; no personal data

@@ -106,3 +106,55 @@ func TestAnySingleChangeIsFoundWhereItWasMade(t *testing.T) {
 		}
 	})
 }
+
+// TestAGapOnRecordIsAccepted: what lies behind it is checked, and so is what lies before it, as
+// without the gap.
+func TestAGapOnRecordIsAccepted(t *testing.T) {
+	t.Parallel()
+	rows, head := chain(9)
+	rows[7].Target = "damaged"
+	rows = slices.Delete(rows, 2, 5) // 3 to 5
+	gaps := make(map[int64]string)
+	var v audit.Verifier
+	var found []audit.Gap
+	for _, r := range rows {
+		if v.Next(r) != nil {
+			gap := v.Skip(r)
+			found, gaps[gap.Next] = append(found, gap), gap.Sum
+		}
+	}
+	if len(found) != 2 || found[0].From != 3 || found[0].Next != 6 || found[1].From != 8 || found[1].Next != 8 || v.Head() != head {
+		t.Fatalf("found %+v, and the end %v", found, v.Head())
+	}
+	check := func(change func([]audit.Row) []audit.Row) error {
+		v := audit.Verifier{Gaps: gaps}
+		for _, r := range change(slices.Clone(rows)) {
+			if err := v.Next(r); err != nil {
+				return err
+			}
+		}
+		return v.End(head)
+	}
+	if err := check(func(rows []audit.Row) []audit.Row { return rows }); err != nil {
+		t.Fatalf("what is on record: %v", err)
+	}
+	for i := range rows {
+		for name, change := range map[string]func([]audit.Row) []audit.Row{
+			"changed": func(rows []audit.Row) []audit.Row { rows[i].Actor = "nobody"; return rows },
+			"removed": func(rows []audit.Row) []audit.Row { return slices.Delete(rows, i, i+1) },
+			"rewritten": func(rows []audit.Row) []audit.Row {
+				before := ""
+				if i > 0 {
+					before = rows[i-1].Hash
+				}
+				rows[i].Actor = "nobody"
+				rows[i].Hash = audit.Sum(before, rows[i])
+				return rows
+			},
+		} {
+			if check(change) == nil {
+				t.Errorf("row %d was %s, and nobody sees it", rows[i].Seq, name)
+			}
+		}
+	}
+}

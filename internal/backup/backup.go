@@ -8,7 +8,6 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -100,7 +99,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if _, err := os.Lstat(dir); err == nil {
 		return dir, m, fault.Newf(fault.Conflict, "A backup named %s already exists; wait a second.", dir)
 	}
-	work, whose := dir+partial, ownerAt(folder)
+	work, whose := dir+partial, store.OwnerAt(folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return dir, m, unusable(folder, err)
 	}
@@ -143,7 +142,7 @@ func Create(ctx context.Context, src Source, folder string, now time.Time) (dir 
 	if err := writeManifest(work, m); err != nil {
 		return dir, m, err
 	}
-	if err := errors.Join(whose.take(folder, filepath.Base(work)), os.Rename(work, dir)); err != nil {
+	if err := errors.Join(whose.Take(folder, filepath.Base(work)), os.Rename(work, dir)); err != nil {
 		return dir, m, unusable(dir, err)
 	}
 	if err := syncDir(folder); err != nil || m.Database != "sqlite" {
@@ -456,39 +455,10 @@ func checkBundle(name string) error {
 		return unread(name, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	head := make([]byte, 16)
-	n, _ := io.ReadFull(f, head)
-	if !bytes.HasPrefix(head[:n], []byte("# v2 git bundle")) && !bytes.HasPrefix(head[:n], []byte("# v3 git bundle")) {
+	head := make([]byte, len("# v2 git bundle"))
+	_, _ = io.ReadFull(f, head)
+	if text := string(head); text != "# v2 git bundle" && text != "# v3 git bundle" {
 		return fault.Newf(fault.Invalid, "%s is not a git bundle.", filepath.Base(name))
 	}
 	return nil
-}
-
-// Listed is a backup in a listing; Err says why it cannot be used.
-type Listed struct {
-	Dir      string
-	Manifest Manifest
-	Err      error
-}
-
-// List returns the backups below a folder, the newest first, also those that
-// cannot be used. It reads manifests only; Verify examines one.
-func List(folder string) ([]Listed, error) {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unread(folder, err)
-	}
-	var list []Listed
-	for _, e := range slices.Backward(entries) {
-		if !e.IsDir() {
-			continue
-		}
-		dir := filepath.Join(folder, e.Name())
-		m, err := Read(dir)
-		list = append(list, Listed{dir, m, err})
-	}
-	return list, nil
 }

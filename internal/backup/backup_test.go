@@ -381,7 +381,7 @@ func TestRestoreIsRefusedWhileTheDaemonHasTheDirectory(t *testing.T) {
 		to, _ := w.elsewhere(t)
 		want := "has the bot's tables"
 		if to.Path != "" {
-			to.Path, want = filepath.Join(w.dir, "bot.db"), fmt.Sprintf("Process %d works on", os.Getpid())
+			to.Path, want = filepath.Join(w.dir, "bot.db"), fmt.Sprintf("Another bot (PID %d) is using the data directory %s", os.Getpid(), w.dir)
 		} else {
 			to.Tools.URL = w.url
 		}
@@ -690,6 +690,10 @@ func TestABackupOfASchemaOfItsOwn(t *testing.T) {
 		if !there && (!fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "DATABASE_URL")) {
 			t.Errorf("to where nothing is looked for: %v", err)
 		}
+	}
+	latin := backup.Target{DataDir: t.TempDir(), Log: storetest.Log(t), Tools: backup.Postgres{URL: in(storetest.PostgresURLIn(t, "LATIN1")), Environ: environ()}}
+	if _, err := backup.Restore(t.Context(), dir, latin); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "stores text as LATIN1") {
+		t.Errorf("to a database that lacks characters: %v", err)
 	}
 }
 

@@ -38,6 +38,7 @@ type Restored struct {
 	Kept     int64 // rows of the audit log of Target.Replaced
 	Projects int
 	Bundles  []string // files with commits that were not pushed
+	Made     bool     // all is in its place; with an error it belongs to root
 }
 
 // notice is what people read in conversations that had something open when the
@@ -49,17 +50,24 @@ const notice = "The bot was restored from a backup of %s. Messages from around t
 // up to date. Old answers are never sent again: what was open is settled before
 // the database can be used, and each conversation concerned gets one notice; see
 // store.SettleRestored. If it fails, a target on SQLite is as it was before. What root
-// restores belongs to the owner of the folder that it is put into, as whom the daemon runs.
+// restores belongs to the owner of the folder that it is put into, as whom the daemon runs;
+// a link in another user's folder is fault.Conflict, because root would give nothing behind it away.
 func Restore(ctx context.Context, dir string, to Target) (Restored, error) {
-	whose := ownerAt(to.DataDir)
+	whose := store.OwnerAt(to.DataDir)
+	for _, folder := range []string{filepath.Join(to.DataDir, attachedDir), to.Projects} {
+		if info, err := os.Lstat(folder); whose.Differs() && err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return Restored{}, fault.Newf(fault.Conflict, "%s is a link, and DATA_DIR is not root's; restore as its owner, or move the link away.", folder)
+		}
+	}
 	r, err := restore(ctx, dir, to)
 	if err != nil {
 		return r, err
 	}
-	err = whose.take(to.DataDir, ".")
+	r.Made = true
+	err = whose.Take(to.DataDir, ".")
 	if to.Path != "" {
 		folder := filepath.Dir(to.Path)
-		err = errors.Join(err, ownerAt(folder).take(folder, filepath.Base(to.Path)))
+		err = errors.Join(err, store.OwnerAt(folder).Take(folder, filepath.Base(to.Path)))
 	}
 	if err != nil {
 		return r, &fault.Error{Kind: fault.Unavailable, Err: err, Public: "The backup is restored, but its files belong to root: give them to the user as whom the bot runs, with chown -R."}
@@ -161,6 +169,9 @@ func (to Target) refuseData(ctx context.Context, m Manifest) error {
 	if err == nil && !empty {
 		err = fault.New(fault.Conflict, "The database in DATABASE_URL already has the bot's tables; create an empty one with createdb and use that.")
 	}
+	if err == nil {
+		err = s.CheckEncoding(ctx)
+	}
 	return err
 }
 
@@ -256,7 +267,7 @@ func (to Target) settle(ctx context.Context, o store.Options, notice string, r *
 		return err
 	}
 	if to.Replaced != nil {
-		if r.Kept, err = s.KeepAudit(ctx, to.Replaced); err != nil {
+		if r.Kept, detail.Head, err = s.KeepAudit(ctx, to.Replaced); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -171,29 +172,7 @@ func (r Report) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "setup     %s; emulated Telegram and model without delay on the same machine; limits off\n\n", setup)
 
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // a strings.Builder takes everything
-	aim := aimsFor(r.Setup.Database)
-	row("figure", "p50", "p95", "aim")
-	row("start to the first poll", ms(r.Start.Again), "", "")
-	row("start on an empty database", ms(r.Start.Empty), "", aim.start)
-	one := r.OneAtATime
-	row("one at a time: message in to model request", ms(one.InP50), ms(one.InP95), "")
-	row("one at a time: model done to final text", ms(one.OutP50), ms(one.OutP95), "")
-	row("one at a time: added in all", ms(one.AddedP50), ms(one.AddedP95), aim.added)
-	row("one at a time: CPU per turn", known(one.CPUPerTurn), "", aim.cpu)
-	row(fmt.Sprintf("%d chats at once: turns per second", r.Setup.Chats), fmt.Sprintf("%.0f", r.AtOnce.TurnsPerSecond), "", aim.turns)
-	row(fmt.Sprintf("%d chats at once: message to answer", r.Setup.Chats), ms(r.AtOnce.P50), ms(r.AtOnce.P95), "")
-	row(fmt.Sprintf("%d chats at once: CPU per turn", r.Setup.Chats), known(r.AtOnce.CPUPerTurn), "", aim.cpu)
-	row(fmt.Sprintf("%d chats at once: calls to Telegram per turn", r.Setup.Chats), fmt.Sprintf("%.1f", r.AtOnce.CallsPerTurn), "", "")
-	row("memory, idle after the start", size(r.Memory.Idle), "", "")
-	row(fmt.Sprintf("memory, peak with %d chats", r.Setup.Chats), size(r.Memory.PeakAtOnce), "", aim.memory)
-	row("memory, peak of the whole run", size(r.Memory.Peak), "", aim.memory)
-	for _, h := range r.Histories {
-		row(fmt.Sprintf("history of %d turns: added in all", h.Turns), ms(h.Latency.AddedP50), ms(h.Latency.AddedP95), "flat; 500 turns: 2 ms more p50")
-		row(fmt.Sprintf("history of %d turns: CPU per turn", h.Turns), known(h.Latency.CPUPerTurn), "", "flat; 500 turns: 3 ms more")
-	}
-	if err := t.Flush(); err != nil {
+	if err := writeRows(&b, r.rows()); err != nil {
 		return err
 	}
 	if err := r.writeFloors(&b); err != nil {
@@ -201,6 +180,43 @@ func (r Report) WriteTable(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// rows are the bot's figures.
+func (r Report) rows() [][]string {
+	aim, one := aimsFor(r.Setup.Database), r.OneAtATime
+	crowd := fmt.Sprintf("%d chats", r.Setup.Chats)
+	rows := [][]string{
+		{"figure", "p50", "p95", "aim"},
+		{"start to the first poll", ms(r.Start.Again), "", ""},
+		{"start on an empty database", ms(r.Start.Empty), "", aim.start},
+		{"one at a time: message in to model request", ms(one.InP50), ms(one.InP95), ""},
+		{"one at a time: model done to final text", ms(one.OutP50), ms(one.OutP95), ""},
+		{"one at a time: added in all", ms(one.AddedP50), ms(one.AddedP95), aim.added},
+		{"one at a time: CPU per turn", known(one.CPUPerTurn), "", aim.cpu},
+		{crowd + " at once: turns per second", decimals(r.AtOnce.TurnsPerSecond, 0, ""), "", aim.turns},
+		{crowd + " at once: message to answer", ms(r.AtOnce.P50), ms(r.AtOnce.P95), ""},
+		{crowd + " at once: CPU per turn", known(r.AtOnce.CPUPerTurn), "", aim.cpu},
+		{crowd + " at once: calls to Telegram per turn", decimals(r.AtOnce.CallsPerTurn, 1, ""), "", ""},
+		{"memory, idle after the start", size(r.Memory.Idle), "", ""},
+		{"memory, peak with " + crowd, size(r.Memory.PeakAtOnce), "", aim.memory},
+		{"memory, peak of the whole run", size(r.Memory.Peak), "", aim.memory},
+	}
+	for _, h := range r.Histories {
+		history := fmt.Sprintf("history of %d turns: ", h.Turns)
+		rows = append(rows,
+			[]string{history + "added in all", ms(h.Latency.AddedP50), ms(h.Latency.AddedP95), "flat; 500 turns: 2 ms more p50"},
+			[]string{history + "CPU per turn", known(h.Latency.CPUPerTurn), "", "flat; 500 turns: 3 ms more"})
+	}
+	return rows
+}
+
+func writeRows(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) // a strings.Builder takes everything
+	}
+	return t.Flush()
 }
 
 // aims are what the figures are meant to reach, for people.
@@ -224,51 +240,45 @@ func (r Report) writeFloors(b *strings.Builder) error {
 	if r.Floors == nil || r.Ratios == nil {
 		return nil
 	}
-	nothing, durable, times := r.Floors.KeepsNothing, r.Floors.Durable, r.Ratios
 	bars := [3]string{}
 	if r.Setup.Database != postgres {
 		bars = [3]string{fmt.Sprintf("<= %.1f of durable", barP50), fmt.Sprintf("<= %.1f of durable", barP95), fmt.Sprintf(">= %.2f of durable", barTurns)}
 	}
 	fmt.Fprintf(b, "\nfloors: a relay that polls, asks the model and sends; durable: it flushes every message and reply to a file first\n\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // a strings.Builder takes everything
-	row("figure", "floor", "durable floor", "bot / floor", "bot / durable", "bar")
-	row("one at a time: added in all, p50", ms(nothing.OneAtATime.AddedP50), ms(durable.OneAtATime.AddedP50),
-		ratio(times.KeepsNothing.AddedP50), ratio(times.Durable.AddedP50), bars[0])
-	row("one at a time: added in all, p95", ms(nothing.OneAtATime.AddedP95), ms(durable.OneAtATime.AddedP95),
-		ratio(times.KeepsNothing.AddedP95), ratio(times.Durable.AddedP95), bars[1])
-	row("one at a time: CPU per turn", known(nothing.OneAtATime.CPUPerTurn), known(durable.OneAtATime.CPUPerTurn),
-		ratio(times.KeepsNothing.CPUPerTurn), ratio(times.Durable.CPUPerTurn), "")
-	row(fmt.Sprintf("%d chats at once: turns per second", r.Setup.Chats),
-		fmt.Sprintf("%.0f", nothing.AtOnce.TurnsPerSecond), fmt.Sprintf("%.0f", durable.AtOnce.TurnsPerSecond),
-		ratio(times.KeepsNothing.TurnsPerSecond), ratio(times.Durable.TurnsPerSecond), bars[2])
-	row(fmt.Sprintf("%d chats at once: CPU per turn", r.Setup.Chats), known(nothing.AtOnce.CPUPerTurn), known(durable.AtOnce.CPUPerTurn),
-		ratio(times.KeepsNothing.CPUAtOnce), ratio(times.Durable.CPUAtOnce), "")
-	return t.Flush()
+	crowd := fmt.Sprintf("%d chats at once: ", r.Setup.Chats)
+	rows := [][]string{{"figure", "floor", "durable floor", "bot / floor", "bot / durable", "bar"}}
+	for _, f := range []struct {
+		name  string
+		of    func(Floor) string
+		ratio func(Ratio) float64
+		bar   string
+	}{
+		{"one at a time: added in all, p50", func(f Floor) string { return ms(f.OneAtATime.AddedP50) }, func(r Ratio) float64 { return r.AddedP50 }, bars[0]},
+		{"one at a time: added in all, p95", func(f Floor) string { return ms(f.OneAtATime.AddedP95) }, func(r Ratio) float64 { return r.AddedP95 }, bars[1]},
+		{"one at a time: CPU per turn", func(f Floor) string { return known(f.OneAtATime.CPUPerTurn) }, func(r Ratio) float64 { return r.CPUPerTurn }, ""},
+		{crowd + "turns per second", func(f Floor) string { return decimals(f.AtOnce.TurnsPerSecond, 0, "") }, func(r Ratio) float64 { return r.TurnsPerSecond }, bars[2]},
+		{crowd + "CPU per turn", func(f Floor) string { return known(f.AtOnce.CPUPerTurn) }, func(r Ratio) float64 { return r.CPUAtOnce }, ""},
+	} {
+		rows = append(rows, []string{
+			f.name, f.of(r.Floors.KeepsNothing), f.of(r.Floors.Durable),
+			orUnknown(f.ratio(r.Ratios.KeepsNothing), 2, ""), orUnknown(f.ratio(r.Ratios.Durable), 2, ""), f.bar,
+		})
+	}
+	return writeRows(b, rows)
 }
 
-func ratio(r float64) string {
-	if r == 0 {
+func ms(d time.Duration) string    { return decimals(float64(d)/1e6, 1, " ms") }
+func known(d time.Duration) string { return orUnknown(float64(d)/1e6, 2, " ms") }
+func size(bytes int64) string      { return orUnknown(float64(bytes)/1e6, 0, " MB") }
+
+// orUnknown words a figure that not every system tells.
+func orUnknown(value float64, digits int, unit string) string {
+	if value == 0 {
 		return "not available"
 	}
-	return fmt.Sprintf("%.2f", r)
+	return decimals(value, digits, unit)
 }
 
-func ms(d time.Duration) string {
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-}
-
-// known is ms of a time that not every system tells.
-func known(d time.Duration) string {
-	if d == 0 {
-		return "not available"
-	}
-	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
-}
-
-func size(bytes int64) string {
-	if bytes == 0 {
-		return "not available"
-	}
-	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
+func decimals(value float64, digits int, unit string) string {
+	return strconv.FormatFloat(value, 'f', digits, 64) + unit
 }

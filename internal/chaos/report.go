@@ -148,40 +148,13 @@ func (r Report) WriteJSON(w io.Writer) error {
 
 // WriteTable writes the report for people.
 func (r Report) WriteTable(w io.Writer) error {
-	v := r.Verdict
 	lines := []string{
-		fmt.Sprintf("%s, %s, %d replicas, seed %d: %d kills in %s", r.Options.Platform, r.Database, r.Options.Replicas, r.Options.Seed, r.Kills, round(r.Took)), "",
+		fmt.Sprintf("%s, %s, %d replicas, seed %d: %d kills in %s", r.Options.Platform, r.Database, r.Options.Replicas, r.Options.Seed, r.Kills, rounded(r.Took)), "",
 	}
-	row := func(name string, value any, note string) {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-16s %8v  %s", name, value, note), " "))
-	}
-	row("said", v.Said, "")
-	row("accepted", v.Accepted, fmt.Sprintf("after %s at the median, %s p95, %s at the most", round(v.Ack.P50), round(v.Ack.P95), round(v.Ack.Longest)))
-	row("answered once", v.Once, fmt.Sprintf("after %s at the median, %s p95", round(v.Wait.P50), round(v.Wait.P95)))
-	row("lost", v.Lost, "")
-	row("twice", v.Twice, "")
-	row("out of order", v.Disorder, "")
-	row("garbled", v.Garbled, "")
-	row("strays", v.Strays, fmt.Sprintf("placeholders that stay; %d messages were sent of which the bot could not know", r.InDoubt))
-	row("notices", v.Notices, "messages of the bot that are no answers")
-	row("longest wait", round(v.Wait.Longest), "")
-	if v.Takeover.Longest > 0 {
-		row("taken over", round(v.Takeover.P95), fmt.Sprintf("p95 from a kill to the answer to what waited then; %s at the median, %s at the most", round(v.Takeover.P50), round(v.Takeover.Longest)))
-	}
-	if v.Crowd > 0 {
-		row("a crowd of", v.Crowd, fmt.Sprintf("accepted after %s at the median, %s at the most; answered after %s, %s",
-			round(v.CrowdAck.P50), round(v.CrowdAck.Longest), round(v.CrowdWait.P50), round(v.CrowdWait.Longest)))
-		if r.CrowdWork != nil {
-			row("work for each", r.CrowdWork.Bot.Round(time.Microsecond), fmt.Sprintf("of processors until all were accepted; the emulators' %s", r.CrowdWork.Emulators.Round(time.Microsecond)))
+	for _, f := range r.figures() {
+		if !f.none {
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-16s %8v  %s", f.name, f.value, f.note), " "))
 		}
-		row("others meanwhile", v.Crowded, fmt.Sprintf("answered after %s at the median, %s p95, %s at the most",
-			round(v.OthersWaitMeanwhile.P50), round(v.OthersWaitMeanwhile.P95), round(v.OthersWaitMeanwhile.Longest)))
-	}
-	if r.Refused > 0 {
-		row("refused", r.Refused, "requests that the model's API refuses")
-	}
-	if r.Odd > 0 {
-		row("too fast", r.Odd, "calls before the time that a 429 named; a new process cannot know it")
 	}
 	lines = append(lines, "", "What went wrong:")
 	for _, what := range slices.Sorted(maps.Keys(r.Done)) {
@@ -193,28 +166,81 @@ func (r Report) WriteTable(w io.Writer) error {
 	if r.Soak != nil {
 		lines = append(lines, r.Soak.lines()...)
 	}
-	for _, told := range v.Told {
+	for _, told := range r.Verdict.Told {
 		lines = append(lines, "  notice "+told)
 	}
-	for _, problem := range v.Problems {
+	for _, problem := range r.Verdict.Problems {
 		lines = append(lines, "BROKEN  "+problem)
 	}
-	switch {
-	case r.Broken():
-		lines = append(lines, "", "A promise was broken. The data and the logs are kept in "+r.Kept)
-	default:
-		lines = append(lines, "", "Every promise was kept.")
+	last := "Every promise was kept."
+	if r.Broken() {
+		last = "A promise was broken. The data and the logs are kept in " + r.Kept
 	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	_, err := io.WriteString(w, strings.Join(append(lines, "", last), "\n")+"\n")
 	return err
 }
 
-func round(d time.Duration) time.Duration {
+// figure is a line of the table.
+type figure struct {
+	name  string
+	value any
+	note  string
+	none  bool // there is nothing to tell
+}
+
+func (r Report) figures() []figure {
+	v := r.Verdict
+	var work Work
+	if r.CrowdWork != nil {
+		work = *r.CrowdWork
+	}
+	return []figure{
+		{name: "said", value: v.Said},
+		{name: "accepted", value: v.Accepted, note: "after " + inAll(v.Ack)},
+		{name: "answered once", value: v.Once, note: fmt.Sprintf("after %s at the median, %s p95", rounded(v.Wait.P50), rounded(v.Wait.P95))},
+		{name: "lost", value: v.Lost},
+		{name: "twice", value: v.Twice},
+		{name: "out of order", value: v.Disorder},
+		{name: "garbled", value: v.Garbled},
+		{name: "strays", value: v.Strays, note: fmt.Sprintf("placeholders that stay; %d messages were sent of which the bot could not know", r.InDoubt)},
+		{name: "notices", value: v.Notices, note: "messages of the bot that are no answers"},
+		{name: "longest wait", value: rounded(v.Wait.Longest)},
+		{
+			name: "taken over", value: rounded(v.Takeover.P95), none: v.Takeover.Longest == 0,
+			note: "p95 from a kill to the answer to what waited then; " + atMost(v.Takeover),
+		},
+		{
+			name: "a crowd of", value: v.Crowd, none: v.Crowd == 0,
+			note: fmt.Sprintf("accepted after %s; answered after %s, %s", atMost(v.CrowdAck), rounded(v.CrowdWait.P50), rounded(v.CrowdWait.Longest)),
+		},
+		{
+			name: "work for each", value: work.Bot.Round(time.Microsecond), none: v.Crowd == 0 || r.CrowdWork == nil,
+			note: fmt.Sprintf("of processors until all were accepted; the emulators' %s", work.Emulators.Round(time.Microsecond)),
+		},
+		{name: "others meanwhile", value: v.Crowded, none: v.Crowd == 0, note: "answered after " + inAll(v.OthersWaitMeanwhile)},
+		{name: "refused", value: r.Refused, none: r.Refused == 0, note: "requests that the model's API refuses"},
+		{name: "too fast", value: r.Odd, none: r.Odd == 0, note: "calls before the time that a 429 named; a new process cannot know it"},
+	}
+}
+
+func inAll(t ledger.Times) string {
+	return fmt.Sprintf("%s at the median, %s p95, %s at the most", rounded(t.P50), rounded(t.P95), rounded(t.Longest))
+}
+
+func atMost(t ledger.Times) string {
+	return fmt.Sprintf("%s at the median, %s at the most", rounded(t.P50), rounded(t.Longest))
+}
+
+// rounded is a time as people read it.
+type rounded time.Duration
+
+func (r rounded) String() string {
+	d, unit := time.Duration(r), time.Millisecond
 	switch {
 	case d > 10*time.Second:
-		return d.Round(time.Second)
+		unit = time.Second
 	case d > time.Second:
-		return d.Round(100 * time.Millisecond)
+		unit = 100 * time.Millisecond
 	}
-	return d.Round(time.Millisecond)
+	return d.Round(unit).String()
 }

@@ -68,7 +68,8 @@ func newRoom(t *testing.T, open func(testing.TB) *store.Store) *room {
 	var err error
 	r.h, err = New(Config{
 		Storage: r.db, Version: "1.2.3", Log: storetest.Log(t), Missing: map[assistant.Name]string{"codex": "Install codex."},
-		Assistants: map[assistant.Name]assistant.Assistant{scripted.Name(): scripted},
+		Placeholder: map[assistant.Name]bool{scripted.Name(): true},
+		Assistants:  map[assistant.Name]assistant.Assistant{scripted.Name(): scripted},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +168,7 @@ func TestAnswers(t *testing.T) {
 			{"/verbose 2", sessions.User, "Verbosity is 2 from the next turn on."},
 			{"/verbose 3", sessions.User, "Use `/verbose 0`"},
 			{"/model", sessions.User, "Assistant **demo**"},
+			{"/model gpt-5", sessions.User, "This is the demo, which has no model."},
 			{"/agent", sessions.User, "There are no profiles yet"},
 			{"/agent nobody", sessions.User, "nobody"},
 			{"/agent default", sessions.User, "is already in use here"},

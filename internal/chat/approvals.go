@@ -35,8 +35,7 @@ func (de *decisions) runApprovals(ctx context.Context, r command.Request) (comma
 	}
 	var list []approval.Approval
 	var names []string
-	err := de.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err := de.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		names = nil
 		if list, err = tx.Questions().WaitingApprovals(ctx, where, 50); err != nil {
 			return err

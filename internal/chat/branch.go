@@ -16,6 +16,7 @@ func (br *branches) branchCommand() *command.Command {
 		Reading: command.ReadingAnywhere,
 		Needs:   command.Repositories,
 		Takes:   command.NoWord,
+		Past:    true,
 		Run:     br.runBranch,
 	}
 }

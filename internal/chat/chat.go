@@ -164,6 +164,8 @@ func (h *Handler) Bind(engine Engine) { h.engine.Engine = engine }
 type platforms map[messages.Platform]platform.Adapter
 
 // caps returns what a platform can do; nothing of one that is not there.
+//
+//go:noinline // it would be copied into many callers
 func (on platforms) caps(p messages.Platform) platform.Capabilities {
 	if a := on[p]; a != nil {
 		return a.Capabilities()
@@ -178,6 +180,8 @@ func (on platforms) postsFiles(p messages.Platform) bool {
 }
 
 // prefix returns what stands before a command's name in a conversation.
+//
+//go:noinline // it would be copied into many callers
 func (on platforms) prefix(key messages.ConversationKey) string {
 	return platform.CommandPrefix(on[key.Platform], key)
 }
@@ -185,6 +189,7 @@ func (on platforms) prefix(key messages.ConversationKey) string {
 // private reports whether nobody else reads an answer to a message.
 func private(in messages.Inbound) bool { return in.Private || in.Whispered }
 
+//go:noinline // it would be copied into many callers
 func reply(format string, args ...any) (command.Reply, error) {
 	return command.Reply{Text: fmt.Sprintf(format, args...)}, nil
 }

@@ -102,8 +102,7 @@ func (co *costs) runCostBy(ctx context.Context, r command.Request) (command.Repl
 	}
 	var groups []spend.Group
 	var total spend.Sum
-	err = co.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err = co.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		groups, total, err = tx.Spending().UsageBy(ctx, by, f, maxGroups+1)
 		return err
 	})

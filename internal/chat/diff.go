@@ -22,6 +22,7 @@ func (br *branches) diffCommand() *command.Command {
 		Menu:    true,
 		Needs:   command.Repositories,
 		Takes:   command.NoWord,
+		Past:    true,
 		Run:     br.runDiff,
 	}
 }

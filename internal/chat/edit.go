@@ -18,7 +18,7 @@ func (de *decisions) editCommand() *command.Command {
 		Name:    "edit",
 		Usage:   "edit [plan] <text>",
 		Summary: "replace a plan with your own text",
-		Example: "edit p-3 Write the test first",
+		Example: "edit p-3 1. Write the test. 2. Guard the map.",
 		Run:     de.runEdit,
 	}
 }

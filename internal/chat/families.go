@@ -41,7 +41,7 @@ type turns struct {
 	engine     Engine
 	work       *work.Service
 	space      *codebase.Workspace
-	listModels func(r command.Request) string
+	listModels func(ctx context.Context, r command.Request) string
 }
 
 // newSessions is for what begins another session: a fresh one, a fork, a handoff.

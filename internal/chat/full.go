@@ -21,6 +21,7 @@ func (tu *turns) fullCommand() *command.Command {
 		Example: "full",
 		Lane:    command.Job, // behind what is being answered, and in as many messages as it takes
 		Reading: command.ReadingAnywhere,
+		Past:    true,
 		Run:     tu.runFull,
 	}
 }

@@ -103,8 +103,7 @@ func (me *memories) listMemories(ctx context.Context, r command.Request, before 
 	on := false
 	now := me.now()
 	var sources map[string]string
-	err := me.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err := me.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		if on, err = tx.Memories().MemoryOn(ctx, r.Actor()); err != nil {
 			return err
 		}
@@ -148,8 +147,7 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 	}
 	var found []memory.Match
 	var sources map[string]string
-	err := me.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err := me.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}

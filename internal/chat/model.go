@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,16 +34,45 @@ var tierNames = []string{"fast", "smart", "cheap"}
 // that is what /handoff is for.
 func (pf *preferences) runModel(ctx context.Context, r command.Request) (command.Reply, error) {
 	if len(r.Call.Args) == 0 {
-		return command.Reply{Text: pf.listModels(r)}, nil
+		return command.Reply{Text: pf.listModels(ctx, r)}, nil
 	}
 	a := pf.assistants[assistant.Name(r.Conv.Assistant)]
-	if a == nil || a.Model() == "" {
-		return command.Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself.", r.Conv.Assistant)
+	offered := offeredBy(ctx, a)
+	if a == nil || a.Model() == "" && len(offered) == 0 && r.Conv.Settings.Model == "" {
+		return command.Reply{}, fault.Newf(fault.Unsupported, "The assistant %s chooses its model itself. If it offers others, `%smodel` lists them once it has begun to answer.",
+			r.Conv.Assistant, pf.prefix(r.Conv.Key))
 	}
+	wanted, err := pf.modelNamed(r)
+	if err != nil {
+		return command.Reply{}, err
+	}
+	chosen, doubt := wanted, ""
+	switch {
+	case strings.EqualFold(wanted, "default") || wanted == a.Model():
+		chosen, wanted = "", cmp.Or(a.Model(), ownChoice)
+	case len(offered) > 0:
+		i := slices.IndexFunc(offered, func(m string) bool { return strings.EqualFold(m, wanted) })
+		if i < 0 {
+			return command.Reply{}, fault.Newf(fault.Invalid, "%s does not offer the model %s. %s", r.Conv.Assistant, wanted, offers(offered, wanted))
+		}
+		chosen, wanted = offered[i], offered[i]
+	default:
+		doubt = unlisted(ctx, a, wanted, pf.prefix(r.Conv.Key))
+	}
+	text := "**%s** answers from the next message on. It gets the whole history except the other model's thinking."
+	if a.Model() == "" { // what it was told stays in its session
+		text = "Model **%s** from the next message on."
+	}
+	err = choose(ctx, pf.store, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
+	return command.Reply{Text: fmt.Sprintf(text, wanted) + doubt}, err
+}
+
+// modelNamed returns the name of the model that a person chooses, by name or by tier.
+func (pf *preferences) modelNamed(r command.Request) (string, error) {
 	wanted := r.Call.Args[0]
 	tier, ok := pf.engine.Live().Tiers[strings.ToLower(wanted)]
 	if name := strings.ToLower(wanted); tier.Model == "" && slices.Contains(tierNames, name) {
-		return command.Reply{}, fault.Newf(fault.Unsupported, "No model is configured for %s, so the model is unchanged. An operator can set `MODEL_%s`. `%smodel` lists the models.",
+		return "", fault.Newf(fault.Unsupported, "No model is configured for %s, so the model is unchanged. An operator can set `MODEL_%s`. `%smodel` lists the models.",
 			name, strings.ToUpper(name), pf.prefix(r.Conv.Key))
 	}
 	if ok {
@@ -53,32 +83,28 @@ func (pf *preferences) runModel(ctx context.Context, r command.Request) (command
 	}
 	if provider, model, ok := strings.Cut(wanted, ":"); ok && pf.assistants[assistant.Name(provider)] != nil {
 		if provider != r.Conv.Assistant {
-			return command.Reply{}, fault.Newf(fault.Invalid, "%s is a model of %s, but this conversation uses %s. To switch: `%shandoff %s`.",
+			return "", fault.Newf(fault.Invalid, "%s is a model of %s, but this conversation uses %s. To switch: `%shandoff %s`.",
 				model, provider, r.Conv.Assistant, pf.prefix(r.Conv.Key), provider)
 		}
 		wanted = model
 	}
-	if len(wanted) > 100 || strings.ContainsFunc(wanted, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return command.Reply{}, fault.New(fault.Invalid, "That is not a model name.")
+	if pf.placeholder[assistant.Name(r.Conv.Assistant)] {
+		return "", fault.New(fault.Unsupported, "This is the demo, which has no model. An operator can set one up with `bot setup model`.")
 	}
-	chosen := wanted
-	if strings.EqualFold(wanted, "default") || wanted == a.Model() {
-		chosen, wanted = "", a.Model()
+	if noModel(wanted) {
+		return "", fault.New(fault.Invalid, "That is not a model name.")
 	}
-	err := choose(ctx, pf.store, r, "model", wanted, func(s *sessions.Settings) { s.Model = chosen })
-	return command.Reply{Text: fmt.Sprintf("**%s** answers from the next message on. It gets the whole history except the other model's thinking.", wanted)}, err
+	return wanted, nil
 }
 
-func (pf *preferences) listModels(r command.Request) string {
+func (pf *preferences) listModels(ctx context.Context, r command.Request) string {
 	a := pf.assistants[assistant.Name(r.Conv.Assistant)]
 	var b strings.Builder
 	now := r.Conv.Settings.Model
 	if now == "" && a != nil {
 		now = a.Model()
 	}
-	if now == "" {
-		now = "its own choice"
-	}
+	now = cmp.Or(now, ownChoice)
 	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
 	for _, name := range tierNames {
 		if t, ok := pf.engine.Live().Tiers[name]; ok {
@@ -86,10 +112,18 @@ func (pf *preferences) listModels(r command.Request) string {
 		}
 	}
 	prefix := pf.prefix(r.Conv.Key)
-	fmt.Fprintf(&b, "\n`%smodel <name>` changes it here; `%smodel default` resets it.", prefix, prefix)
-	if others := others(pf.assistants, pf.placeholder, r.Conv.Assistant); len(others) > 0 {
-		fmt.Fprintf(&b, " `%shandoff %s` continues with another assistant.", prefix, strings.Join(others, "|"))
+	var ways []string
+	offered := offeredBy(ctx, a)
+	if len(offered) > 0 {
+		ways = append(ways, offers(offered, ""))
 	}
+	if a != nil && a.Model() != "" || len(offered) > 0 || r.Conv.Settings.Model != "" { // any other agent chooses its model itself
+		ways = append(ways, fmt.Sprintf("`%smodel <name>` changes it here; `%smodel default` resets it.", prefix, prefix))
+	}
+	if others := others(pf.assistants, pf.placeholder, r.Conv.Assistant); len(others) > 0 {
+		ways = append(ways, fmt.Sprintf("`%shandoff %s` continues with another assistant.", prefix, strings.Join(others, "|")))
+	}
+	b.WriteString("\n" + strings.Join(ways, " "))
 	return b.String()
 }
 

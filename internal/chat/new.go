@@ -22,6 +22,7 @@ func (ns *newSessions) newCommand() *command.Command {
 		Menu:    true,
 		Lane:    command.Ahead,
 		Takes:   command.NoWord,
+		Past:    true,
 		Run:     ns.runNew,
 	}
 }

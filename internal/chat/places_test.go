@@ -180,3 +180,27 @@ func TestFileOfASession(t *testing.T) {
 		})
 	}
 }
+
+// TestModelThatIsNotListed: who mistypes a model reads it at once, not with the next answer.
+func TestModelThatIsNotListed(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.Listed = []string{"gpt-5.1", "gpt-5.1-mini", "llama3:latest", "sonnet-4-5-20250929", "vendor/large"}
+		w.Start()
+		const doubt = "⚠ Its API does not list this model. "
+		for name, want := range map[string]string{
+			"gpt-5.1": "", "llama3": "", "sonnet-4-5": "", "sonnet-4-5-latest": "", "vendor/large:online": "", "default": "",
+			"GPT-5":     doubt + "Did you mean `gpt-5.1`, `gpt-5.1-mini`? `/model default` resets it.",
+			"gpt5.1":    doubt + "Did you mean `gpt-5.1`, `gpt-5.1-mini`? `/model default` resets it.",
+			"gpt-5.2":   doubt + "Did you mean `gpt-5.1`? `/model default` resets it.",
+			"elsewhere": doubt + "`/model default` resets it.",
+		} {
+			before := len(w.Chat.Posts(ot.Room))
+			talk(w, line{say: "/model " + name, want: "answers from the next message on."})
+			said := w.Chat.Posts(ot.Room)[before:]
+			if _, got, _ := strings.Cut(said[len(said)-1].Text, "thinking."); strings.TrimSpace(got) != want {
+				t.Errorf("/model %s is answered %q, want %q", name, got, want)
+			}
+		}
+	})
+}

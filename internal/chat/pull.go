@@ -25,6 +25,7 @@ func (br *branches) pullCommand() *command.Command {
 		Menu:    true,
 		Lane:    command.Job,
 		Needs:   command.Repositories,
+		Past:    true,
 		Run:     br.runPull,
 	}
 }
@@ -42,7 +43,7 @@ func (br *branches) runPull(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, err
 	}
 	about := r.Entry.In.Repository
-	title := br.pullTitle(ctx, r, about)
+	title := platform.ClosingNothing(br.pullTitle(ctx, r, about))
 	r.Show("◐ Committing and pushing …")
 	commit, changed, err := br.space.Commit(ctx, tree, codebase.CommitOptions{
 		Message: title, CoAuthors: coAuthors(r.Entry.In), Trailers: []string{"Agent-Session: " + r.Conv.ID},

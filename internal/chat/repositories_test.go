@@ -188,7 +188,7 @@ func (b *bench) turn(said string, files map[string]string) {
 	err = b.db.InTx(ctx, func(tx *store.Tx) error {
 		s, active, err := tx.Sessions().ActiveSession(ctx, conv.ID)
 		if err == nil && !active {
-			s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, Assistant: "demo", UserPrompt: said})
+			s, err = tx.Sessions().CreateSession(ctx, sessions.NewSession{ConversationID: conv.ID, CodebaseID: conv.CodebaseID, Assistant: "demo", UserPrompt: said})
 		}
 		if err != nil {
 			return err
@@ -207,6 +207,36 @@ func (b *bench) turn(said string, files map[string]string) {
 		b.t.Fatal(err)
 	}
 	write(b.t, prepared.Dir, files)
+}
+
+// TestUnusableCommandFile: whoever runs the command of a file that cannot be used reads what
+// is wrong with the file, and not that there is no such command.
+func TestUnusableCommandFile(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	url := b.git.Repo("team/app", map[string]string{
+		".claude/commands/ship.md":    "---\nproduces: cake\n---\nShip it.\n",
+		".agents/commands/latin.md":   "\xe9t\xe9",
+		".claude/commands/greet.md":   "Say hello.\n",
+		".agents/commands/x/greet.md": "\x00",
+	})
+	if got := b.do("/clone " + url); !strings.Contains(got, "produces must be") {
+		t.Errorf("/clone is answered %q", got)
+	}
+	const why = "The front matter of .claude/commands/ship.md cannot be read: line 2: produces must be “plan” or “none”, not “cake”."
+	for _, text := range []string{"/commands", "/help ship"} {
+		if got := b.do(text); !strings.Contains(got, "⚠ "+why) {
+			t.Errorf("%q is answered %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{"/ship": why, "/latin": ".agents/commands/latin.md is not a text file in UTF-8."} {
+		if _, err := b.prepare(text); err == nil || fault.Public(err) != want {
+			t.Errorf("%s ends with %v, want %q", text, err, want)
+		}
+	}
+	if p, err := b.prepare("/greet"); err != nil || p.Prompt == nil {
+		t.Errorf("the sound file of two does not run: %v", err)
+	}
 }
 
 // TestRepositoryCommands clones, works, takes back and publishes, as a person would.
@@ -308,6 +338,15 @@ func TestRepositoryCommands(t *testing.T) {
 	if len(b.pulls) != opened {
 		t.Errorf("a pull request that is there was opened or changed: %+v", b.pulls[opened:])
 	}
+	// One that was closed is read where it is kept, once its branch is gone.
+	b.conv = "6"
+	said("/repo lib", "lib")
+	b.git.Run("team/lib", nil, "update-ref", "refs/pull/6/head", "refs/heads/topic")
+	b.git.Run("team/lib", nil, "update-ref", "-d", "refs/heads/topic")
+	b.about(&messages.Repository{URL: other, Branch: "topic", Base: "gone", Existing: true, Fetch: "refs/pull/6/head"})
+	b.turn("what of it?", map[string]string{"readme.md": "A library.\n"})
+	said("/pr", "✖ This pull request comes from a fork, or was merged or closed")
+	b.git.Run("team/lib", nil, "update-ref", "refs/heads/topic", "refs/pull/6/head")
 	b.where, b.conv, b.repository = "hub", "4", nil
 	said("/pr", "✖")
 	said("/repo app", "app")

@@ -22,6 +22,7 @@ func (tu *turns) retryCommand() *command.Command {
 		Details: "A turn that waits to retry, or for a provider's limit to end, continues immediately.",
 		Lane:    command.Job,
 		Hurries: true,
+		Past:    true,
 		Run:     tu.runRetry,
 	}
 }
@@ -79,7 +80,7 @@ func (tu *turns) pressedTurn(ctx context.Context, r command.Request, seq int64, 
 		}
 		return reply, err
 	case command.OtherModel:
-		return command.Reply{Text: tu.listModels(r) + fmt.Sprintf(" Then `%sretry` retries with it immediately.", tu.prefix(r.Conv.Key))}, nil
+		return command.Reply{Text: tu.listModels(ctx, r) + fmt.Sprintf(" Then `%sretry` retries with it immediately.", tu.prefix(r.Conv.Key))}, nil
 	case command.Retry:
 		return tu.pressedRetry(ctx, r, seq)
 	case command.Full:

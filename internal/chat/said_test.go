@@ -306,7 +306,7 @@ func TestConversations(t *testing.T) {
 			{who: ot.Olga, say: "/halt a fire", want: "New messages are saved and answered after the halt. `/resume` ends the halt."},
 			{say: "hello", want: "⏸ The bot is halted: a fire."},
 			{say: "/status", want: "**halted** by chat/olga"},
-			{who: ot.Olga, say: "/halt", want: "Z. `/resume` ends the halt."},
+			{who: ot.Olga, say: "/halt", want: " UTC. `/resume` ends the halt."},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{who: ot.Olga, say: "/resume", want: "▶ "},
 			{say: "and now?", want: "re: "},
@@ -428,9 +428,56 @@ func TestHandoffNames(t *testing.T) {
 			line{say: "remember the cat", want: "re: remember the cat"},
 			line{say: "/handoff agent", want: "It has the history: 2 messages."},
 			line{say: "hello", want: "agent: hello"},
-			line{say: "/model", want: "Assistant **agent**, model **its own choice**."},
+			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\n\n`/handoff scripted` continues"},
 			line{say: "/model fast", want: "✖"},
 			line{say: "/status", want: "- assistant: agent"})
+	})
+}
+
+// TestModelOfAnAgent: an agent that names its models has one chosen for it, and asks its own again.
+func TestModelOfAnAgent(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Start()
+		talk(w,
+			line{say: "/handoff agent", want: "now answers here"},
+			line{say: "/model Big-4", want: "✖ The assistant agent chooses its model itself. If it offers others, `/model` lists them"})
+		w.Agent.Offer("big-4", "small-4", "small-3", "not a `name`")
+		talk(w,
+			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\n\nIt offers `big-4`, `small-4`, `small-3`. `/model <name>` changes it here"},
+			line{say: "/model medium", want: "✖ agent does not offer the model medium. It offers `big-4`, `small-4`, `small-3`."},
+			line{say: "/model SMALL", want: "✖ agent does not offer the model SMALL. It offers `small-4`, `small-3`."},
+			line{say: "/model Small-4", want: "Model **small-4** from the next message on."},
+			line{say: "/model", want: "Assistant **agent**, model **small-4**"},
+			line{say: "/status", want: "- assistant: agent (small-4)"},
+			line{say: "first", want: "agent: first"})
+		w.Agent.Offer() // it has said nothing since a restart
+		talk(w,
+			line{say: "/model default", want: "Model **its own choice** from the next message on."},
+			line{say: "second", want: "agent: second"})
+		turns := w.Agent.Turns()
+		if turns[0].Model != "small-4" || turns[1].Model != "" {
+			t.Errorf("the agent was asked for %q and %q", turns[0].Model, turns[1].Model)
+		}
+		w.Agent.Offer(slices.Repeat([]string{"much"}, 24)...)
+		talk(w, line{say: "/model", want: "`much` and 4 more. "})
+	})
+}
+
+// TestStatusWhileATurnWaits for its next try, which is not queued.
+func TestStatusWhileATurnWaits(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("hello", ot.Fail("", &fault.Error{Kind: fault.Unavailable, RetryAfter: 90 * time.Second}), ot.Say("At last."))
+		w.Start()
+		w.Chat.Say("hello")
+		w.Pass(time.Second)
+		talk(w, line{say: "/status", want: "**Trying again in 1:29**"})
+		w.Chat.Say("behind it")
+		w.Pass(time.Second)
+		talk(w, line{say: "/status", want: "**Trying again in 1:24; 1 queued**"})
+		w.Pass(2 * time.Minute)
+		talk(w, line{say: "/status", want: "**Idle**"})
 	})
 }
 

@@ -25,7 +25,7 @@ func (sc *schedules) scheduleCommand() *command.Command {
 	}
 }
 
-// maxSchedules is how many standing tasks one sweep looks at, and a list shows.
+// maxSchedules is how many standing tasks a list shows.
 const maxSchedules = 100
 
 // runSchedule switches the standing task of the conversation's profile on or off,
@@ -145,13 +145,18 @@ func (sc *schedules) showSchedule(ctx context.Context, r command.Request) (comma
 // they switched on themselves.
 func (sc *schedules) listSchedules(ctx context.Context, r command.Request) (command.Reply, error) {
 	lines, err := store.Within(ctx, sc.store.InRead, func(tx *store.Tx) (lines []string, err error) {
-		all, err := tx.Tasks().Schedules(ctx, maxSchedules)
+		var all []sessions.Schedule
+		if r.Role == sessions.Owner {
+			all, err = tx.Tasks().Schedules(ctx, maxSchedules+1)
+		} else {
+			all, err = tx.Tasks().SchedulesOf(ctx, r.Actor(), r.Conv.ID, maxSchedules+1)
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range all {
-			if r.Role != sessions.Owner && s.CreatedBy != r.Actor() && s.ConversationID != r.Conv.ID {
-				continue
+		for i, s := range all {
+			if i == maxSchedules {
+				return append(lines, fmt.Sprintf("\nThe next %d are shown.", maxSchedules)), nil
 			}
 			line, err := scheduleLine(ctx, tx, s, sc.now())
 			if err != nil {

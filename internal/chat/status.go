@@ -34,8 +34,9 @@ func (ov *overview) statusCommand() *command.Command {
 // standing is what the database says of a conversation, for its status.
 type standing struct {
 	session sessions.Session
-	active  bool // there is a session
-	waiting int  // messages
+	active  bool      // there is a session
+	waiting int       // messages
+	again   time.Time // when the first of them is tried again; zero if it does not wait for that
 	used    *profile.Profile
 	halt    sessions.ServiceState
 	asked   []approval.Approval
@@ -44,8 +45,7 @@ type standing struct {
 }
 
 func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s standing, err error) {
-	err = ov.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err = ov.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		if s.session, s.active, err = tx.Sessions().ActiveSession(ctx, conv.ID); err != nil {
 			return err
 		}
@@ -64,8 +64,15 @@ func (ov *overview) standing(ctx context.Context, conv sessions.Conversation) (s
 		if s.loops, s.looped, err = tx.Inbox().Unanswered(ctx, conv.ID, time.Now().Add(-24*time.Hour)); err != nil {
 			return err
 		}
-		s.waiting, err = tx.Inbox().CountWaiting(ctx, conv.ID)
-		return err
+		if s.waiting, err = tx.Inbox().CountWaiting(ctx, conv.ID); err != nil || s.halt.Halted() {
+			return err
+		}
+		if head, ok, err := tx.Inbox().NextEntry(ctx, conv.ID); err != nil {
+			return err
+		} else if ok && head.Error != "" {
+			s.again = head.NextAt
+		}
+		return nil
 	})
 	return s, err
 }
@@ -76,7 +83,7 @@ func (ov *overview) runStatus(ctx context.Context, r command.Request) (command.R
 		return command.Reply{}, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n", ov.headline(r, s.waiting, s.asked))
+	fmt.Fprintf(&b, "**%s**\n\n", ov.headline(r, &s))
 	if s.loops > 0 {
 		fmt.Fprintf(&b, "- %s, because each came right after an answer, as if two programs were answering each other. The last one was at %s. Send it again to have it answered.\n",
 			wording.Count(s.loops, "message was not answered", "messages were not answered"), wording.Moment(s.looped))
@@ -85,7 +92,7 @@ func (ov *overview) runStatus(ctx context.Context, r command.Request) (command.R
 		fmt.Fprintf(&b, "- %s\n", haltLine(s.halt))
 	}
 	model := ""
-	if a := ov.assistants[assistant.Name(r.Conv.Assistant)]; a != nil && a.Model() != "" {
+	if a := ov.assistants[assistant.Name(r.Conv.Assistant)]; a != nil && cmp.Or(r.Conv.Settings.Model, a.Model()) != "" {
 		model = " (" + cmp.Or(r.Conv.Settings.Model, a.Model()) + ")"
 	}
 	fmt.Fprintf(&b, "- assistant: %s%s\n", r.Conv.Assistant, model)
@@ -134,17 +141,20 @@ func (ov *overview) writeSession(b *strings.Builder, s standing) {
 const maxNamed = 5
 
 // headline says in one line what happens here and what has to wait.
-func (ov *overview) headline(r command.Request, waiting int, asked []approval.Approval) string {
+func (ov *overview) headline(r command.Request, s *standing) string {
 	since, here := ov.engine.Running(r.Conv.ID)
-	state, queued := "Idle", waiting
+	state, queued := "Idle", s.waiting
 	switch {
-	case len(asked) > 0:
-		state = "Waiting for " + whose(r, asked) + " approval (" + names(asked) + ")"
+	case len(s.asked) > 0:
+		state = "Waiting for " + whose(r, s.asked) + " approval (" + names(s.asked) + ")"
 		queued-- // the message that it is about
 	case here:
 		state = "Running for " + wording.Clock(time.Since(since))
 		queued--
-	case waiting > 0:
+	case time.Now().Before(s.again):
+		state = "Trying again in " + wording.Clock(time.Until(s.again))
+		queued--
+	case s.waiting > 0:
 		state = "Waiting"
 	}
 	if queued > 0 {

@@ -27,6 +27,7 @@ func (tu *turns) stopCommand() *command.Command {
 		Details: "With read-only access you can stop only what you asked for.",
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
+		Past:    true,
 		Run:     tu.runStop,
 	}
 }

@@ -25,6 +25,7 @@ func (tu *turns) undoCommand() *command.Command {
 		Lane:    command.Job,
 		Needs:   command.Repositories,
 		Takes:   command.NoWord,
+		Past:    true,
 		Run:     tu.runUndo,
 	}
 }
@@ -37,6 +38,7 @@ type taken struct {
 	entry    string   // the turn; empty if there was none
 	messages int      // that left the array
 	kept     []string // what could not be taken back
+	files    string   // what became of the files, behind the number of messages
 	plan     string   // what became of the plan that it made or carried out; may be empty
 	before   bool     // by this very command, before a crash
 }
@@ -55,8 +57,8 @@ func (tu *turns) runUndo(ctx context.Context, r command.Request) (command.Reply,
 	case t.before:
 		return command.Reply{Text: "↩ Undid the last turn."}, nil
 	}
-	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s; the files are as they were before it.%s%s",
-		wording.Count(t.messages, "message", "messages"), t.plan, keptText(t.kept))}, nil
+	return command.Reply{Text: fmt.Sprintf("↩ Undid the last turn: %s%s.%s%s",
+		wording.Count(t.messages, "message", "messages"), t.files, t.plan, keptText(t.kept))}, nil
 }
 
 func keptText(kept []string) string {
@@ -106,19 +108,10 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 		return t, err
 	}
 	t.entry = last.EntryID
-	if last.Ref != "" {
-		_, tree, err := tu.work.Worktree(ctx, r.Conv)
-		if err != nil {
-			return t, err
-		}
-		restored, err := tu.space.Restore(ctx, tree, last.Ref)
-		if err != nil {
-			return t, fmt.Errorf("restore the files: %w", err)
-		}
-		t.kept = restored.NotUndone
+	if err := tu.takeFilesBack(ctx, r.Conv, last, &t); err != nil {
+		return t, err
 	}
-	err = tu.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
+	err = tu.store.InTx(ctx, func(tx *store.Tx) (err error) {
 		if t.plan, err = tu.takePlanBack(ctx, tx, r, last); err != nil { // first: it locks the conversation
 			return err
 		}
@@ -141,6 +134,37 @@ func (tu *turns) takeBack(ctx context.Context, r command.Request, again bool) (t
 	}
 	tu.engine.ForgetSession(last.SessionID)
 	return t, nil
+}
+
+// takeFilesBack restores the files of a turn, in the repository that it worked on: the
+// conversation may have been switched since. Where their state is lost, as on another machine,
+// there is nothing to restore, and what was said is taken back all the same.
+func (tu *turns) takeFilesBack(ctx context.Context, conv sessions.Conversation, last sessions.Checkpoint, t *taken) error {
+	t.files = "; the files are as they were before it"
+	if last.Ref == "" {
+		return nil
+	}
+	in, err := store.Within(ctx, tu.store.InRead, func(tx *store.Tx) (sessions.Session, error) { return tx.Sessions().Session(ctx, last.SessionID) })
+	if err != nil {
+		return fmt.Errorf("find the session of the turn: %w", err)
+	}
+	if in.CodebaseID != "" {
+		conv.CodebaseID = in.CodebaseID
+	}
+	_, tree, err := tu.work.Worktree(ctx, conv)
+	if err != nil {
+		return err
+	}
+	restored, err := tu.space.Restore(ctx, tree, last.Ref)
+	if fault.Is(err, fault.NotFound) {
+		t.files, t.kept = "", []string{"the files (their earlier state is not on this machine)"}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("restore the files: %w", err)
+	}
+	t.kept = restored.NotUndone
+	return nil
 }
 
 // takePlanBack settles the plan of a turn that is taken back, in the same transaction, and

@@ -33,8 +33,7 @@ func (me *memories) runUnlink(ctx context.Context, r command.Request) (command.R
 	gone := strings.Trim(strings.Join(r.Call.Args, " "), "`")
 	var accounts []memory.Account
 	now, actor := me.now(), r.Actor()
-	err := me.store.InTx(ctx, func(tx *store.Tx) error {
-		var err error
+	err := me.store.InTx(ctx, func(tx *store.Tx) (err error) {
 		if accounts, err = tx.Persons().Accounts(ctx, actor); err != nil {
 			return err
 		}

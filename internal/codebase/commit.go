@@ -144,7 +144,7 @@ func (c *commits) Commit(ctx context.Context, t Tree, o CommitOptions) (commit s
 	if err != nil {
 		return "", false, fmt.Errorf("writing the commit: %w", err)
 	}
-	if _, err := c.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", "-m", "commit: " + oneLine(o.Message), "HEAD", commit, head}}); err != nil {
+	if _, err := c.justIn(ctx, &t, "update-ref", "-m", "commit: "+oneLine(o.Message), "HEAD", commit, head); err != nil {
 		return "", false, fmt.Errorf("moving the branch: %w", err)
 	}
 	return commit, true, c.reindex(ctx, t)
@@ -152,7 +152,7 @@ func (c *commits) Commit(ctx context.Context, t Tree, o CommitOptions) (commit s
 
 // reindex makes the index that of HEAD.
 func (c *commits) reindex(ctx context.Context, t Tree) error {
-	if _, err := c.runIn(ctx, &t, &gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
+	if _, err := c.justIn(ctx, &t, "read-tree", "HEAD"); err != nil {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	if t.Protected {
@@ -160,7 +160,7 @@ func (c *commits) reindex(ctx context.Context, t Tree) error {
 			return err
 		}
 	}
-	if _, err := c.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := c.justIn(ctx, &t, "update-index", "-q", "--refresh"); err != nil && gitcmd.ExitCode(err) != 1 {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	return nil

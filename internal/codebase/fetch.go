@@ -137,11 +137,11 @@ func (f *fetches) fetchDefault(ctx context.Context, p place) (string, error) {
 }
 
 func (f *fetches) setDefault(ctx context.Context, p place, ref string) error {
-	now, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"}})
+	now, err := f.just(ctx, &p, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
 	if err == nil && now == ref {
 		return nil
 	}
-	if _, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"symbolic-ref", "refs/remotes/origin/HEAD", ref}}); err != nil {
+	if _, err := f.just(ctx, &p, "symbolic-ref", "refs/remotes/origin/HEAD", ref); err != nil {
 		return fmt.Errorf("noting the default branch: %w", err)
 	}
 	return nil
@@ -226,7 +226,7 @@ func (f *fetches) Sync(ctx context.Context, repo Repo) (Synced, error) {
 func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (note string, err error) {
 	shared := gitcmd.Call{WorkTree: p.repo.Dir, Timeout: f.cfg.CloneTimeout, Config: parallel()}
 	with := func(args ...string) *gitcmd.Call { c := shared; c.Args = args; return &c }
-	head, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "HEAD"}})
+	head, err := f.just(ctx, &p, "symbolic-ref", "--quiet", "HEAD")
 	if err != nil || head != "refs/heads/"+branch {
 		return "The folder of the codebase is not on the branch " + branch + ", so its files were left unchanged.", nil //nolint:nilerr // a detached head
 	}
@@ -241,10 +241,10 @@ func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (not
 		if err := f.checkout(ctx, p, p.gitDir, p.repo.Dir, tip); err != nil {
 			return "", err
 		}
-		_, err = f.run(ctx, &p, &gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, ""}})
+		_, err = f.just(ctx, &p, "update-ref", "HEAD", tip, "")
 		return "", err
 	}
-	if _, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", here, tip}}); err != nil {
+	if _, err := f.just(ctx, &p, "merge-base", "--is-ancestor", here, tip); err != nil {
 		if gitcmd.ExitCode(err) == 1 {
 			return "The folder of the codebase has commits that " + branch + " does not have, so its files were left unchanged.", nil
 		}
@@ -256,7 +256,7 @@ func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (not
 	if _, err := f.run(ctx, &p, with("read-tree", "-m", "-u", "--no-recurse-submodules", here, tip)); err != nil {
 		return "The folder of the codebase has changes, so its files were left unchanged.", nil //nolint:nilerr // that is what it fails for
 	}
-	_, err = f.run(ctx, &p, &gitcmd.Call{Args: []string{"update-ref", "HEAD", tip, here}})
+	_, err = f.just(ctx, &p, "update-ref", "HEAD", tip, here)
 	return "", err
 }
 
@@ -278,24 +278,28 @@ func (f *fetches) base(ctx context.Context, p place) (branch, commit string, err
 	if p.local || p.repo.Plain {
 		head, prefix = "HEAD", "refs/heads/"
 	}
-	ref, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", head}})
+	ref, err := f.just(ctx, &p, "symbolic-ref", "--quiet", head)
 	if err != nil && gitcmd.ExitCode(err) != 1 && gitcmd.ExitCode(err) != 128 {
 		return "", "", fmt.Errorf("looking for the default branch: %w", err)
 	}
 	branch, ok := strings.CutPrefix(ref, prefix)
 	if err != nil || !ok {
-		return "", "", &fault.Error{Kind: fault.NotFound, Public: p.repo.Name + " has no default branch to start from.", Err: err}
+		public := p.repo.Name + " has no commits on its default branch yet. Make a first one there, such as a README, and try again."
+		if p.local {
+			public = p.repo.Name + " has no branch checked out to start from: an owner needs to run `git switch BRANCH` in its folder."
+		}
+		return "", "", &fault.Error{Kind: fault.NotFound, Public: public, Err: err}
 	}
 	commit, err = f.resolve(ctx, p, ref+"^{commit}")
 	if err == nil && commit == "" {
-		err = fault.Newf(fault.NotFound, "%s has no commits on its default branch %s.", p.repo.Name, branch)
+		err = fault.Newf(fault.NotFound, "%s has no commits on its default branch %s yet. Make a first one there, such as a README, and try again.", p.repo.Name, branch)
 	}
 	return branch, commit, err
 }
 
 // age says how old a commit is, for a note to a person.
 func (f *fetches) age(ctx context.Context, p place, commit string) string {
-	out, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"show", "-s", "--format=%cI", commit}})
+	out, err := f.just(ctx, &p, "show", "-s", "--format=%cI", commit)
 	if err != nil {
 		return ""
 	}

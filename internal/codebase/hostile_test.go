@@ -452,3 +452,25 @@ func TestPlainFolder(t *testing.T) {
 		t.Errorf("ls: %q, %v", out, err)
 	}
 }
+
+// TestAFolderWithoutABranchSaysWhatToDo: of a detached HEAD, and of a repository without a
+// commit, people read what begins a conversation there.
+func TestAFolderWithoutABranchSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for state, want := range map[string]string{"detached": "git switch BRANCH", "empty": "Make a first one there"} {
+		dir := filepath.Join(realTemp(t), state)
+		gitIn(t, filepath.Dir(dir), "init", "-q", "-b", "main", dir)
+		if state == "detached" {
+			gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+			gitIn(t, dir, "checkout", "-q", "--detach")
+		}
+		repo, err := b.ws.AddLocal(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.ws.DefaultBranch(t.Context(), repo); !fault.Is(err, fault.NotFound) || !strings.Contains(fault.Public(err), want) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (c *care) maintenanceDue(ctx context.Context, p place) (bool, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fault.Wrap(err, fault.Internal, "looking when a repository was packed")
 	}
-	out, err := c.run(ctx, &p, &gitcmd.Call{Args: []string{"count-objects", "-v"}})
+	out, err := c.just(ctx, &p, "count-objects", "-v")
 	if err != nil {
 		return false, fmt.Errorf("counting the objects of %s: %w", p.repo.Name, err)
 	}

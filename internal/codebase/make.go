@@ -34,8 +34,8 @@ func (m *maker) Worktree(ctx context.Context, repo Repo, conversation string) (T
 // WorktreeAt is Worktree for a conversation about a branch or a pull request:
 // start says where the worktree begins and where it is pushed to. It matters when
 // the worktree is made, also after it was swept. Of one that exists only a new
-// Start.Head counts: the worktree moves there if nothing in it would be lost, and
-// otherwise Note says that it did not.
+// Start.Head counts, and once it was pushed what others have pushed to Start.Branch: the
+// worktree moves there if nothing in it would be lost, and otherwise Note says that it did not.
 //
 // Besides the errors of Worktree: Invalid for names that git or this package does
 // not take, NotFound if the origin has no such branch or ref, Conflict if Head is
@@ -173,7 +173,7 @@ func (m *maker) over(ctx context.Context, t Tree, s Start, branch, saved string)
 		return false, err
 	}
 	if saved != "" {
-		if _, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"diff-tree", "--quiet", saved, branch}}); err != nil {
+		if _, err := m.just(ctx, &t.place, "diff-tree", "--quiet", saved, branch); err != nil {
 			return false, nil //nolint:nilerr // there are changes that were not pushed
 		}
 	}
@@ -268,7 +268,7 @@ func (m *maker) note(ctx context.Context, t Tree) error {
 	if err := m.root.MkdirAll(path.Dir(t.rel()), 0o700); err != nil {
 		return fault.Wrap(err, fault.Internal, "making the folder of the worktrees")
 	}
-	_, err = m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch}})
+	_, err = m.just(ctx, &t.place, "worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch)
 	if err != nil {
 		return fmt.Errorf("adding the worktree: %w", err)
 	}
@@ -288,10 +288,10 @@ func (m *maker) fill(ctx context.Context, t Tree, saved string) error {
 		return nil
 	}
 	// What differs from the branch has to show as changes, as before.
-	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"read-tree", "HEAD"}}); err != nil {
+	if _, err := m.justIn(ctx, &t, "read-tree", "HEAD"); err != nil {
 		return fmt.Errorf("making the index: %w", err)
 	}
-	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}}); err != nil && gitcmd.ExitCode(err) != 1 {
+	if _, err := m.justIn(ctx, &t, "update-index", "-q", "--refresh"); err != nil && gitcmd.ExitCode(err) != 1 {
 		return fmt.Errorf("making the index: %w", err)
 	}
 	return nil

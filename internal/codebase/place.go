@@ -266,9 +266,16 @@ func (f *folder) run(ctx context.Context, p *place, c *gitcmd.Call) (string, err
 	return strings.TrimRight(string(out.Data), "\n"), err
 }
 
+// just is run with arguments alone.
+//
+//go:noinline // a Call is large, and there are many
+func (f *folder) just(ctx context.Context, p *place, args ...string) (string, error) {
+	return f.run(ctx, p, &gitcmd.Call{Args: args})
+}
+
 // resolve returns the object name of a revision, or nothing if there is none.
 func (f *folder) resolve(ctx context.Context, p place, revision string) (string, error) {
-	out, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision}})
+	out, err := f.just(ctx, &p, "rev-parse", "--verify", "--quiet", "--end-of-options", revision)
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
 	}
@@ -322,7 +329,7 @@ func parallel() []gitcmd.Pair {
 
 // origin returns the address that a clone came from.
 func (f *folder) origin(ctx context.Context, p place) (remote.Remote, error) {
-	out, err := f.run(ctx, &p, &gitcmd.Call{Args: []string{"config", "--local", "--get", "remote.origin.url"}})
+	out, err := f.just(ctx, &p, "config", "--local", "--get", "remote.origin.url")
 	if err != nil {
 		return remote.Remote{}, fmt.Errorf("reading where %s came from: %w", p.repo.Name, err)
 	}

@@ -19,9 +19,12 @@ import (
 // it starts, what to do. Whoever opens a pull request could give orders with
 // them, so they come from the base branch.
 var protectedNames = []string{
-	".agents", ".aider.conf.yml", ".claude", ".claude.json", ".clinerules", ".codex", ".cursor", ".cursorignore", ".cursorrules", ".devcontainer",
-	".envrc", ".gemini", ".gitmodules", ".husky", ".mcp.json", ".opencode", ".pre-commit-config.yaml", ".ripgreprc", ".roo", ".roomodes", ".vscode",
-	".windsurf", ".windsurfrules", "AGENTS.md", "AGENTS.override.md", "CLAUDE.local.md", "CLAUDE.md", "GEMINI.md", "lefthook.yml", "opencode.json",
+	".agents", ".aider.conf.yml", ".amazonq", ".amp", ".augment", ".augment-guidelines", ".claude", ".claude.json", ".clinerules", ".codex",
+	".continue", ".copilot", ".crush", ".crush.json", ".cursor", ".cursorignore", ".cursorrules", ".devcontainer", ".devin", ".envrc",
+	".factory", ".gemini", ".gitmodules", ".goose", ".goosehints", ".husky", ".junie", ".kilo", ".kilocode", ".kilocodemodes", ".kimi",
+	".kimi-code", ".kiro", ".mcp.json", ".opencode", ".openhands", ".pre-commit-config.yaml", ".qwen", ".ripgreprc", ".roo", ".roomodes",
+	".trae", ".vibe", ".vscode", ".windsurf", ".windsurfrules", ".zed", "AGENT.md", "AGENTS.md", "AGENTS.override.md", "CLAUDE.local.md",
+	"CLAUDE.md", "CRUSH.md", "GEMINI.md", "QWEN.md", "WARP.md", "crush.json", "kilo.json", "kilo.jsonc", "lefthook.yml", "opencode.json",
 	"opencode.jsonc",
 }
 
@@ -41,8 +44,8 @@ func protectedPrefix(p string) string {
 			return path.Join(parts[:i+1]...)
 		}
 		if strings.EqualFold(part, ".github") && i+1 < len(parts) {
-			next := strings.ToLower(parts[i+1])
-			if next == "copilot-instructions.md" || next == "instructions" || next == "prompts" || next == "agents" {
+			switch strings.ToLower(parts[i+1]) {
+			case "agents", "chatmodes", "copilot", "copilot-instructions.md", "hooks", "instructions", "mcp.json", "prompts", "skills":
 				return path.Join(parts[:i+2]...)
 			}
 		}

@@ -59,7 +59,7 @@ func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, e
 	case t.place.local || t.place.repo.Plain:
 		return PushResult{}, fault.Newf(fault.Unsupported, "%s is a local folder, so there is nowhere to push to.", t.Repo.Name)
 	case t.ReadOnly:
-		return PushResult{}, fault.New(fault.Forbidden, "This pull request comes from a fork, which is read-only for the bot.")
+		return PushResult{}, fault.New(fault.Forbidden, "This pull request comes from a fork, or was merged or closed, so the bot does not push to it.")
 	case branch == t.BaseBranch:
 		return PushResult{}, fault.Newf(fault.Forbidden, "Not pushed: %s is the branch to merge into.", branch)
 	}
@@ -100,40 +100,22 @@ func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, e
 	if err := p.push(ctx, t, result); err != nil {
 		return PushResult{}, err
 	}
-	if _, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("pushed"), result.Commit}}); err != nil {
+	if err := p.maker.keep(ctx, t, "pushed", result.Commit); err != nil {
 		p.log.WarnContext(ctx, "could not note what was pushed", "conversation_id", t.Conversation, "err", err)
 	}
 	return result, nil
 }
 
-// join merges what somebody else pushed to the branch into what is here, and returns the
-// commit that has both. Without that nothing could be pushed there any more.
+// join brings what somebody else pushed to the branch together with what is here, and returns
+// the commit that has both. Without that nothing could be pushed there any more.
 func (p *pushes) join(ctx context.Context, t Tree, want PushResult) (string, error) {
-	unlock, err := p.locks.lock(ctx, "fetch "+t.place.rel)
+	theirs, err := p.maker.theirs(ctx, t, want.Branch, want.Commit)
+	if err != nil || theirs == "" { // it went away, or somebody else pushed this commit
+		return want.Commit, err
+	}
+	commit, err := p.maker.both(ctx, t, want, theirs)
 	if err != nil {
 		return "", err
-	}
-	defer unlock()
-	if err := p.maker.fetches.fetch(ctx, t.place, "+"+branchRef(want.Branch)+":"+t.ref("theirs")); err != nil {
-		return "", err
-	}
-	theirs, err := p.resolve(ctx, t.place, t.ref("theirs")+"^{commit}")
-	if err != nil {
-		return "", err
-	}
-	commit := theirs
-	if !p.maker.contains(ctx, t.place, theirs, want.Commit) {
-		files, err := p.run(ctx, &t.place, &gitcmd.Call{Args: []string{"merge-tree", "--write-tree", "--no-messages", want.Commit, theirs}})
-		if err != nil {
-			return "", &fault.Error{Kind: fault.Invalid, Public: "Not pushed: someone else pushed commits to the branch " + want.Branch + " that cannot be merged with the changes here. Merge them by hand.", Err: err}
-		}
-		by := &gitcmd.Author{Name: p.cfg.Name, Email: p.cfg.Email}
-		commit, err = p.run(ctx, &t.place, &gitcmd.Call{
-			Args: []string{"commit-tree", files, "-p", want.Commit, "-p", theirs, "-m", "Merge what was pushed to " + want.Branch}, Author: by, Committer: by,
-		})
-		if err != nil {
-			return "", fmt.Errorf("merging what was pushed: %w", err)
-		}
 	}
 	switch clean, err := p.maker.clean(ctx, t); {
 	case err != nil:
@@ -142,6 +124,9 @@ func (p *pushes) join(ctx context.Context, t Tree, want PushResult) (string, err
 		return "", fault.Newf(fault.Invalid, "Not pushed: someone else pushed new commits to the branch %s, and not all changes here are committed.", want.Branch)
 	}
 	if err := p.maker.jump(ctx, t, want.Commit, commit); err != nil {
+		return "", err
+	}
+	if err := p.maker.keep(ctx, t, "pushed", theirs); err != nil {
 		return "", err
 	}
 	return commit, p.maker.guard.protect(ctx, t)
@@ -203,9 +188,9 @@ func judgePush(out string, err error, r remote.Remote, branch string, hasToken b
 		}
 	}
 	failed, _ := errors.AsType[*gitcmd.Error](err)
-	stderr := ""
+	stderr, told := "", ""
 	if failed != nil {
-		stderr = failed.Stderr
+		stderr, told = failed.Stderr, failed.Told
 	}
 	refuse := func(kind fault.Kind, text string, args ...any) error {
 		return &fault.Error{Kind: kind, Public: fmt.Sprintf(text, args...), Err: err}
@@ -217,7 +202,11 @@ func judgePush(out string, err error, r remote.Remote, branch string, hasToken b
 	case strings.Contains(reason, "cannot lock ref"), strings.Contains(reason, "failed to update ref"):
 		return refuse(fault.Conflict, "Someone else pushed to %s at the same time. Try again.", branch)
 	case strings.HasPrefix(reason, "[remote rejected]"):
-		return refuse(fault.Forbidden, "%s refused the push to %s: %s", host, branch, oneLine(strings.TrimPrefix(reason, "[remote rejected]")))
+		why := oneLine(strings.TrimPrefix(reason, "[remote rejected]"))
+		if told != "" { // which rule it goes by, or that it found a secret
+			why += ": " + told
+		}
+		return refuse(fault.Forbidden, "%s refused the push to %s: %s", host, branch, why)
 	case fault.Is(err, fault.RateLimited): // with 403, too
 	case strings.Contains(stderr, "returned error: 403"), strings.Contains(stderr, "denied to"):
 		return refuse(fault.Forbidden, "%s does not allow pushing to %s: the token lacks write permission for contents.", host, r.FullName())

@@ -187,7 +187,11 @@ func TestWhatWasMergedBeginsAnew(t *testing.T) {
 			if tt.gone && tt.push {
 				b.server.Run("acme/web", nil, "update-ref", "-d", "refs/heads/bot/issue-1")
 			}
-			tip := b.server.Commit("acme/web", map[string]string{"a": "2\n", "other": "merged\n"})
+			merged := map[string]string{"a": "2\n", "other": "merged\n"}
+			if !tt.gone { // else it goes on from there; see TestWhatWasMergedGoesOn
+				delete(merged, "a")
+			}
+			tip := b.server.Commit("acme/web", merged)
 			back := b.treeAt(repo, "c1", start)
 			if want := map[bool]string{true: tip, false: head}[tt.anew]; gitIn(t, back.Dir, "rev-parse", "HEAD") != want+"\n" || back.Created != tt.anew || back.Reopened == tt.anew {
 				t.Errorf("it is at %s (%+v), want %s", gitIn(t, back.Dir, "rev-parse", "HEAD"), back, want)
@@ -259,6 +263,95 @@ func TestPushMergesWhatOthersPushed(t *testing.T) {
 	}
 }
 
+// TestPushOnTopOfWhatReplacedOurs: after a force push, what was taken away stays away, and what was
+// changed here since goes on top of what is there now.
+func TestPushOnTopOfWhatReplacedOurs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		existing, pushes bool // whose branch it is, and whether we had pushed to it
+		theirs, ours     map[string]string
+		want             map[string]string
+		refused          string
+	}{
+		"Ours":       {pushes: true, theirs: map[string]string{"a": "2\n", "secret": ""}, ours: map[string]string{"b": "ours\n"}, want: map[string]string{"a": "2\n", "b": "ours\n"}},
+		"Nothing":    {pushes: true, theirs: map[string]string{"a": "2\n", "secret": ""}, want: map[string]string{"a": "2\n"}},
+		"Theirs":     {existing: true, theirs: map[string]string{"a": "2\n", "secret": ""}, ours: map[string]string{"b": "ours\n"}, want: map[string]string{"a": "2\n", "b": "ours\n"}},
+		"TheirsToo":  {existing: true, pushes: true, theirs: map[string]string{"a": "2\n", "secret": ""}, ours: map[string]string{"b": "ours\n"}, want: map[string]string{"a": "2\n", "b": "ours\n"}},
+		"Taken over": {pushes: true, theirs: map[string]string{"a": "3\n", "secret": ""}, ours: map[string]string{"a": "3\n"}, want: map[string]string{"a": "3\n"}},
+		"Conflict":   {pushes: true, theirs: map[string]string{"a": "5\n", "secret": ""}, ours: map[string]string{"a": "4\n"}, refused: "changes here: a. "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+			repo := b.clone("acme/web")
+			start := codebase.Start{Branch: "topic", Existing: tt.existing}
+			if tt.existing {
+				start.Head = b.server.CommitTo("acme/web", "topic", []gittest.Entry{{Path: "a", Data: "2\n"}, {Path: "secret", Data: "s3cret\n"}})
+			}
+			tree := b.treeAt(repo, "c1", start)
+			if tt.pushes {
+				write(t, filepath.Join(tree.Dir, "a"), "2\n")
+				write(t, filepath.Join(tree.Dir, "secret"), "s3cret\n")
+				write(t, filepath.Join(tree.Dir, "more"), "x\n")
+				b.commit(tree, "Work")
+				b.push(tree)
+			}
+			leaked := b.server.Ref("acme/web", "refs/heads/topic")
+			b.server.Run("acme/web", nil, "update-ref", "refs/heads/topic", strings.TrimSpace(b.server.Run("acme/web", nil, "rev-parse", "refs/heads/main")))
+			var entries []gittest.Entry
+			for path, data := range tt.theirs {
+				if data != "" {
+					entries = append(entries, gittest.Entry{Path: path, Data: data})
+				}
+			}
+			theirs := b.server.CommitTo("acme/web", "topic", entries)
+			for path, data := range tt.ours {
+				write(t, filepath.Join(tree.Dir, path), data)
+			}
+			if len(tt.ours) > 0 {
+				b.commit(tree, "Our change")
+			}
+			r, err := b.ws.Push(t.Context(), tree, codebase.PushOptions{})
+			if tt.refused != "" {
+				refused(t, err, fault.Invalid, tt.refused)
+				if got := b.server.Ref("acme/web", "refs/heads/topic"); got != theirs {
+					t.Errorf("the branch is at %s", got)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := b.server.Ref("acme/web", "refs/heads/topic")
+			if at != r.Commit || gitIn(t, tree.Dir, "rev-parse", "HEAD") != at+"\n" {
+				t.Errorf("pushed %+v, the branch is at %s", r, at)
+			}
+			if log := gitIn(t, tree.Dir, "rev-list", at); strings.Contains(log, leaked) || !strings.Contains(log, theirs) {
+				t.Errorf("the branch has the commits\n%s, and took away %s", log, leaked)
+			}
+			if r.UpToDate != (at == theirs) || at != theirs && gitIn(t, tree.Dir, "show", "-s", "--format=%s", at) != "Our change\n" {
+				t.Errorf("pushed %+v: %s", r, gitIn(t, tree.Dir, "show", "-s", at))
+			}
+			for path, want := range tt.want {
+				if got := read(t, tree.Dir, path); got != want {
+					t.Errorf("%s is %q", path, got)
+				}
+			}
+			missing(t, tree.Dir, "secret")
+			if got := gitIn(t, tree.Dir, "status", "--porcelain"); got != "" {
+				t.Errorf("changes here: %s", got)
+			}
+			// The next one is an ordinary one.
+			write(t, filepath.Join(tree.Dir, "next"), "1\n")
+			next := b.commit(tree, "Next")
+			if r := b.push(tree); r.Commit != next || r.Before != at {
+				t.Errorf("next: %+v", r)
+			}
+		})
+	}
+}
+
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	var token string
@@ -284,7 +377,12 @@ func TestPushIsRefused(t *testing.T) {
 	refused(t, push("--mirror"), fault.Invalid, "dash")
 
 	b.server.RejectPushes("acme/web", "no deliveries today")
-	refused(t, push(""), fault.Forbidden, "hook declined")
+	refused(t, push(""), fault.Forbidden, "hook declined): no deliveries today")
+	b.server.RejectPushes("acme/web", "error: GH013: Repository rule violations found for refs/heads/bot/issue-1.\n\n- Push cannot contain secrets\n  —————\n   path: a:1\n"+strings.Repeat("and more\n", 200))
+	refused(t, push(""), fault.Forbidden, "hook declined): error: GH013: Repository rule violations found for refs/heads/bot/issue-1. - Push cannot contain secrets path: a:1 and more")
+	if n := len(fault.Public(push(""))); n > 700 {
+		t.Errorf("%d bytes are said about a refusal", n)
+	}
 	b.server.RejectPushes("acme/web", "")
 
 	b.server.Authorize(func(_, password, repo string, push bool) bool {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"remote-agent/internal/codebase/gitcmd"
 	"remote-agent/internal/fault"
 )
 
@@ -36,7 +35,7 @@ func (m *maker) revive(ctx context.Context, t *Tree) error {
 	}
 	commit, err := m.last(ctx, *t)
 	if err == nil {
-		_, err = m.runIn(ctx, t, &gitcmd.Call{Args: []string{"update-ref", "-m", "bot: the branch was deleted", "HEAD", commit}})
+		_, err = m.justIn(ctx, t, "update-ref", "-m", "bot: the branch was deleted", "HEAD", commit)
 	}
 	if err != nil {
 		return fmt.Errorf("making a deleted branch again: %w", err)
@@ -48,7 +47,7 @@ func (m *maker) revive(ctx context.Context, t *Tree) error {
 // rebranch is revive for a worktree that is to be made again.
 func (m *maker) rebranch(ctx context.Context, t *Tree) (commit string, err error) {
 	if commit, err = m.last(ctx, *t); err == nil {
-		_, err = m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, commit}})
+		_, err = m.just(ctx, &t.place, "update-ref", "refs/heads/"+t.Branch, commit)
 	}
 	if err != nil {
 		return "", fmt.Errorf("making a deleted branch again: %w", err)
@@ -74,7 +73,7 @@ func (m *maker) last(ctx context.Context, t Tree) (string, error) {
 			return commit, err
 		}
 	}
-	newest, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(parent)", t.ref("cp/"), t.ref("undo/"), t.ref("saved")}})
+	newest, err := m.just(ctx, &t.place, "for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(parent)", t.ref("cp/"), t.ref("undo/"), t.ref("saved"))
 	if err != nil || newest != "" {
 		return newest, err
 	}

@@ -275,7 +275,7 @@ func (s *snapshots) snapshotFolder(ctx context.Context, p place) error {
 	}
 	commit, err := s.run(ctx, &p, &gitcmd.Call{Args: args, Stdin: strings.NewReader("The folder as it is\n")})
 	if err == nil {
-		_, err = s.run(ctx, &p, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/main", commit}})
+		_, err = s.just(ctx, &p, "update-ref", "refs/heads/main", commit)
 	}
 	if err != nil {
 		return fmt.Errorf("looking at the folder: %w", err)

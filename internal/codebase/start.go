@@ -1,7 +1,9 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -203,21 +205,146 @@ func (m *maker) fetchStart(ctx context.Context, t *Tree, s Start) (string, error
 
 // contains reports whether a commit is part of the history of another.
 func (m *maker) contains(ctx context.Context, p place, tip, commit string) bool {
-	_, err := m.run(ctx, &p, &gitcmd.Call{Args: []string{"merge-base", "--is-ancestor", commit, tip}})
+	_, err := m.just(ctx, &p, "merge-base", "--is-ancestor", commit, tip)
 	return err == nil
 }
 
 // catchUp brings a worktree of somebody else's branch to the commit that start
-// names, if nothing in it would be lost by that. Where the branch is may be known
+// names, and one of a branch of ours to what others pushed there, if nothing in it would be lost by
+// that. Where the branch is may be known
 // better by now: it may turn out not to be a fork's. A start that names no commit
 // knows less than the worktree does. The caller holds its lock.
 func (m *maker) catchUp(ctx context.Context, t *Tree, s Start) error {
-	if s.Head != "" && s.origins() != t.from {
+	switch {
+	case s.Head != "" && s.origins() != t.from:
 		if err := m.move(ctx, t, s); err != nil {
+			return err
+		}
+	case s.Branch != "" && !s.foreign():
+		if err := m.follow(ctx, t, s.Branch); err != nil {
+			return err
+		}
+		if err := m.goOn(ctx, t, s.Base); err != nil {
 			return err
 		}
 	}
 	return m.guard.protect(ctx, *t)
+}
+
+// follow brings a worktree that was pushed to what others pushed to its branch since, or notes
+// why not: the next push merges it. Where the origin does not answer, it stays as it is.
+func (m *maker) follow(ctx context.Context, t *Tree, branch string) error {
+	head, err := m.pushedHead(ctx, *t)
+	if err != nil || head == "" {
+		return err
+	}
+	theirs, err := m.theirs(ctx, *t, branch, head)
+	if err != nil {
+		m.log.WarnContext(ctx, "cannot fetch what was pushed to a branch", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "err", err)
+		return ctx.Err()
+	}
+	if theirs == "" || m.contains(ctx, t.place, head, theirs) {
+		return nil
+	}
+	clean, err := m.clean(ctx, *t)
+	switch {
+	case err != nil:
+		return err
+	case !clean:
+		t.tell("Others pushed commits to " + branch + ", but the files here have changes that are not committed, so they were left unchanged.")
+		return nil
+	case !m.contains(ctx, t.place, theirs, head):
+		if known, _, err := m.replaced(ctx, *t, head, theirs); err != nil || known != head {
+			t.tell("Others pushed commits to " + branch + ", but this worktree has commits that are not pushed, so it was left unchanged.")
+			return err
+		}
+		t.tell(fmt.Sprintf("The branch %s was replaced by a force push: the files here are as it is now, and no longer at %.10s.", branch, head))
+	}
+	if err := m.jump(ctx, *t, head, theirs); err != nil {
+		return err
+	}
+	return m.keep(ctx, *t, "pushed", theirs)
+}
+
+// pushedHead returns what a worktree is at that was pushed, and nothing for one that was not.
+func (m *maker) pushedHead(ctx context.Context, t Tree) (string, error) {
+	pushed, err := m.resolve(ctx, t.place, t.ref("pushed")+"^{commit}")
+	if err != nil || pushed == "" {
+		return "", err
+	}
+	return m.Head(ctx, t)
+}
+
+// goOn brings a worktree that was pushed, and whose work is part of its base branch by now, to what
+// that branch is at: on top of commits that were merged as others, as by a squash, the next pull
+// request would conflict with them. The commits stay below, so that the branch can still be pushed.
+// Where the origin does not answer, or something here is not part of the base branch, it stays as it is.
+func (m *maker) goOn(ctx context.Context, t *Tree, base string) error {
+	head, err := m.pushedHead(ctx, *t)
+	if err != nil || head == "" {
+		return err
+	}
+	tip, err := m.into(ctx, *t, base)
+	if err != nil {
+		m.log.WarnContext(ctx, "cannot fetch what a branch is to be merged into", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "err", err)
+		return ctx.Err()
+	}
+	if m.contains(ctx, t.place, head, tip) {
+		return nil
+	}
+	files, err := m.just(ctx, &t.place, "merge-tree", "--write-tree", "--no-messages", tip, head)
+	if err != nil {
+		return ctx.Err() // they cannot be merged, so not all is there
+	}
+	there, err := m.resolve(ctx, t.place, tip+"^{tree}")
+	if err != nil || files != there {
+		return err
+	}
+	if clean, err := m.clean(ctx, *t); err != nil || !clean {
+		return err
+	}
+	if !m.contains(ctx, t.place, tip, head) {
+		if tip, err = m.commitTree(ctx, *t, files, "Merge the base branch", head, tip); err != nil {
+			return err
+		}
+	}
+	t.Base = tip // is noted first: what ends here is done again, and behind the jump it would not be
+	if err := errors.Join(m.keep(ctx, *t, "base", t.Base), m.writeMeta(*t)); err != nil {
+		return err
+	}
+	return m.jump(ctx, *t, head, tip)
+}
+
+// into fetches what a branch is at that work is to be merged into, the default branch if it is
+// empty, and returns it.
+func (m *maker) into(ctx context.Context, t Tree, base string) (string, error) {
+	unlock, err := m.locks.lock(ctx, "fetch "+t.place.rel)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := m.fetches.fetch(ctx, t.place, "+"+cmp.Or(branchRef(base), "HEAD")+":"+t.ref("into")); err != nil {
+		return "", err
+	}
+	return m.resolve(ctx, t.place, t.ref("into")+"^{commit}")
+}
+
+// theirs fetches what a branch is at and returns it; nothing if there is no such branch, or it
+// is at head.
+func (m *maker) theirs(ctx context.Context, t Tree, branch, head string) (string, error) {
+	unlock, err := m.locks.lock(ctx, "fetch "+t.place.rel)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	there, err := m.refsAtOrigin(ctx, t.place, branchRef(branch))
+	if now := there.refs[branchRef(branch)]; err != nil || now == "" || now == head {
+		return "", err
+	}
+	if err := m.fetches.fetch(ctx, t.place, "+"+branchRef(branch)+":"+t.ref("theirs")); err != nil {
+		return "", err
+	}
+	return m.resolve(ctx, t.place, t.ref("theirs")+"^{commit}")
 }
 
 // move moves a worktree to a newer commit of its branch, or notes why not.
@@ -244,7 +371,11 @@ func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
 		if err != nil {
 			return err
 		}
-		if !clean || head != t.Base && !m.contains(ctx, t.place, target, head) {
+		known, _, err := m.replaced(ctx, *t, head, target)
+		if err != nil {
+			return err
+		}
+		if !clean || head != t.Base && head != known && !m.contains(ctx, t.place, target, head) {
 			t.tell(fmt.Sprintf("The branch is at %.10s now, but the files here have local changes, so they were left unchanged.", target))
 			return nil
 		}
@@ -256,8 +387,8 @@ func (m *maker) move(ctx context.Context, t *Tree, s Start) error {
 	o := s.origins()
 	o.Head = target
 	t.set(o)
-	if _, err := m.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("base"), t.Base}}); err != nil {
-		return fmt.Errorf("noting the base: %w", err)
+	if err := m.keep(ctx, *t, "base", t.Base); err != nil {
+		return err
 	}
 	if err := m.remember(ctx, *t); err != nil {
 		return err
@@ -275,7 +406,7 @@ func (m *maker) clean(ctx context.Context, t Tree) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	tree, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{tree}"}})
+	tree, err := m.justIn(ctx, &t, "rev-parse", "--verify", "HEAD^{tree}")
 	return err == nil && tree == s.tree && len(s.unsaved) == 0, err
 }
 
@@ -291,7 +422,7 @@ func (m *maker) jump(ctx context.Context, t Tree, from, to string) error {
 	if err != nil {
 		return fmt.Errorf("writing the files: %w", err)
 	}
-	if _, err := m.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, to, from}}); err != nil {
+	if _, err := m.justIn(ctx, &t, "update-ref", "refs/heads/"+t.Branch, to, from); err != nil {
 		return fmt.Errorf("moving the branch: %w", err)
 	}
 	m.log.InfoContext(ctx, "moved a worktree to what was pushed", "codebase", t.Repo.Name, "conversation_id", t.Conversation, "commit", path.Base(to))

@@ -248,7 +248,9 @@ func TestProtected(t *testing.T) {
 		"CLAUDE.md": true, "claude.MD": true, "a/b/CLAUDE.md": true, ".claude/x": true, "x/.claude/commands/y.md": true, ".mcp.json": true,
 		".codex/config.toml": true, ".cursor/rules/a.mdc": true, ".gitmodules": true, ".husky/pre-commit": true, ".agents/commands/x.md": true,
 		"AGENTS.md": true, "GEMINI.md": true, ".github/copilot-instructions.md": true, ".github/instructions/a.md": true, ".claude/": true,
-		".github/prompts/a.md": true, ".GitHub/Agents/a.md": true,
+		".github/prompts/a.md": true, ".GitHub/Agents/a.md": true, ".github/hooks/a.json": true, ".github/mcp.json": true, ".github/skills/a/SKILL.md": true,
+		"QWEN.md": true, ".qwen/settings.json": true, ".kiro/settings/mcp.json": true, ".goosehints": true, ".junie/mcp/mcp.json": true,
+		".factory/mcp.json": true, ".vibe/config.toml": true, "kilo.json": true, "crush.json": true, ".zed/settings.json": true,
 		"README.md": false, ".github/workflows/ci.yml": false, "claude/x": false, "docs/CLAUDE.md.txt": false, ".gitignore": false, "a.claude": false,
 	} {
 		if got := codebase.Protected(p); got != want {
@@ -281,4 +283,123 @@ func FuzzValidBranch(f *testing.F) {
 			t.Errorf("git does not take %q: %v", name, err)
 		}
 	})
+}
+
+// A branch that was pushed is followed: the next request has what others pushed to it since,
+// unless something here would be lost by that.
+func TestAPushedBranchIsFollowed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	start := codebase.Start{Branch: "bot/issue-1"}
+	tree := b.treeAt(repo, "c1", start)
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	b.commit(tree, "Work")
+	b.push(tree)
+	theirs := func(data string) string {
+		return b.server.CommitTo("acme/web", "bot/issue-1", []gittest.Entry{{Path: "b", Data: data}})
+	}
+	next := func(head, files, note string) {
+		t.Helper()
+		now := b.treeAt(repo, "c1", start)
+		if got := gitIn(t, now.Dir, "rev-parse", "HEAD"); got != head+"\n" || read(t, now.Dir, "b") != files || now.Base != tree.Base || !strings.Contains(now.Note, note) || note == "" && now.Note != "" {
+			t.Errorf("it is at %s (%+v) with %q, want %s", got, now, read(t, now.Dir, "b"), head)
+		}
+	}
+	first := theirs("theirs\n")
+	next(first, "theirs\n", "")
+	write(t, filepath.Join(tree.Dir, "a"), "open\n")
+	second := theirs("more\n")
+	next(first, "theirs\n", "have changes that are not committed")
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	next(second, "more\n", "")
+	write(t, filepath.Join(tree.Dir, "a"), "3\n")
+	ours := b.commit(tree, "More work")
+	next(ours, "more\n", "") // what is here is ahead
+	theirs("other\n")
+	next(ours, "more\n", "has commits that are not pushed")
+	b.push(b.treeAt(repo, "c1", start))
+	if got := read(t, tree.Dir, "b"); got != "other\n" {
+		t.Errorf("after the push it has %q", got)
+	}
+	// What was pushed is replaced, twice.
+	for _, data := range []string{"replaced\n", "again\n"} {
+		b.server.Run("acme/web", nil, "update-ref", "refs/heads/bot/issue-1", second)
+		next(theirs(data), data, "was replaced by a force push")
+	}
+	b.server.Run("acme/web", nil, "update-ref", "-d", "refs/heads/bot/issue-1")
+	next(strings.TrimSpace(gitIn(t, tree.Dir, "rev-parse", "HEAD")), "again\n", "")
+}
+
+// A branch whose work was merged, as other commits or as they are, goes on from its base branch, also
+// if it is still there: the next pull request has only what is new, and no conflicts.
+func TestWhatWasMergedGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		branch, base map[string]string // what the branch adds, and what its base has in the end
+		open         bool
+		goes         bool
+	}{
+		"squashed":           {branch: map[string]string{"a": "2\n"}, base: map[string]string{"a": "2\n", "other": "x\n"}, goes: true},
+		"a part of it":       {branch: map[string]string{"a": "2\n", "b": "1\n"}, base: map[string]string{"a": "2\n"}},
+		"changed since":      {branch: map[string]string{"a": "2\n"}, base: map[string]string{"a": "3\n"}},
+		"not merged":         {branch: map[string]string{"a": "2\n"}, base: map[string]string{"other": "x\n"}},
+		"something not done": {branch: map[string]string{"a": "2\n"}, base: map[string]string{"a": "2\n"}, open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+			repo := b.clone("acme/web")
+			start := codebase.Start{Branch: "bot/issue-1"}
+			tree := b.treeAt(repo, "c1", start)
+			for file, text := range tt.branch {
+				write(t, filepath.Join(tree.Dir, file), text)
+			}
+			head := b.commit(tree, "Work")
+			b.push(tree)
+			tip := b.server.Commit("acme/web", tt.base)
+			if tt.open {
+				write(t, filepath.Join(tree.Dir, "new"), "1\n")
+			}
+			now := b.treeAt(repo, "c1", start)
+			if !tt.goes {
+				if got := gitIn(t, now.Dir, "rev-parse", "HEAD"); got != head+"\n" || now.Base != tree.Base || now.Note != "" {
+					t.Errorf("it is at %s (%+v), want %s", got, now, head)
+				}
+				return
+			}
+			if got := gitIn(t, now.Dir, "show", "-s", "--format=%H %P"); got != now.Base+" "+head+" "+tip+"\n" || gitIn(t, now.Dir, "diff", tip) != "" {
+				t.Errorf("it is at %s (%+v), want what is at %s", got, now, tip)
+			}
+			if again := b.treeAt(repo, "c1", start); again.Base != now.Base {
+				t.Errorf("it went on twice: %+v, %+v", now, again)
+			}
+			write(t, filepath.Join(now.Dir, "a"), "4\n")
+			commit := b.commit(now, "Next")
+			if r := b.push(now); r.Before != head || b.server.Ref("acme/web", "refs/heads/bot/issue-1") != commit {
+				t.Errorf("pushed %+v", r)
+			}
+			b.server.Run("acme/web", nil, "merge-tree", "--write-tree", "main", commit)
+		})
+	}
+}
+
+// What was merged with its commits needs no other one to go on.
+func TestWhatWasMergedAsItIsGoesOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n"})
+	repo := b.clone("acme/web")
+	start := codebase.Start{Branch: "bot/issue-1"}
+	tree := b.treeAt(repo, "c1", start)
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	b.commit(tree, "Work")
+	b.push(tree)
+	b.server.Run("acme/web", nil, "update-ref", "refs/heads/main", "refs/heads/bot/issue-1")
+	tip := b.server.Commit("acme/web", map[string]string{"other": "x\n"})
+	if now := b.treeAt(repo, "c1", start); gitIn(t, now.Dir, "rev-parse", "HEAD") != tip+"\n" || now.Base != tip {
+		t.Errorf("it is at %+v, want %s", now, tip)
+	}
 }

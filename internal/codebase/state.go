@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,15 +87,40 @@ func (s *states) save(ctx context.Context, t Tree, name, label string) (Saved, e
 		return Saved{}, fmt.Errorf("reading HEAD: %w", err)
 	}
 	commit, err := s.runIn(ctx, &t, &gitcmd.Call{
-		Args: []string{"commit-tree", now.tree, "-p", head}, Stdin: strings.NewReader(oneLine(label) + "\n"),
+		Args: []string{"commit-tree", now.tree, "-p", head}, Stdin: strings.NewReader(oneLine(label) + "\n\n" + quoted(now.unsaved)),
 	})
 	if err != nil {
 		return Saved{}, fmt.Errorf("saving the state: %w", err)
 	}
-	if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", t.ref(name), commit}}); err != nil {
+	if _, err := s.justIn(ctx, &t, "update-ref", t.ref(name), commit); err != nil {
 		return Saved{}, fmt.Errorf("saving the state: %w", err)
 	}
 	return Saved{Ref: t.ref(name), Commit: commit, Unsaved: now.unsaved}, nil
+}
+
+// quoted is a list of paths as a checkpoint's message has them.
+func quoted(paths []string) string {
+	var b strings.Builder
+	for _, p := range paths {
+		b.WriteString(strconv.QuoteToASCII(p) + "\n")
+	}
+	return b.String()
+}
+
+// unsavedAt returns, in order, what could not be saved of a worktree at a checkpoint.
+func (s *states) unsavedAt(ctx context.Context, t Tree, commit string) ([]string, error) {
+	out, err := s.run(ctx, &t.place, &gitcmd.Call{Args: []string{"show", "-s", "--format=%b", commit}})
+	if err != nil {
+		return nil, fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	var paths []string
+	for line := range strings.Lines(out) {
+		if p, err := strconv.Unquote(strings.TrimSpace(line)); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
 }
 
 func oneLine(label string) string {
@@ -169,8 +195,9 @@ type change struct {
 
 // Restore brings the files of a worktree, and its branch if commits were made,
 // back to a checkpoint. Files made since are removed. The state before is saved
-// first, so that nothing is lost. Files that git ignores are left alone and named
-// in NotUndone, as are pushes, which cannot be seen from here.
+// first, so that nothing is lost. Files that git ignores, and what could not be saved
+// then or now, are left alone and named in NotUndone, as are pushes, which cannot be
+// seen from here.
 //
 // The error is NotFound if ref is no checkpoint of this worktree.
 func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, error) {
@@ -197,8 +224,15 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 	if err != nil {
 		return Restored{}, err
 	}
+	left, err := s.unsavedAt(ctx, t, target)
+	if err != nil {
+		return Restored{}, err
+	}
+	changes = slices.DeleteFunc(changes, func(c change) bool { return within(c.path, left) })
+	left = append(left, before.Unsaved...)
+	slices.Sort(left)
 	r := Restored{Before: before}
-	for _, u := range before.Unsaved {
+	for _, u := range slices.Compact(left) {
 		r.NotUndone = append(r.NotUndone, u+" (too large, not a file, refused by git, or a nested repository or submodule)")
 	}
 	ignored, err := s.apply(ctx, t, target, changes, &r)
@@ -350,15 +384,15 @@ func (s *states) moveBack(ctx context.Context, t Tree, target string, r *Restore
 	case branch != t.Branch:
 		r.NotUndone = append(r.NotUndone, fmt.Sprintf("the branch %q is checked out instead of %s; it was left unchanged", branch, t.Branch))
 	default:
-		if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-ref", "refs/heads/" + t.Branch, was, now}}); err != nil {
+		if _, err := s.justIn(ctx, &t, "update-ref", "refs/heads/"+t.Branch, was, now); err != nil {
 			return fmt.Errorf("moving the branch back: %w", err)
 		}
-		if _, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"read-tree", was}}); err != nil {
+		if _, err := s.justIn(ctx, &t, "read-tree", was); err != nil {
 			return fmt.Errorf("making the index: %w", err)
 		}
 		r.NotUndone = append(r.NotUndone, "commits already pushed stay on the remote")
 	}
-	_, err = s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-q", "--refresh"}})
+	_, err = s.justIn(ctx, &t, "update-index", "-q", "--refresh")
 	if err != nil && gitcmd.ExitCode(err) != 1 { // 1: there are changes
 		return fmt.Errorf("making the index: %w", err)
 	}

@@ -170,7 +170,7 @@ func (c *care) removeTree(ctx context.Context, t Tree) error {
 // pruneCheckpoints drops the checkpoints of a worktree that were made before a time,
 // but for its newest ones.
 func (c *care) pruneCheckpoints(ctx context.Context, t Tree, before time.Time) error {
-	out, err := c.run(ctx, &t.place, &gitcmd.Call{Args: []string{"for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/")}})
+	out, err := c.just(ctx, &t.place, "for-each-ref", "--format=%(refname)", t.ref("cp/"), t.ref("undo/"))
 	if err != nil || out == "" {
 		return err
 	}

@@ -333,10 +333,11 @@ func TestEmptyRepository(t *testing.T) {
 	b := setup(t)
 	b.server.Repo("acme/web", nil)
 	repo := b.clone("acme/web")
-	if _, err := b.ws.Worktree(t.Context(), repo, "c1"); !fault.Is(err, fault.NotFound) {
+	if _, err := b.ws.Worktree(t.Context(), repo, "c1"); !fault.Is(err, fault.NotFound) || !strings.Contains(fault.Public(err), "Make a first one there") {
 		t.Errorf("Worktree: %v", err)
 	}
 	b.server.Commit("acme/web", map[string]string{"a": "1\n"})
+	b.tree(repo, "c0")
 	if got, err := b.ws.Sync(t.Context(), repo); err != nil || got.Note != "" {
 		t.Errorf("Sync = %+v, %v", got, err)
 	}

@@ -196,6 +196,13 @@ func (w *worktrees) runIn(ctx context.Context, t *Tree, c *gitcmd.Call) (string,
 	return w.run(ctx, &t.place, c)
 }
 
+// justIn is runIn with arguments alone.
+//
+//go:noinline // a Call is large, and there are many
+func (w *worktrees) justIn(ctx context.Context, t *Tree, args ...string) (string, error) {
+	return w.runIn(ctx, t, &gitcmd.Call{Args: args})
+}
+
 func (w *worktrees) writeMeta(t Tree) error {
 	data, err := json.Marshal(meta{Conversation: t.Conversation, Dir: t.Repo.Dir, Base: t.Base, origins: t.from})
 	if err != nil {
@@ -256,7 +263,7 @@ func (w *worktrees) metas(rel string) ([]meta, error) {
 // Branch returns the branch that is checked out in a worktree, or nothing if none
 // is.
 func (w *worktrees) Branch(ctx context.Context, t Tree) (string, error) {
-	out, err := w.runIn(ctx, &t, &gitcmd.Call{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}})
+	out, err := w.justIn(ctx, &t, "symbolic-ref", "--quiet", "--short", "HEAD")
 	if gitcmd.ExitCode(err) == 1 {
 		return "", nil
 	}
@@ -265,7 +272,7 @@ func (w *worktrees) Branch(ctx context.Context, t Tree) (string, error) {
 
 // Head returns the commit that a worktree is at.
 func (w *worktrees) Head(ctx context.Context, t Tree) (string, error) {
-	return w.runIn(ctx, &t, &gitcmd.Call{Args: []string{"rev-parse", "--verify", "HEAD^{commit}"}})
+	return w.justIn(ctx, &t, "rev-parse", "--verify", "HEAD^{commit}")
 }
 
 // Kept is a worktree that is there.
@@ -332,7 +339,7 @@ func (w *worktrees) remember(ctx context.Context, t Tree) error {
 	}
 	blob, err := w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"hash-object", "-w", "--stdin"}, Stdin: strings.NewReader(string(data))})
 	if err == nil {
-		_, err = w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"update-ref", t.ref("origins"), blob}})
+		_, err = w.just(ctx, &t.place, "update-ref", t.ref("origins"), blob)
 	}
 	if err != nil {
 		return fmt.Errorf("noting a worktree's start: %w", err)
@@ -346,7 +353,7 @@ func (w *worktrees) recall(ctx context.Context, t *Tree) error {
 	if err != nil || blob == "" {
 		return err
 	}
-	out, err := w.run(ctx, &t.place, &gitcmd.Call{Args: []string{"cat-file", "blob", blob}})
+	out, err := w.just(ctx, &t.place, "cat-file", "blob", blob)
 	if err != nil {
 		return fmt.Errorf("reading a worktree's start: %w", err)
 	}

@@ -103,6 +103,7 @@ type Command struct {
 	Owners  bool     // refused to everybody but owners of the bot
 	Lane    Lane
 	Hurries bool // of lane Job: it runs at once while a turn waits for its next try, which it then has run
+	Past    bool // it is about what came before it; see messages.Inbound.Begins
 	Where   Where
 	Reading Reading
 	Needs   Need

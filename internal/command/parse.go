@@ -116,7 +116,8 @@ func firstWord(text string) (first, rest string) {
 }
 
 // Nearest returns the candidate that is closest to name by edit distance, if
-// one is close enough to be what was meant.
+// one is close enough to be what was meant. Among equals it is the first, unless another
+// one of the length of name ends as name does: people seldom get a last letter wrong.
 func Nearest(name string, candidates []string) (string, bool) {
 	best, distance := "", len(name)/2+1
 	for _, c := range candidates {
@@ -124,12 +125,15 @@ func Nearest(name string, candidates []string) (string, bool) {
 		if strings.HasPrefix(c, name) && len(name) >= 2 {
 			d = min(d, 1)
 		}
-		if d < distance {
+		if d < distance || d == distance && len(c) == len(name) && endsAs(c, name) && !endsAs(best, name) {
 			best, distance = c, d
 		}
 	}
 	return best, best != ""
 }
+
+// endsAs reports whether two words have the same last byte.
+func endsAs(a, b string) bool { return a != "" && b != "" && a[len(a)-1] == b[len(b)-1] }
 
 // editDistance counts insertions, deletions, replacements and swaps of
 // neighbors (optimal string alignment) between two names in bytes.

@@ -68,6 +68,14 @@ func TestNearest(t *testing.T) {
 	if got, _ := command.Nearest("sotp", []string{"shop", "stop"}); got != "stop" {
 		t.Errorf("the nearest to sotp is %q", got)
 	}
+	// A wrong last letter is a rare mistake, and these are far apart in what they do.
+	for _, candidates := range [][]string{{"halt", "help"}, {"help", "halt"}} {
+		for typed, want := range map[string]string{"ha" + "lp": "help", "helt": "halt"} {
+			if got, _ := command.Nearest(typed, candidates); got != want {
+				t.Errorf("the nearest of %q to %s is %q", candidates, typed, got)
+			}
+		}
+	}
 	for typed, want := range tests {
 		if got, _ := command.Nearest(typed, names); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)

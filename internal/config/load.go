@@ -234,10 +234,14 @@ func (l *loader) derive() {
 	if c.Database.Driver == "" {
 		c.Database = Database{Driver: DriverSQLite, Path: filepath.Join(c.DataDir, "bot.db")}
 	}
-	if _, err := os.Readlink(c.Database.Path); err == nil { // a link: SQLite keeps its log beside the file
-		if file, err := filepath.EvalSymlinks(c.Database.Path); err == nil {
-			c.Database.Path = file
+	if file, err := os.Readlink(c.Database.Path); err == nil { // a link: SQLite keeps its log beside the file
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(filepath.Dir(c.Database.Path), file)
 		}
+		if real, err := filepath.EvalSymlinks(c.Database.Path); err == nil {
+			file = real // it is there
+		}
+		c.Database.Path = file
 	}
 	if c.WorkspacePath == "" {
 		c.WorkspacePath = filepath.Join(c.DataDir, "workspace")

@@ -124,7 +124,7 @@ func (c *Config) agentOptions() []option.Option {
 		{
 			Name: "ACP_AGENTS", Empty: "no others", Group: groupAgents,
 			Help:    "Other agents that support the Agent Client Protocol, as name=command, separated by semicolons.",
-			Example: `"gemini=gemini --experimental-acp; mine=/opt/agent serve"`,
+			Example: `"gemini=gemini --acp; mine=/opt/agent serve"`,
 			Parse:   option.Text(&c.Agents.Others),
 		},
 		{

@@ -59,7 +59,11 @@ type Options struct {
 }
 
 // Counts says how much was written.
-type Counts struct{ Conversations, Rows int64 }
+type Counts struct {
+	Conversations, Rows int64
+
+	Damaged []string // values that could not be read, and are empty in the export
+}
 
 // line is what can be on a line.
 type line struct {
@@ -91,6 +95,7 @@ type writer struct {
 	sum    hash.Hash
 	counts map[string]int64
 	total  Counts
+	within string // names the conversation, for people
 }
 
 // JSONL writes the export to out, from one snapshot of the database: what
@@ -153,6 +158,7 @@ func (w *writer) all(ctx context.Context, tx *store.Tx, conversationID string) e
 
 func (w *writer) conversation(ctx context.Context, tx *store.Tx, id string) error {
 	w.begin()
+	w.within = ", conversation " + id
 	if err := tx.Portable().ExportConversation(ctx, id, w.row); err != nil {
 		return err
 	}
@@ -177,6 +183,9 @@ func (w *writer) row(kind string, row []store.Field) error {
 	for i, f := range row {
 		if i > 0 {
 			b.WriteByte(',')
+		}
+		if f.Damaged {
+			w.total.Damaged = append(w.total.Damaged, fmt.Sprintf("%s of %s %v%s", f.Name, kind, row[0].Value, w.within))
 		}
 		value, err := w.value(f.Value)
 		if err != nil {

@@ -63,11 +63,15 @@ type Error struct {
 }
 
 // New returns an error of the given kind whose text is safe to show.
+//
+//go:noinline // it would be copied into hundreds of callers
 func New(kind Kind, public string) *Error {
 	return &Error{Kind: kind, Public: public}
 }
 
 // Newf is New with a format.
+//
+//go:noinline // it would be copied into hundreds of callers
 func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Public: fmt.Sprintf(format, args...)}
 }
@@ -123,6 +127,8 @@ func KindOf(err error) Kind {
 }
 
 // Is reports whether err is classified as kind.
+//
+//go:noinline // it would be copied into hundreds of callers
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 
 // Uncertain reports whether the effect of the failed call may have happened.

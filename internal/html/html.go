@@ -32,6 +32,21 @@ const void = " br hr img input link meta "
 //go:noinline
 func El(name string, parts ...Node) Node { return element{name, parts} }
 
+// Tag returns an element that is a text.
+//
+//go:noinline
+func Tag(name, text string) Node { return El(name, Text(text)) }
+
+// Styled returns an element of a class that is a text.
+//
+//go:noinline
+func Styled(name, class, text string) Node { return El(name, Class(class), Text(text)) }
+
+// Link returns a link with a text.
+//
+//go:noinline
+func Link(address, text string) Node { return El("a", Href(address), Text(text)) }
+
 type element struct {
 	name  string
 	parts []Node

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"remote-agent/internal/codebase/remote"
 	"remote-agent/internal/fault"
@@ -81,6 +82,34 @@ func readAll(t testing.TB, source string) (importer.Rows, error) {
 	}
 	defer from.Close() //nolint:errcheck // only read
 	return from.ReadSeed(t.Context())
+}
+
+// TestADatabaseOfAnotherEncodingIsRead: the server says in UTF-8 what it stores in another one.
+func TestADatabaseOfAnotherEncodingIsRead(t *testing.T) {
+	t.Parallel()
+	const name = "Müllers Café"
+	source := seed(t, func(t testing.TB, ddl string) string {
+		address := storetest.PostgresURLIn(t, "LATIN1")
+		conn, err := pgx.Connect(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Exec(t.Context(), `SET client_encoding TO 'UTF8'`)
+		if err == nil {
+			_, err = conn.Exec(t.Context(), ddl)
+		}
+		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}, strings.Replace(team, "'web'", "'"+name+"'", 1))
+	rows, err := readAll(t, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := *rows[store.SeedCodebases][0]["name"]; got != name {
+		t.Errorf("the name is %q, want %q", got, name)
+	}
 }
 
 func options(t testing.TB) importer.Options {

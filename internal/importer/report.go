@@ -86,22 +86,26 @@ func (r *Report) add(list *[]Unknown, name, kind string) {
 
 // Summary returns the line that an import ends with.
 func (r Report) Summary() string {
-	text := fmt.Sprintf("imported %s and %s with %s; %d already existed",
-		plural(r.Codebases.New, "codebase"), plural(r.Conversations.New, "conversation"), plural(r.Sessions.New, "session"), r.Conversations.Here)
-	return text + r.rest()
+	return fmt.Sprintf("imported %s; %d already existed%s", r.each("%s and %s with %s", isNew), r.Conversations.Here, r.rest())
+}
+
+func isNew(c Count) int { return c.New }
+
+// each says how many rows of each table something became of.
+func (r Report) each(form string, of func(Count) int) string {
+	return fmt.Sprintf(form, plural(of(r.Codebases), "codebase"), plural(of(r.Conversations), "conversation"), plural(of(r.Sessions), "session"))
 }
 
 func (r Report) rest() string {
 	text := ""
 	if r.Codebases.Here+r.Conversations.Here+r.Sessions.Here > 0 {
-		text += fmt.Sprintf("\nalready existed, not changed: %s, %s, %s",
-			plural(r.Codebases.Here, "codebase"), plural(r.Conversations.Here, "conversation"), plural(r.Sessions.Here, "session"))
+		text += "\nalready existed, not changed: " + r.each("%s, %s, %s", func(c Count) int { return c.Here })
 	}
 	if r.Codebases.Merged > 0 {
-		text += fmt.Sprintf("\nmerged: %s", plural(r.Codebases.Merged, "codebase"))
+		text += "\nmerged: " + plural(r.Codebases.Merged, "codebase")
 	}
 	if r.Skip && len(r.Refused) > 0 {
-		text += fmt.Sprintf("\nleft out: %s", plural(len(r.Refused), "row"))
+		text += "\nleft out: " + plural(len(r.Refused), "row")
 	}
 	return text
 }
@@ -114,7 +118,7 @@ func (r Report) Write(out io.Writer, done, clone bool) error {
 		p.line("%s", r.Summary())
 	} else {
 		p.line("dry run: nothing was written")
-		p.line("would import %s and %s with %s%s", plural(r.Codebases.New, "codebase"), plural(r.Conversations.New, "conversation"), plural(r.Sessions.New, "session"), r.rest())
+		p.line("would import %s%s", r.each("%s and %s with %s", isNew), r.rest())
 	}
 	p.section(len(r.Merges), "codebases of one repository")
 	for _, m := range r.Merges {

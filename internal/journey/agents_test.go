@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -183,6 +184,20 @@ func TestAgentWorksAsksResumesAndIsStopped(t *testing.T) {
 		w.says(ann, "still there?")
 		w.seesText(ann, "still there?")
 	})
+}
+
+// TestAgentIsPutIntoTheModeInWhichItAsks: Qwen Code, for example, has one in which a model decides.
+func TestAgentIsPutIntoTheModeInWhichItAsks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "").migrated()
+	record := filepath.Join(w.env["DATA_DIR"], "agents", "robot", "record")
+	w.withAgent(acpagent.Script{Modes: []string{"auto", "plan", "default"}, Record: record}).start()
+	w.says(ann, "hello")
+	w.seesText(ann, "You said:")
+	got, err := os.ReadFile(record)
+	if set := regexp.MustCompile(`session/set_mode.*`).FindString(string(got)); err != nil || !strings.Contains(set, `"modeId":"default"`) {
+		t.Errorf("the agent was put into its mode by %q: %v", set, err)
+	}
 }
 
 func TestAgentThatDiesEndsHonestlyAndTheNextTurnWorks(t *testing.T) {

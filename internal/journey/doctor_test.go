@@ -26,6 +26,7 @@ import (
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/slack"
+	"remote-agent/internal/store/storetest"
 )
 
 // examined is a world with everything on, and nothing running.
@@ -267,6 +268,10 @@ func TestDoctorNamesTheFixOfEachFault(t *testing.T) {
 		"no server": {
 			func(w *world) { w.with(map[string]string{"DATABASE_URL": "postgres://bot@127.0.0.1:1/none"}) },
 			"database database", "does not accept the connection", "bot config show",
+		},
+		"a database without all characters": {
+			func(w *world) { w.with(map[string]string{"DATABASE_URL": storetest.PostgresURLIn(w.t, "LATIN1")}) },
+			"database database", "stores text as LATIN1", "bot config show",
 		},
 		"a damaged database": {func(w *world) {
 			path := filepath.Join(w.env["DATA_DIR"], "bot.db")

@@ -156,7 +156,7 @@ func TestGitHubFromIssueToPullRequest(t *testing.T) {
 		)
 		gina.TickTask(plan.ID, 1)
 		h.sees(issue, "The sum adds now.")
-		gina.Comment(issue, "@remote-agent /pr Fix the sum")
+		gina.Comment(issue, "@remote-agent /pr Fix the sum, as said in fixes GH-99")
 		h.sees(issue, "draft pull request")
 		h.checkPull(issue)
 
@@ -197,12 +197,12 @@ func (h *hub) checkPull(issue int) {
 		if view.Pull == nil {
 			continue
 		}
-		branch := fmt.Sprintf("bot/issue-%d", issue)
-		if !view.Pull.Draft || !strings.HasSuffix(view.Pull.Head, ":"+branch) || !strings.Contains(view.Body, fmt.Sprintf("Closes #%d", issue)) || view.Title != "Fix the sum" {
+		branch, title := fmt.Sprintf("bot/issue-%d", issue), "Fix the sum, as said in fixes no. 99" // it closes nothing else
+		if !view.Pull.Draft || !strings.HasSuffix(view.Pull.Head, ":"+branch) || !strings.Contains(view.Body, fmt.Sprintf("Closes #%d", issue)) || view.Title != title {
 			h.w.t.Errorf("the pull request: %+v, %q, %q", view.Pull, view.Title, view.Body)
 		}
 		shown := h.git.Run(ghRepo, nil, "log", "-1", "-p", branch)
-		for _, part := range []string{"Fix the sum", "$1 + $2", "Agent-Session:", "Co-authored-by: gina"} {
+		for _, part := range []string{title + "\n", "$1 + $2", "Agent-Session:", "Co-authored-by: gina"} {
 			if !strings.Contains(strings.ReplaceAll(shown, "Co-Authored-By", "Co-authored-by"), part) {
 				h.w.t.Errorf("the commit lacks %q:\n%s", part, shown)
 			}

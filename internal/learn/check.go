@@ -63,15 +63,75 @@ func quotes(part, own string) bool {
 	return strings.Contains(" "+folded(own)+" ", " "+part+" ")
 }
 
-// denied reports whether a text says the opposite of the part that is named, with the
-// two words before it: a model may leave out the one that denies.
+// A part of this length at most is denied as a whole by a word such as "not".
+const (
+	maxDeniedWords = 5
+	maxDeniedRunes = 24 // in scripts without spaces
+)
+
+// denied reports whether a text says the opposite of the part that is named, with
+// what stands around it: a model may leave out the word that denies. Where words
+// change their endings much, Relate does not know them again, so a short part decides.
 func denied(text, part, own string) bool {
-	before, _, found := strings.Cut(" "+folded(own)+" ", " "+folded(part)+" ")
-	if !found { // a script without spaces
-		before = ""
+	part = inContext(part, own)
+	if memory.Relate(part, text) == memory.Opposite {
+		return true
 	}
+	if spaceless(part) && utf8.RuneCountInString(part) > maxDeniedRunes || !spaceless(part) && len(words(part)) > maxDeniedWords {
+		return false
+	}
+	return memory.Denies(part) != memory.Denies(text) && restates(text, part)
+}
+
+// inContext returns a part of a message with what may deny it: the two words before
+// it, or its whole clause in a script without spaces, where that may follow as well.
+func inContext(part, own string) string {
+	if spaceless(part) {
+		before, after, _ := strings.Cut(folded(own), folded(part))
+		rest, _, _ := strings.Cut(after, " ")
+		return before[strings.LastIndexByte(before, ' ')+1:] + part + rest
+	}
+	before, _, _ := strings.Cut(" "+folded(own)+" ", " "+folded(part)+" ")
 	lead := strings.Fields(before)
-	return memory.Relate(strings.Join(append(lead[max(0, len(lead)-2):], part), " "), text) == memory.Opposite
+	return strings.Join(append(lead[max(0, len(lead)-2):], part), " ")
+}
+
+// restates reports whether a text is about the same as a part of a message: most of
+// its words begin as one of that does.
+func restates(text, part string) bool {
+	if spaceless(text) {
+		return pairsShared(text, part)
+	}
+	there := make(map[string]bool)
+	for _, w := range words(part) {
+		there[beginning(w)] = true
+	}
+	counted, found := 0, 0
+	for _, w := range words(text) {
+		start := beginning(w)
+		if noteWords[w] || start == "" {
+			continue
+		}
+		counted++
+		if there[start] {
+			found++
+		}
+	}
+	return 2*found > counted
+}
+
+// beginning is what the forms of a word have in common: three letters, or two in Korean,
+// where one is a syllable. It is empty for a shorter word.
+func beginning(w string) string {
+	runes := []rune(w)
+	n := 3
+	if len(runes) > 0 && unicode.Is(unicode.Hangul, runes[0]) {
+		n = 2
+	}
+	if len(runes) < n {
+		return ""
+	}
+	return string(runes[:n])
 }
 
 // commands are texts that tell an assistant what it may do, or speak of what
@@ -80,19 +140,19 @@ var commands = pattern.Lazy(`(?i)https?://|www\.|\b(ignor\w*|disregard\w*|overri
 	`instruction\w*|system prompt|prompt injection|developer mode|safety|guardrails?|sandbox\w*|` +
 	`permissions?|permitted|privileg\w*|authoriz\w*|authoris\w*|authority|approv\w*|allow\w*|grant\w*|trusted|admin\w*|owner|superuser|sudo|root|` +
 	`without asking|without confirmation|without review|do(es)? not ask|don'?t ask|never ask|no confirmation|auto mode|` +
-	`secrets?|pin (code|number|is)|iban|passwor\w*|passphrases?|passwd|credentials?|tokens?|api keys?|ssh keys?|private keys?|\.env|environment variables?|` +
+	`secrets?|pin (code|number|is)|iban|passwor\w*|passphrases?|passwd|passcodes?|credentials?|tokens?|api keys?|ssh keys?|private keys?|\.env|environment variables?|` +
 	`curl|wget|rm -rf|eval|exfiltrat\w*|upload\w*|` +
 	`you are (now|an?)|you (must|may|can|shall|have to) (run|execute|send|post|delete|push|merge|read|reveal|share|approve)|` +
 	`(assistant|bot|model|ai|agent)s? (must|may|can|should|shall|will|is|has|are|have)|` +
 	`ignorier\w*|anweisung\w*|berechtig\w*|erlaub\w*|genehmig\w*|freigeb\w*|passwör\w*|geheim\w*|zugangsdaten|ohne (zu fragen|rückfrage)|` +
 	`ignorez|autoris\w*|permis\w*|approuv\w*|mot de passe|mots de passe|sans demander|` +
 	`ignora\w*|autoriz\w*|permit\w*|aprob\w*|contraseña\w*|sin preguntar|senha\w*|` +
-	`игнорир\w*|разреш\w*|парол\w*)|忽略|授权|批准|密码|权限|无需确认|無視|許可|承認|パスワード`)
+	`kennw[oö]rt\w*|clés? secrètes?|codes? (secret|pin|confident\w*)|clave|parola d'ordine|chave secreta|` +
+	`has[lł]\w{1,2}|wachtwoord\w*|l[oö]senord\w*|adgangskode\w*|passord\w*|heslo|jelsz\w*|salasana\w*|kata sandi)|` +
+	`игнорир|разреш|парол|токен|секрет|忽略|授权|批准|密码|密碼|口令|密钥|密鑰|权限|无需确认|無視|許可|承認|パスワード|パスコード|暗証番号|秘密鍵|合言葉|` +
+	`비밀번호|비번|암호|รหัสผ่าน|mật khẩu|şifre|كلمة (السر|المرور)|पासवर्ड|סיסמ|κωδικό`)
 
-func commanding(text string) bool { return commands.MatchString(text) || cyrillic.MatchString(text) }
-
-// cyrillic is what \b does not find: it knows ASCII only.
-var cyrillic = pattern.Lazy(`(?i)игнорир|разреш|парол|токен|секрет`)
+func commanding(text string) bool { return commands.MatchString(text) }
 
 // supported reports whether a text stays with the words of a message: every name
 // and number of it, and at least half of the rest, but for the few words with
@@ -107,7 +167,7 @@ func supported(text, own string) bool {
 		stems[stem(w)] = true
 	}
 	if spaceless(text) {
-		return pairsShared(text, own)
+		return namesThere(text, own) && pairsShared(text, own)
 	}
 	counted, found := 0, 0
 	for i, w := range rawWords(text) {
@@ -162,8 +222,8 @@ func stem(w string) string {
 	return string(runes[:5])
 }
 
-// pairsShared is supported for scripts without spaces: half of the pairs of
-// characters are in the message.
+// pairsShared reports whether half of the pairs of characters of a text are in a
+// message, for scripts without spaces.
 func pairsShared(text, own string) bool {
 	runes := []rune(folded(text))
 	own = folded(own)
@@ -175,6 +235,27 @@ func pairsShared(text, own string) bool {
 	}
 	return len(runes) > 1 && 2*shared >= len(runes)-1
 }
+
+// namesThere reports whether a message has what may be a name or a number in a text
+// without spaces, where neither can be told from other words: everything in Latin
+// letters and digits, and all characters but those with which a note is written.
+func namesThere(text, own string) bool {
+	own = strings.ToLower(own)
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return unspaced(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if !strings.Contains(own, w) {
+			return false
+		}
+	}
+	for _, r := range text {
+		if unicode.In(r, unicode.Han, unicode.Katakana) && !strings.ContainsRune(noteRunes, r) && !strings.ContainsRune(own, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// noteRunes are what noteWords are in Chinese and Japanese.
+const noteRunes = "的了是在有会會想要用使喜欢歡好爱愛偏希望不没沒他她它们們这這那个個和与與对對人户戶者"
 
 // noteWords are the words with which notes are written whatever the message.
 var noteWords = set(`prefers prefer likes wants uses use works work has have had is are was were does did the and for with about from who that this

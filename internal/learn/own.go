@@ -153,10 +153,10 @@ func words(text string) []string {
 
 // spaceless reports whether a text is in a script that puts no spaces between
 // words.
-func spaceless(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
-	})
+func spaceless(text string) bool { return strings.ContainsFunc(text, unspaced) }
+
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 func substantial(text string) bool {
@@ -171,6 +171,9 @@ func substantial(text string) bool {
 // be answered; of
 // others it knows nothing, and lets the model decide.
 func personal(text string) bool {
+	if spaceless(text) { // whatever English words are between
+		return true
+	}
 	known := false
 	for _, w := range words(text) {
 		w, _, _ = strings.Cut(strings.ReplaceAll(w, "’", "'"), "'")

@@ -115,6 +115,10 @@ var (
 		" every week ", " weekly ", " every day ", " daily ", " every month ", " monthly ",
 		" New York ", " NewYork ", " VS Code ", " vscode ", " Visual Studio Code ", " vscode ",
 		" new to ", " beginner ", " from home ", " remotely ",
+		"不错", " good ", "不錯", " good ", "不过", " ", "不過", " ", "不仅", " ", "不僅", " ", "不但", " ", "不同", " other ", "差不多", " almost ",
+		"不", " not ", "没", " not ", "沒", " not ", "ません", " not ", "なかった", " not ", "ない", " not ", "ไม่", " not ", "지 않", " not ",
+		"지않", " not ", " 안좋", " not 좋", " 안먹", " not 먹", " 안써", " not 써",
+		"mıyor", "ıyor not ", "miyor", "iyor not ", "muyor", "uyor not ", "müyor", "üyor not ", // "sevmiyorum"
 	}
 	phrases = strings.NewReplacer(phraseList...)
 

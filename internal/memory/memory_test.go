@@ -233,6 +233,8 @@ func TestTerms(t *testing.T) {
 		"Größe der Fußnoten":                 {"größe", "fußnoten"},
 		"我喜欢绿茶":                              {"我喜", "喜欢", "欢绿", "绿茶"},
 		"茶":                                  {"茶"},
+		"コーヒー":                               {"コー", "ーヒ", "ヒー"},
+		"ကော်":                               {"ကေ", "ော", "ာ်"},
 		"":                                   nil,
 		"the of and not":                     nil,
 		"' OR 1=1 -- \" ) * NEAR(a b) {x}:y": {"1", "near", "b", "x"},

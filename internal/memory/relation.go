@@ -60,6 +60,10 @@ func Relate(before, after string) Relation {
 	return Different
 }
 
+// Denies reports whether a text denies what it would say without its words for "not": an
+// odd number of them does.
+func Denies(text string) bool { return read(text).denials%2 == 1 }
+
 // word is a word that carries meaning.
 type word struct {
 	concept string // what stands for it and for all words that mean the same
@@ -122,7 +126,7 @@ func read(text string) (r reading) {
 // pairs of characters.
 func split(text string) (all []string) {
 	for _, typed := range typedWord.FindAllString(text, -1) {
-		if strings.ContainsFunc(typed, unspaced) {
+		if strings.ContainsFunc(typed, Unspaced) {
 			all = append(all, words(typed)...)
 		} else {
 			all = append(all, typed)

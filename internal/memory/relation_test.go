@@ -134,6 +134,18 @@ func TestRelate(t *testing.T) {
 		{"Is available on weekends", "Is unavailable on weekends", memory.Opposite},
 		{"", "x", memory.Different},
 		{"喜欢绿茶", "喜欢绿茶。", memory.Same},
+		{"喜欢喝咖啡", "不喜欢喝咖啡", memory.Opposite},
+		{"喜欢喝好咖啡", "喜欢喝不错的咖啡", memory.Rephrased},
+		{"肉を食べます", "肉を食べません", memory.Opposite},
+		{"ชอบกาแฟ", "ไม่ชอบกาแฟ", memory.Opposite},
+		{"커피를 좋아함", "커피를 안 좋아함", memory.Opposite},
+		{"커피를 좋아함", "커피를 안좋아함", memory.Opposite},
+		{"sabah kahve seviyor", "sabah kahve sevmiyor", memory.Opposite},
+		{"يحب القهوة", "مش يحب القهوة", memory.Opposite},
+		{"любит кофе", "не любит кофе", memory.Opposite},
+		{"gosta de café", "não gosta de café", memory.Opposite},
+		{"ama il caffè", "non ama il caffè", memory.Opposite},
+		{"drinkt koffie", "drinkt geen koffie", memory.Opposite},
 	} {
 		if got := memory.Relate(tt.before, tt.after); got != tt.want {
 			t.Errorf("%q, then %q: %s, want %s", tt.before, tt.after, got, tt.want)

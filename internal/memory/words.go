@@ -53,11 +53,11 @@ func words(text string) []string {
 	}
 	for i, r := range runes {
 		switch {
-		case unspaced(r):
+		case Unspaced(r):
 			flush()
-			if i+1 < len(runes) && unspaced(runes[i+1]) {
+			if i+1 < len(runes) && Unspaced(runes[i+1]) {
 				all = append(all, string(runes[i:i+2]))
-			} else if i == 0 || !unspaced(runes[i-1]) {
+			} else if i == 0 || !Unspaced(runes[i-1]) {
 				all = append(all, string(r))
 			}
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
@@ -72,9 +72,18 @@ func words(text string) []string {
 	return all
 }
 
-func unspaced(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer)
+// unspacedLetters are Thai, Lao, Burmese, Khmer, Japanese and Chinese. Migration 00043
+// has them, too.
+var unspacedLetters = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x0E01, 0x0EFF, 1}, {0x1000, 0x109F, 1}, {0x1780, 0x17FF, 1}, {0x3005, 0x3007, 1}, {0x3041, 0x30FA, 1},
+		{0x30FC, 0x30FF, 1}, {0x31F0, 0x31FF, 1}, {0x3400, 0x4DBF, 1}, {0x4E00, 0x9FFF, 1}, {0xF900, 0xFAFF, 1}, {0xFF66, 0xFF9F, 1},
+	},
+	R32: []unicode.Range32{{0x20000, 0x3FFFF, 1}},
 }
+
+// Unspaced reports whether a letter is of a script that has no spaces between words.
+func Unspaced(r rune) bool { return unicode.Is(unspacedLetters, r) }
 
 // contentWords returns the words that carry meaning, reduced, in order and with
 // repetitions.
@@ -157,7 +166,8 @@ func set(text string) map[string]bool {
 // Negations and silent words are looked up before a word is reduced.
 var (
 	negations = set("not no never neither nor without cannot can't don't doesn't didn't won't isn't aren't wasn't weren't " +
-		"shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine keinen nie niemals pas jamais aucun ne nunca")
+		"shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine keinen nie niemals pas jamais aucun ne nunca " +
+		"non não nao geen niet nooit inte aldrig ikke ingen nem değil не нет δεν לא لا لم ليس ليست لست لن ما مش مو नहीं 안 못 không tidak bukan")
 
 	silent = set("a an the and or but of to in on at by for from with as is are was were be been being am do does did " +
 		"has have had i me my mine we us our you your yours he him his she her hers it its they them their this that these " +

@@ -125,6 +125,10 @@ const (
 	KindAction   InboundKind = "action"   // a person pressed a button or sent a dialog; see Action
 	KindGone     InboundKind = "gone"     // the bot was blocked or removed; no sender is answered
 	KindClosed   InboundKind = "closed"   // what the conversation is about was closed; no sender is answered
+
+	// KindUnreadable is what a stored event becomes whose content is damaged in the
+	// database. Nothing but its platform, account, event and message is known of it.
+	KindUnreadable InboundKind = "unreadable"
 )
 
 // Inbound is an event received from a platform, reduced to what the rest of the
@@ -230,6 +234,10 @@ func (in Inbound) Origin() Inbound {
 	return in
 }
 
+// Begins reports whether in is a command whose answer only the sender sees and that would
+// begin a conversation, in which nothing came before it.
+func (in Inbound) Begins() bool { return in.Whispered && in.Opening != "" }
+
 // Aside reports whether only the sender may see the answer, in a place where
 // others read along.
 func (in Inbound) Aside() bool { return in.Whispered && !in.Private }
@@ -250,7 +258,8 @@ type Repository struct {
 	Head string `json:"head,omitempty"`
 
 	// ReadOnly is set where nothing may be pushed: a fork's branch, which is
-	// fetched by Fetch (such as "refs/pull/7/head").
+	// fetched by Fetch (such as "refs/pull/7/head"). An Existing branch that is gone is
+	// read from there, too.
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Fetch    string `json:"fetch,omitempty"`
 

@@ -402,6 +402,43 @@ func TestQueuePlaceIsSaid(t *testing.T) {
 	})
 }
 
+// TestWaitingIsSaidWhereMarksAreRefused: a group of Telegram may allow no reactions, or not
+// the one that says that a message waits.
+func TestWaitingIsSaidWhereMarksAreRefused(t *testing.T) {
+	t.Parallel()
+	const said = "Queued: 1 message has to be answered before it."
+	for name, tt := range map[string]struct {
+		refused error
+		said    []string
+	}{
+		"ForGood": {fault.New(fault.Invalid, "REACTION_INVALID"), []string{said}},
+		"Denied":  {fault.New(fault.Forbidden, "not enough rights"), []string{said}},
+		"ForNow":  {fault.New(fault.RateLimited, "too many"), nil},
+		"Deleted": {fault.New(fault.NotFound, "message to react not found"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.NoMarks = tt.refused
+				w.Model.On("first", ot.Hold("", ot.Say("It is first.")))
+				w.Start()
+				w.Chat.Say("first")
+				w.Pass(time.Second)
+				waits := w.Chat.Say("second", func(in *messages.Inbound) { in.Private = false })
+				w.Pass(5 * time.Second)
+				w.Chat.Want(tt.said...)
+				w.Model.Release()
+				w.Pass(10 * time.Second)
+				w.Chat.Find("It is first.")
+				w.Chat.Find("re: Ann: second")
+				if len(tt.said) > 0 && w.Chat.Find(said).ReplyTo != waits.Message {
+					t.Errorf("it is not told what waits: %+v", w.Chat.Find(said))
+				}
+			})
+		})
+	}
+}
+
 // TestStopOfAWaitNeedsNoSlot has the only slot be somebody else's when a wait is over, and
 // then a person stop what waited.
 func TestStopOfAWaitNeedsNoSlot(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -405,6 +406,38 @@ func TestCostIsOnRecordWithThatOfTheSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAgentAsksTwice at once: while one question is open, the card says for which the turn waits.
+func TestAgentAsksTwice(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			var both sync.WaitGroup
+			for _, id := range []string{"c1", "c2"} {
+				may := mayI
+				may.Call.ID = id
+				both.Go(func() { _, _ = r.Host.Ask(r.Context(), may) })
+			}
+			both.Wait()
+			return "It is built.", nil
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		if text := w.Chat.Find("Waiting for approval of").Text; !strings.Contains(text, "a-1") || !strings.Contains(text, "a-2") {
+			t.Errorf("the card is %q", text)
+		}
+		w.Chat.Say("/approve a-2")
+		w.Pass(10 * time.Second)
+		if text := w.Chat.Find("Waiting for approval of").Text; !strings.HasSuffix(text, "of a-1") {
+			t.Errorf("one question is open, and the card is %q", text)
+		}
+		w.Chat.Say("/approve a-1")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("It is built.")
+	})
 }
 
 // TestAgentThatWasDenied and does it nevertheless has nobody's approval on record.

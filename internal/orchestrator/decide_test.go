@@ -9,7 +9,9 @@ import (
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/chat"
+	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -229,6 +231,97 @@ func TestWhoDecidesOnAQuestion(t *testing.T) {
 				}
 				if settled := len(w.Chat.Find("run `make it so`?").Buttons) == 0; settled != (tt.state != "waiting") {
 					t.Errorf("the buttons are gone: %v", settled)
+				}
+			})
+		})
+	}
+}
+
+// TestSecondPersonIsAnotherOne, not who asked with another account that they have linked.
+func TestSecondPersonIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.SecondApprover = true }
+		question := asking(w)
+		account := func(id messages.UserID) memory.Account {
+			return memory.Account{Name: string(ot.PlatformName) + "/" + string(id)}
+		}
+		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+			_, err := tx.Persons().JoinPeople(w.T.Context(), account(ot.Ann), account(ot.Bob))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Chat.Press(question, "Run it", ot.From(ot.Bob))
+		w.Chat.Say("/approve a-1", inTeam(ot.Bob)...)
+		w.Pass(5 * time.Second)
+		w.Chat.Find("Someone else has to decide on a-1")
+		if got := w.Value(`SELECT state FROM approvals`); got != "waiting" {
+			t.Errorf("after the other account of who asked it is %s", got)
+		}
+		w.Chat.Say("/approve a-1", inTeam(ot.Olga)...)
+		w.Pass(5 * time.Second)
+		if got := w.Value(`SELECT state FROM approvals`); got != "allowed" {
+			t.Errorf("after somebody else it is %s", got)
+		}
+	})
+}
+
+// TestRemovedRequesterDecidesNothing, not even when they were removed after their command
+// was let in.
+func TestRemovedRequesterDecidesNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asking(w)
+		ann := sessions.Identity{Platform: ot.PlatformName, UserID: ot.Ann}
+		var conv sessions.Conversation
+		err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+			a, err := tx.Questions().Approval(w.T.Context(), 1)
+			if err != nil {
+				return err
+			}
+			if conv, err = tx.Conversations().Conversation(w.T.Context(), a.ConversationID); err != nil {
+				return err
+			}
+			return tx.People().SetRole(w.T.Context(), ann, "cli", true)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []approval.Decision{approval.Once, approval.Deny} {
+			r := command.Request{Conv: conv, Role: sessions.User, Entry: sessions.Entry{In: messages.Inbound{Conversation: conv.Key, Sender: messages.Sender{ID: ot.Ann}}}}
+			_, err = w.Process().Engine.Decide(w.T.Context(), r, orchestrator.Decision{Number: 1, Decision: d})
+			if !fault.Is(err, fault.Forbidden) || fault.Public(err) != "You can no longer use this bot." {
+				t.Errorf("%s: %v", d, err)
+			}
+		}
+		if got := w.Value(`SELECT state FROM approvals`); got != "waiting" && got != "canceled" {
+			t.Errorf("the question is %s", got)
+		}
+	})
+}
+
+// TestRemovedRequesterDecidesOnNoPlan, not even when they were removed while the platform
+// was asked whether it admits them, which can take a while.
+func TestRemovedRequesterDecidesOnNoPlan(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"/approve p-1", "/reject p-1", "/edit p-1 Go at once."} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Admits = func(_ context.Context, in messages.Inbound) (bool, error) {
+					if in.Text == text {
+						remove(w, ot.Ann)
+					}
+					return true, nil
+				}
+				planned(w)
+				w.Chat.Say(text, inTeam(ot.Ann)...)
+				w.Pass(5 * time.Second)
+				w.Chat.Find("You can no longer use this bot.")
+				if got, _, _ := strings.Cut(planState(w), " "); got != "proposed" {
+					t.Errorf("the plan is %s", got)
 				}
 			})
 		})

@@ -108,6 +108,35 @@ func TestWhatIsSetStandsInAPlace(t *testing.T) {
 	})
 }
 
+// TestCommandsAboutWhatCameBeforeBeginNothing: where a command would open a place, one about a
+// conversation that is there already opens none, and its sender alone reads where to give it.
+func TestCommandsAboutWhatCameBeforeBeginNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OnlyFor = true
+		aside := ot.With(func(in *messages.Inbound) { in.Opening, in.Whispered, in.Private = "ANN asks:", true, false })
+		w.Start()
+		for _, name := range []string{"stop", "retry", "new", "full", "fork"} {
+			w.Chat.Say("/"+name, ot.In(name), aside)
+			w.Pass(2 * time.Second)
+			w.Chat.WantIn(name, "Nothing was done: a slash command begins a conversation of its own here. "+
+				"For an earlier one, mention the bot in its thread and write `"+name+"` behind it.")
+			for _, p := range w.Chat.Posts(name) {
+				if p.OnlyFor != ot.Ann {
+					t.Errorf("%q is for %q", p.Text, p.OnlyFor)
+				}
+			}
+		}
+		w.Chat.Say("/retry with a note", ot.In("noted"), aside)
+		w.Chat.Say("/fork 4", ot.In("forked"), aside)
+		w.Chat.Say("/stop", ot.In("private"), ot.With(func(in *messages.Inbound) { in.Whispered = true }))
+		w.Pass(2 * time.Second)
+		w.Chat.WantIn("noted", "Nothing was done")
+		w.Chat.WantIn("forked", "Nothing was done")
+		w.Chat.WantIn("private", "Nothing is running here.")
+	})
+}
+
 // TestNothingIsBegunWhereNothingCanBeSaid: where the platform refuses the message that opens a
 // place, no model is asked for an answer that nobody would see.
 func TestNothingIsBegunWhereNothingCanBeSaid(t *testing.T) {
@@ -424,6 +453,7 @@ func TestTurnOfAChatThatIsGoneStops(t *testing.T) {
 		held int
 	}{
 		"FirstMessage": {"send", fault.New(fault.Gone, "Blocked."), 0},
+		"NotAllowed":   {"send", fault.New(fault.Forbidden, "Restricted."), 0},
 		"Edit":         {"edit", fault.New(fault.Gone, "Blocked."), 0},
 		"Deleted":      {"edit", fault.New(fault.NotFound, "Deleted."), 1},
 	} {

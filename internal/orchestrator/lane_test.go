@@ -330,9 +330,13 @@ func TestStopEndsWhatWasSentBefore(t *testing.T) {
 // stays in the talk, but is no part of the next one.
 func TestWhatWasStoppedIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
-	for _, begun := range []string{"", "I am "} {
+	for begun, first := range map[string]ot.Step{
+		"":                                      ot.Hold("", ot.Say("It is first.")),
+		"I am ":                                 ot.Hold("I am ", ot.Say("It is first.")),
+		"(Stopped before there was an answer.)": ot.Fail("", busyFor(time.Minute)), // it waits for its next try
+	} {
 		ot.Run(t, func(w *ot.World) {
-			w.Model.On("first", ot.Hold(begun, ot.Say("It is first.")))
+			w.Model.On("first", first)
 			w.Start()
 			w.Chat.Say("first")
 			w.Pass(time.Second)

@@ -335,7 +335,69 @@ func TestMessageWhoseCommitWasNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases has a message that waits become
+// rewriteWaiting has the database change beneath the program.
+func rewriteWaiting(w *ot.World, set string) {
+	w.T.Helper()
+	err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
+		_, err := tx.Handle().(*sql.Tx).ExecContext(w.T.Context(), `UPDATE inbound_events SET `+set+` WHERE state = 'waiting'`) //nolint:errcheck,forcetypeassert // SQLite's
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// TestDamagedMessageIsSetAside: its sender is asked for it again, owners are told once a day
+// however many there are, and what was said behind it is answered.
+func TestDamagedMessageIsSetAside(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Later(3*time.Second, ot.Say("One.")))
+		w.Model.On("fourth", ot.Say("Four."))
+		w.Start()
+		w.Chat.Say("hello", private(ot.Olga)...)
+		w.Pass(time.Minute)
+		w.Chat.Say("first")
+		w.Pass(time.Second)
+		w.Chat.Say("second")
+		w.Chat.Say("third")
+		w.Pass(time.Second)
+		rewriteWaiting(w, `data = '{"text":'`)
+		w.Chat.Say("fourth")
+		w.Pass(10 * time.Second)
+		const asked = "damaged in the database"
+		w.Chat.Want("One.", asked, asked, "Four.")
+		if told := w.Chat.Texts("chat-olga"); len(told) != 2 || !strings.Contains(told[1], "Check the disk") {
+			t.Errorf("the owner reads %q", told)
+		}
+		if got := w.Rows(`SELECT state || ' ' || COALESCE(error, '') FROM inbound_events WHERE conversation_id = (SELECT id FROM remote_agent_conversations WHERE platform_conversation_id = 'room') ORDER BY seq`); !slices.Equal(got, []string{
+			"done ", "failed what is stored of it is damaged", "failed what is stored of it is damaged", "done ",
+		}) {
+			t.Errorf("the inbox has %q", got)
+		}
+	})
+}
+
+// TestDamagedCommandIsSetAside as a message is.
+func TestDamagedCommandIsSetAside(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Model.On("first", ot.Later(3*time.Second, ot.Say("One.")))
+		w.Start()
+		w.Chat.Say("first")
+		w.Pass(time.Second)
+		w.Chat.Say("second")
+		w.Pass(time.Second)
+		rewriteWaiting(w, `lane = 'control', data = '{"text":'`)
+		w.Pass(time.Minute)
+		w.Chat.Want("One.", "damaged in the database")
+		if got := w.Value(`SELECT state || ' ' || error FROM inbound_events WHERE lane = 'control'`); got != "failed what is stored of it is damaged" {
+			t.Errorf("it is on record as %q", got)
+		}
+	})
+}
+
+// TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases has the row of a message that waits become
 // unreadable in the database: it is tried again when the lease of the last try has run
 // out, not at each sweep, and others are answered meanwhile.
 func TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases(t *testing.T) {
@@ -349,17 +411,7 @@ func TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases(t *testing.T) {
 		w.Pass(time.Second)
 		w.Chat.Say("second")
 		w.Pass(time.Second)
-		data := w.Value(`SELECT data FROM inbound_events WHERE state = 'waiting'`)
-		rewrite := func(data string) {
-			err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-				_, err := tx.Handle().(*sql.Tx).ExecContext(w.T.Context(), `UPDATE inbound_events SET data = ? WHERE state = 'waiting'`, data) //nolint:errcheck,forcetypeassert // SQLite's
-				return err
-			})
-			if err != nil {
-				w.T.Fatal(err)
-			}
-		}
-		rewrite(`{"text":`)
+		rewriteWaiting(w, `attempts = 'many'`)
 		w.Pass(10 * time.Second)
 		w.Chat.Want("One.")
 		epoch := func() int {
@@ -373,7 +425,7 @@ func TestEntryThatCannotBeReadIsTriedAtThePaceOfLeases(t *testing.T) {
 			t.Errorf("it was tried %d times in a minute, want once for each lease of 20 s", tries)
 		}
 		w.Chat.WantIn(team, "Three.")
-		rewrite(data)
+		rewriteWaiting(w, `attempts = 0`)
 		w.Pass(30 * time.Second)
 		w.Chat.Want("One.", "Two.")
 	})

@@ -191,7 +191,9 @@ func (o *Orchestrator) connect() {
 	o.access = &access.Access{
 		Storage: c.Storage, Rules: func(p messages.Platform) access.Rule { return o.live().Access[p] }, Adapters: o.adapters, Log: c.Log,
 	}
-	o.outbox = outbox.New(outbox.Config{Storage: c.Storage, Adapters: o.adapters, Background: o.background, Rush: &o.rush, Log: c.Log, Metrics: c.Metrics, Pages: c.Pages})
+	o.outbox = outbox.New(outbox.Config{
+		Storage: c.Storage, Adapters: o.adapters, Background: o.background, Rush: &o.rush, Owners: o.access.OwnerChats, Pages: c.Pages, Log: c.Log, Metrics: c.Metrics,
+	})
 	o.control = control.New(control.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: c.Commands, Background: o.background,
 		Ring: o.Ring, Default: string(c.Default), Log: c.Log,

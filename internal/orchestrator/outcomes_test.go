@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/heavytest"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
 	"remote-agent/internal/sessions"
@@ -137,7 +138,50 @@ func TestATurnThatOverflowsGoesOn(t *testing.T) {
 		}
 		w.Chat.Say("hello")
 		w.Pass(5 * time.Second)
-		w.Chat.Find("too long for the model, even when shortened")
+		p := w.Chat.Find("too long for the model, even when shortened. Start a new session with /new; nothing is deleted.")
+		if strings.Contains(p.Text, "try again") || len(p.Buttons) > 0 {
+			t.Errorf("the same again is offered: %q with %q", p.Text, labels(p))
+		}
+	})
+}
+
+// TestAWindowThatIsTooSmallIsRemembered checks that what does not fit a model is sent to it once
+// in an hour, whatever conversation it is from, and that a picture says nothing of texts.
+func TestAWindowThatIsTooSmallIsRemembered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		withFiles(w, nil)
+		full, more := ot.Fail("", overflow()), ot.Say(strings.Repeat("What I said. ", 400))
+		w.Model.On("tell me more", more, more, more)
+		w.Model.On("what is this", full, ot.Say("A picture."))
+		w.Model.On("hello", full, ot.Say("It is done."), ot.Say("Again."), ot.Say("And again."))
+		sent := func(text string, options ...ot.Option) (sizes []int) {
+			before := len(w.Model.Requests())
+			w.Chat.Say(text, options...)
+			w.Settle()
+			for _, r := range w.Model.Requests()[before:] {
+				sizes = append(sizes, messages.EstimateAll(r.Array))
+			}
+			return sizes
+		}
+		w.Start()
+		for _, room := range []string{"one", "two", "three"} {
+			sent("tell me more", ot.In(room))
+		}
+		if got := sent("what is this", ot.In("pictures"), attach(png1("a.png"))); len(got) != 2 {
+			t.Errorf("the picture was sent in %d requests", len(got))
+		}
+		whole := sent("hello", ot.In("one"))
+		if len(whole) != 2 || whole[0] < 1000 || whole[1] > whole[0]/2 {
+			t.Fatalf("sent %v tokens", whole)
+		}
+		if got := sent("hello", ot.In("two")); len(got) != 1 || got[0] > whole[0]/2 {
+			t.Errorf("sent %v tokens to the model that did not take %d", got, whole[0])
+		}
+		w.Pass(time.Hour)
+		if got := sent("hello", ot.In("three")); len(got) != 1 || got[0] != whole[0] {
+			t.Errorf("sent %v tokens after an hour", got)
+		}
 	})
 }
 

@@ -208,7 +208,8 @@ func TestARefusedJobNeedsNoAdvice(t *testing.T) {
 	for why, want := range map[error]string{
 		fault.New(fault.Invalid, "Specify one repository."):        "✖ Specify one repository.",
 		fault.New(fault.Forbidden, "That host is not allowed."):    "✖ That host is not allowed.",
-		fault.New(fault.NotFound, "There is no such branch here."): "✖ There is no such branch here.\n\nYour message is saved. Use `/retry` to try again.",
+		fault.New(fault.Unsupported, "It is a local folder."):      "✖ It is a local folder.",
+		fault.New(fault.NotFound, "There is no such branch here."): "✖ There is no such branch here.\n\nUse `/fetch` to try again.", // `/retry` takes the last turn back
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -107,12 +107,8 @@ func sessionOf(ctx context.Context, from Storage, r *request, id string) (row st
 }
 
 // conversationOf returns a conversation.
-func conversationOf(ctx context.Context, from Storage, id string) (conv sessions.Conversation, err error) {
-	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		conv, err = tx.Conversations().Conversation(ctx, id)
-		return err
-	})
-	return conv, err
+func conversationOf(ctx context.Context, from Storage, id string) (sessions.Conversation, error) {
+	return store.Within(ctx, from.InRead, func(tx *store.Tx) (sessions.Conversation, error) { return tx.Conversations().Conversation(ctx, id) })
 }
 
 // sessionForms are what is done with a session.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -102,22 +103,22 @@ func subject(ctx context.Context, tx *store.Tx, b command.Button) (conversation 
 
 // approvals shows what waits for a decision.
 func (p *approvalPages) approvals(r *request) (view, error) {
-	open, err := openQuestions(r, p.storage, p.show.now())
+	open, err := openQuestions(r, p.storage, p.show)
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Approvals"))}
+	body := html.Group{html.Tag("h1", "Approvals")}
 	for _, a := range open.approvals {
-		body = append(body, p.approvalCard(r, a))
+		body = append(body, p.approvalCard(r, a, open.names[a.Requester], open.own))
 	}
 	for _, pl := range open.plans {
-		body = append(body, p.planCard(r, pl))
+		body = append(body, p.planCard(r, pl, open.names[pl.Requester]))
 	}
 	if open.more > 0 {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("%s for a decision. These are the oldest; the others appear when these are decided.", wording.Count(open.more, "more waits", "more wait"))))
+		body = append(body, html.Styled("p", "muted", fmt.Sprintf("%s for a decision. These are the oldest; the others appear when these are decided.", wording.Count(open.more, "more waits", "more wait"))))
 	}
 	if open.count() == 0 {
-		body = append(body, empty(html.Text("Nothing waits for a decision. When an assistant wants to do something that its rules do not allow, or proposes a plan, it is here.")))
+		body = append(body, emptyText("Nothing waits for a decision. When an assistant wants to do something that its rules do not allow, or proposes a plan, it is here."))
 	}
 	return view{title: "Approvals", body: body, live: liveAll}, nil
 }
@@ -126,20 +127,36 @@ func (p *approvalPages) approvals(r *request) (view, error) {
 type questions struct {
 	approvals []approval.Approval
 	plans     []plan.Plan
-	more      int // behind these
+	names     names // of who asked
+	own       own   // who asked is who looks
+	more      int   // behind these
 }
 
 func (q questions) count() int { return len(q.approvals) + len(q.plans) + q.more }
 
 const maxQuestions = 50
 
-func openQuestions(r *request, from Storage, now time.Time) (q questions, err error) {
+func openQuestions(r *request, from Storage, show *renderer) (q questions, err error) {
+	now := show.now()
+	q.names = make(names)
 	err = from.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if q.approvals, err = tx.Pages().AskedApprovals(r.Context(), r.viewer(), now, maxQuestions); err != nil {
 			return err
 		}
-		q.plans, err = tx.Pages().OpenPlans(r.Context(), r.viewer(), now, maxQuestions)
-		if err != nil || len(q.approvals) < maxQuestions && len(q.plans) < maxQuestions {
+		if q.plans, err = tx.Pages().OpenPlans(r.Context(), r.viewer(), now, maxQuestions); err != nil {
+			return err
+		}
+		var people []string
+		for _, a := range q.approvals {
+			people = append(people, a.Requester)
+		}
+		for _, pl := range q.plans {
+			people = append(people, pl.Requester)
+		}
+		if q.own, err = ownQuestions(r, tx, q.approvals...); err != nil {
+			return err
+		}
+		if err = show.look(r.Context(), tx, q.names, people...); err != nil || len(q.approvals) < maxQuestions && len(q.plans) < maxQuestions {
 			return err
 		}
 		asked, open, err := tx.Pages().CountUndecided(r.Context(), r.viewer(), now)
@@ -149,15 +166,33 @@ func openQuestions(r *request, from Storage, now time.Time) (q questions, err er
 	return q, err
 }
 
-// approvalCard shows exactly what would be run, and the choices.
-func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node {
+// own are the accounts, of those that asked, which are the viewer's.
+type own map[string]bool
+
+func ownQuestions(r *request, tx *store.Tx, asked ...approval.Approval) (own, error) {
+	mine := own{r.actor(): true}
+	for _, a := range asked {
+		if _, known := mine[a.Requester]; known {
+			continue
+		}
+		same, err := tx.People().SamePerson(r.Context(), r.actor(), a.Requester)
+		if err != nil {
+			return nil, err
+		}
+		mine[a.Requester] = same
+	}
+	return mine, nil
+}
+
+// approvalCard shows exactly what would be run, who asked for it, and the choices.
+func (p *approvalPages) approvalCard(r *request, a approval.Approval, asked string, mine own) html.Node {
 	fields := html.Group{hidden("on", string(command.OnApproval)), hidden("number", strconv.FormatInt(a.Number, 10)), hidden("sha256", a.SHA256), hidden("back", r.URL.Path)}
 	detail, whole := p.show.exact(a.Detail)
 	who, may := "The person who asked or an owner can decide.", r.owner() || a.Requester == r.actor()
 	if p.secondApprover {
-		who, may = "Someone other than the person who asked can decide.", a.Requester != r.actor()
+		who, may = "Someone other than the person who asked can decide.", !mine[a.Requester]
 	}
-	choices := html.El("p", html.Class("muted"), html.Text("You have read-only access; someone else has to decide."))
+	choices := html.Styled("p", "muted", "You have read-only access; someone else has to decide.")
 	if r.role != sessions.Reader {
 		choices = form(r, "/decide", html.Class("inline"), fields,
 			html.If(whole && may && !a.OnlyAlways(), decision("Allow once", "decision", string(approval.Once), "primary")),
@@ -166,17 +201,17 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval) html.Node 
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
 		html.El("h2", state("waiting", "◆", a.Name()), html.Text(" "), p.show.line(a.Question())),
-		meta("asked for "+a.Requester, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
+		meta("asked for "+asked, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
 		wholeSize(len(a.Arguments)),
 		detail,
-		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.El("code", html.Text(p.show.redact(a.Rule))))),
+		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.Tag("code", p.show.redact(a.Rule)))),
 		toSession(a.SessionID),
-		html.El("p", html.Class("meta"), html.Text(who)),
+		html.Styled("p", "meta", who),
 		choices)
 }
 
-// planCard shows a plan whole, and the choices.
-func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
+// planCard shows a plan whole, who asked for it, and the choices.
+func (p *approvalPages) planCard(r *request, pl plan.Plan, asked string) html.Node {
 	fields := html.Group{hidden("on", string(command.OnPlan)), hidden("number", strconv.FormatInt(pl.Number, 10)), hidden("sha256", pl.SHA256), hidden("back", r.URL.Path)}
 	text, whole := p.show.exact(pl.Text)
 	var choices html.Node
@@ -195,10 +230,10 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 	}
 	return html.El("section", html.Class("card"), html.ID(pl.Name()),
 		html.El("h2", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.show.head200(pl.Goal))),
-		meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + pl.Requester}, ", "), p.show.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.show.now())),
+		meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + asked}, ", "), p.show.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.show.now())),
 		text,
 		toSession(pl.SessionID),
-		html.El("p", html.Class("meta"), html.Text("The person who asked or an owner can decide.")),
+		html.Styled("p", "meta", "The person who asked or an owner can decide."),
 		choices)
 }
 
@@ -206,9 +241,9 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan) html.Node {
 // that holds a secret.
 func (p *approvalPages) planForm(r *request, pl plan.Plan, fields html.Group) html.Node {
 	if p.show.redact(pl.Text) != pl.Text {
-		return html.El("p", html.Class("meta"), html.Text("This plan holds a secret, which is masked here, so you can edit it only in the chat."))
+		return html.Styled("p", "meta", "This plan holds a secret, which is masked here, so you can edit it only in the chat.")
 	}
-	return html.El("details", html.El("summary", html.Text("Edit the plan")),
+	return html.El("details", html.Tag("summary", "Edit the plan"),
 		form(r, "/decide", fields,
 			html.El("label", html.Text("New text, which takes the place of this version"),
 				html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
@@ -230,11 +265,19 @@ func (p *approvalPages) question(r *request) (view, error) {
 
 func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 	var a approval.Approval
+	var mine own
+	known := make(names)
 	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if a, err = tx.Questions().Approval(r.Context(), number); err != nil {
 			return err
 		}
 		if a.DecidedName, err = sessions.NameOf(r.Context(), tx.People(), a.DecidedBy); err != nil {
+			return err
+		}
+		if err = p.show.look(r.Context(), tx, known, a.Requester); err != nil {
+			return err
+		}
+		if mine, err = ownQuestions(r, tx, a); err != nil {
 			return err
 		}
 		return mustSee(r.Context(), tx, r, a.ConversationID)
@@ -245,12 +288,12 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 	if now := p.show.now(); a.State == approval.Waiting && !now.Before(a.ExpiresAt) {
 		a.State = approval.Expired
 	}
-	card := p.approvalCard(r, a)
+	card := p.approvalCard(r, a, known[a.Requester], mine)
 	if a.State != approval.Waiting {
 		detail, _ := p.show.exact(a.Detail)
 		card = html.El("section", html.Class("card"), html.ID(a.Name()),
 			html.El("h2", html.Text(a.Name()+" "), p.show.line(a.Question())),
-			meta("asked for "+a.Requester, p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
+			meta("asked for "+known[a.Requester], p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
 			detail, toSession(a.SessionID))
 	}
 	return questionView(a.Name(), card), nil
@@ -258,11 +301,12 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 
 func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	var pl plan.Plan
+	known := make(names)
 	err := p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
 		if pl, err = tx.Proposals().Plan(r.Context(), number); err != nil {
 			return err
 		}
-		if pl.DecidedName, err = sessions.NameOf(r.Context(), tx.People(), pl.DecidedBy); err != nil {
+		if err = p.show.look(r.Context(), tx, known, pl.Requester, pl.Author, pl.DecidedBy); err != nil {
 			return err
 		}
 		return mustSee(r.Context(), tx, r, pl.ConversationID)
@@ -270,9 +314,9 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 	if err != nil {
 		return view{}, unseen(err)
 	}
-	card := p.planCard(r, pl)
+	card := p.planCard(r, pl, known[pl.Requester])
 	if !pl.Open(p.show.now()) {
-		card = html.Group{p.show.planVersion(pl, "h2"), toSession(pl.SessionID)}
+		card = html.Group{p.show.planVersion(pl, known, "h2"), toSession(pl.SessionID)}
 	}
 	return questionView(pl.Name(), card), nil
 }
@@ -280,14 +324,14 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 // questionView is a page of one card.
 func questionView(name string, card html.Node) view {
 	return view{title: name, live: liveAll, body: html.Group{
-		html.El("h1", html.Text("Approval "+name)), card,
-		html.El("p", html.Class("meta"), html.El("a", html.Href("/approvals"), html.Text("All that waits for a decision"))),
+		html.Tag("h1", "Approval "+name), card,
+		html.El("p", html.Class("meta"), html.Link("/approvals", "All that waits for a decision")),
 	}}
 }
 
 // toSession leads to the session in which something was asked.
 func toSession(id string) html.Node {
-	return html.If(id != "", html.El("p", html.El("a", html.Href("/sessions/"+id), html.Text("Open the session"))))
+	return html.If(id != "", html.El("p", html.Link("/sessions/"+id, "Open the session")))
 }
 
 // unseen is an error of looking something up. What somebody may not see is not there.

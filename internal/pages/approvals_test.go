@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pages"
 	"remote-agent/internal/sessions"
@@ -53,6 +54,14 @@ func TestOnlyWhoMayDecideHasButtons(t *testing.T) {
 		w.config.SecondApprover = true
 		w.pages = pages.New(w.config)
 		check("another one decides", map[signin.Account][]string{ann: all, bob: {deny, run, approve, reject}, dan: {allow, always, deny}, eve: nil})
+		w.do(func(ctx context.Context, tx *store.Tx) error { // dan is bob, with another account
+			_, err := tx.Persons().JoinPeople(ctx, memory.Account{Name: bob.String()}, memory.Account{Name: dan.String()})
+			return err
+		})
+		check("another person decides", map[signin.Account][]string{ann: all, bob: {deny, run, approve, reject}, dan: {deny}, eve: nil})
+		if strings.Contains(w.as(dan).get("/approvals"), allow) {
+			t.Error("who asked may allow it with another account")
+		}
 		w.later(s.plan.ExpiresAt.Sub(w.now))
 		check("the time is over", map[signin.Account][]string{ann: nil, bob: nil})
 	})

@@ -47,7 +47,7 @@ func (p *auditPages) audit(r *request) (view, error) {
 		return view{}, err
 	}
 	q := r.URL.Query()
-	body := html.Group{html.El("h1", html.Text("Audit log")),
+	body := html.Group{html.Tag("h1", "Audit log"),
 		html.El("form", html.Class("filters"), html.Attr("action", "/audit"),
 			field("q", "Text", "text", q.Get("q"), "words"), field("person", "Person", "text", q.Get("person"), "telegram/42"), field("kind", "Kind", "text", q.Get("kind"), "person or person.allow"),
 			field("from", "From", "date", q.Get("from"), ""), field("to", "To", "date", q.Get("to"), ""), button("Search", "primary")),
@@ -56,11 +56,11 @@ func (p *auditPages) audit(r *request) (view, error) {
 	case len(rows) > 0:
 		body = append(body, table([]string{"No.", "When (UTC)", "Who", "What", "On", "Details"}, html.Map(rows, p.auditLine)))
 	case next > 0:
-		body = append(body, empty(html.Text("Nothing among the rows that were looked at. There are older ones.")))
+		body = append(body, emptyText("Nothing among the rows that were looked at. There are older ones."))
 	case r.URL.RawQuery != "":
-		body = append(body, empty(html.Text("No row is like that. "), html.El("a", html.Href("/audit"), html.Text("Show all"))))
+		body = append(body, empty(html.Text("No row is like that. "), html.Link("/audit", "Show all")))
 	default:
-		body = append(body, empty(html.Text("Nothing is on record yet. Sign-ins, decisions, changes of access and calls of tools are here, each with a hash of all before it.")))
+		body = append(body, emptyText("Nothing is on record yet. Sign-ins, decisions, changes of access and calls of tools are here, each with a hash of all before it."))
 	}
 	if next > 0 {
 		body = append(body, older(r, "before", strconv.FormatInt(next, 10), "", "Older rows"))
@@ -103,7 +103,7 @@ func (p *auditPages) auditLine(a audit.Row) html.Node {
 		on = strings.TrimSpace(on + " in " + a.ConversationID)
 	}
 	return row(html.Text(seq), html.El("time", html.Attr("datetime", a.At.UTC().Format(time.RFC3339)), html.Text(a.At.UTC().Format(time.DateTime))),
-		html.Text(p.show.head200(a.Actor)), html.El("code", html.Text(p.show.head200(a.Action))), html.Text(on), html.Text(p.show.head200(a.Detail)))
+		html.Text(p.show.head200(a.Actor)), html.Tag("code", p.show.head200(a.Action)), html.Text(on), html.Text(p.show.head200(a.Detail)))
 }
 
 // verifyAudit verifies the chain, beside the request: it reads all of it.

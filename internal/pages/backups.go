@@ -56,10 +56,8 @@ func (p *backupPages) backupList(before string) ([]backup.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	for before != "" && len(all) > 0 && filepath.Base(all[0].Dir) >= before {
-		all = all[1:]
-	}
-	return all, nil
+	i := slices.IndexFunc(all, func(l backup.Listed) bool { return filepath.Base(l.Dir) == before })
+	return all[i+1:], nil
 }
 
 // backupNamed finds a backup that can be used.
@@ -86,20 +84,20 @@ func (p *backupPages) backups(r *request) (view, error) {
 	}
 	more := len(list) > backupsPage
 	list = list[:min(len(list), backupsPage)]
-	body := html.Group{html.El("h1", html.Text("Backups")),
+	body := html.Group{html.Tag("h1", "Backups"),
 		html.El("p", html.Text("A backup holds the database, what people attached, the databases of projects and commits that were not pushed: all that was said, and no configuration. It is in "),
-			html.El("code", html.Text(p.show.redact(p.can.Folder))), html.Text(" on the server.")),
+			html.Tag("code", p.show.redact(p.can.Folder)), html.Text(" on the server.")),
 		form(r, "/backups/create", button("Create a backup", "primary")), p.show.job(p.jobs, createJob)}
 	if len(list) == 0 {
-		body = append(body, empty(html.Text("There are no backups yet. Create one here, or run bot backup create every night from cron or a timer.")))
+		body = append(body, emptyText("There are no backups yet. Create one here, or run bot backup create every night from cron or a timer."))
 	} else {
 		body = append(body, table([]string{"Backup", "Made", "Size", "State", "Actions"}, html.Map(list, func(l backup.Listed) html.Node { return p.backupRow(r, l) })))
 	}
 	if more {
 		body = append(body, older(r, "before", filepath.Base(list[len(list)-1].Dir), "", "Older backups"))
 	}
-	body = append(body, html.El("h2", html.Text("Restore")),
-		html.El("p", html.Text("Restoring is done on the server while the bot is stopped: "), html.El("code", html.Text("bot backup restore NAME")),
+	body = append(body, html.Tag("h2", "Restore"),
+		html.El("p", html.Text("Restoring is done on the server while the bot is stopped: "), html.Tag("code", "bot backup restore NAME"),
 			html.Text(". It takes an empty place, and sends nothing again.")))
 	return view{title: "Backups", body: body}, nil
 }
@@ -108,7 +106,7 @@ func (p *backupPages) backupRow(r *request, l backup.Listed) html.Node {
 	name := filepath.Base(l.Dir)
 	heading := html.El("th", html.Attr("scope", "row"), html.Text(p.show.head200(name)))
 	if l.Err != nil {
-		return html.El("tr", heading, html.El("td", html.Text("–")), html.El("td", html.Text("–")), html.El("td", state("error", "✖", "unusable"), html.Text(": "+p.show.head200(fault.Public(l.Err)))), html.El("td"))
+		return html.El("tr", heading, html.Tag("td", "–"), html.Tag("td", "–"), html.El("td", state("error", "✖", "unusable"), html.Text(": "+p.show.head200(fault.Public(l.Err)))), html.El("td"))
 	}
 	m := l.Manifest
 	shown := html.Node(html.Text("not verified by this process"))
@@ -117,14 +115,14 @@ func (p *backupPages) backupRow(r *request, l backup.Listed) html.Node {
 	}
 	actions := html.Group{form(r, "/backups/verify", hidden("name", name), button("Verify", ""))}
 	if m.Database == sqliteBackup {
-		actions = append(actions, html.El("a", html.Class("button"), html.Href("/backups/"+name+"/download"), html.Text("Download")))
+		actions = append(actions, linkButton("/backups/"+name+"/download", "Download"))
 	} else {
-		actions = append(actions, html.El("p", html.Class("meta"), html.Text("Holds a dump of PostgreSQL: copy its folder from the server, with scp -r, or make a dump of your own with pg_dump.")))
+		actions = append(actions, html.Styled("p", "meta", "Holds a dump of PostgreSQL: copy its folder from the server, with scp -r, or make a dump of your own with pg_dump."))
 	}
 	if n := len(m.Problems); n > 0 {
-		shown = html.Group{shown, html.El("p", html.Class("warning"), html.Textf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.show.head200(m.Problems[0])))}
+		shown = html.Group{shown, html.Styled("p", "warning", fmt.Sprintf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.show.head200(m.Problems[0])))}
 	}
-	return html.El("tr", heading, html.El("td", p.show.when(m.CreatedAt)), html.El("td", html.Textf("%s, %s", bytesText(int(m.Size())), wording.Count(len(m.Files), "file", "files"))),
+	return html.El("tr", heading, html.El("td", p.show.when(m.CreatedAt)), html.Tag("td", fmt.Sprintf("%s, %s", bytesText(int(m.Size())), wording.Count(len(m.Files), "file", "files"))),
 		html.El("td", shown), html.El("td", html.El("div", html.Class("actions"), actions)))
 }
 

@@ -25,7 +25,7 @@ const (
 
 // changes shows what is different on the branch of a session's conversation, as it stands.
 func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Group, err error) {
-	none := html.Group{empty(html.Text("There are no files to compare here: the conversation has no repository, or its files were put away after a while. Choose a repository with /repo or /clone in the chat; /diff brings files back that were put away."))}
+	none := html.Group{emptyText("There are no files to compare here: the conversation has no repository, or its files were put away after a while. Choose a repository with /repo or /clone in the chat; /diff brings files back that were put away.")}
 	if p.diff == nil {
 		return none, nil
 	}
@@ -41,7 +41,7 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	case !ok:
 		return none, nil
 	case c.Patch == "" && !c.Truncated:
-		return html.Group{meta("Branch " + c.Branch), empty(html.Text("No changes on the branch. What a turn changes in the files is here, compared with where the branch began.")), p.notCompared(c)}, nil
+		return html.Group{meta("Branch " + c.Branch), emptyText("No changes on the branch. What a turn changes in the files is here, compared with where the branch began."), p.notCompared(c)}, nil
 	}
 	body = html.Group{meta("Branch "+c.Branch, fmt.Sprintf("files changed: %d", c.Files), "as it stands now, whichever session made it"), p.show.output(c.Stat, maxStat)}
 	size, shown, all := 0, 0, filesOf(p.show.redact(c.Patch))
@@ -54,16 +54,16 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	}
 	switch {
 	case shown < len(all):
-		body = append(body, html.El("p", html.Class("warning"), html.Textf("The patch is too large to be shown whole: %d of %d files are here. The chat has it as a file: /diff.", shown, c.Files)))
+		body = append(body, html.Styled("p", "warning", fmt.Sprintf("The patch is too large to be shown whole: %d of %d files are here. The chat has it as a file: /diff.", shown, c.Files)))
 	case c.Truncated:
-		body = append(body, html.El("p", html.Class("warning"), html.Text("The patch is too large: only its beginning is here. All of it is on the branch.")))
+		body = append(body, html.Styled("p", "warning", "The patch is too large: only its beginning is here. All of it is on the branch."))
 	}
 	return append(body, p.notCompared(c)), nil
 }
 
 // notCompared names the files that are no part of the changes.
 func (p *sessionPages) notCompared(c Changes) html.Node {
-	return html.If(len(c.Unsaved) > 0, html.El("p", html.Class("muted"), html.Textf("Not compared: %s", p.show.head200(strings.Join(c.Unsaved, ", ")))))
+	return html.If(len(c.Unsaved) > 0, html.Styled("p", "muted", fmt.Sprintf("Not compared: %s", p.show.head200(strings.Join(c.Unsaved, ", ")))))
 }
 
 // patchFile is what a patch says of one file.
@@ -147,6 +147,6 @@ func (f patchFile) node(open bool) html.Node {
 	}
 	flush()
 	return html.El("details", html.On("open", open),
-		html.El("summary", html.El("code", html.Text(cut(f.name, 300))), html.Textf(" +%d −%d", f.added, f.removed)),
+		html.El("summary", html.Tag("code", cut(f.name, 300)), html.Textf(" +%d −%d", f.added, f.removed)),
 		html.El("pre", html.Class("patch"), html.Attr("tabindex", "0"), parts))
 }

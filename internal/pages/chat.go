@@ -82,7 +82,7 @@ func (p *chatPages) chats(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]messages.Chat, error) {
+	list, err := store.Within(r.Context(), p.storage.InRead, func(tx *store.Tx) ([]messages.Chat, error) {
 		return tx.Board().Chats(r.Context(), r.actor(), until, maxChats+1)
 	})
 	if err != nil {
@@ -93,9 +93,9 @@ func (p *chatPages) chats(r *request) (view, error) {
 		more = older(r, "until", strconv.FormatInt(list[maxChats].ChangedAt.UnixMilli(), 10), "", "Older conversations")
 		list = list[:maxChats]
 	}
-	body := html.Group{html.El("h1", html.Text("Chat")), sayForm(r, "/chat", "new"), html.El("h2", html.Text("Your conversations"))}
+	body := html.Group{html.Tag("h1", "Chat"), sayForm(r, "/chat", "new"), html.Tag("h2", "Your conversations")}
 	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
-		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.El("a", html.Href("/chat/"+c.ID), html.Text(p.title(c)))), meta(p.show.when(c.ChangedAt)))
+		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.Link("/chat/"+c.ID, p.title(c))), meta(p.show.when(c.ChangedAt)))
 	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."), more)
 	return view{title: "Chat", body: body}, nil
 }
@@ -143,14 +143,15 @@ func (p *chatPages) chat(r *request) (view, error) {
 	running := has && session.Status == sessions.Running
 	title := wording.Head(p.title(about), 60)
 	v := view{title: title, live: liveChat + id, body: html.Group{
-		html.El("h1", html.Text(title)),
-		html.El("p", html.Class("meta"), html.El("a", html.Href("/chat"), html.Text("All conversations")),
-			html.If(has, html.Group{html.Text(" · "), html.El("a", html.Href("/sessions/"+session.ID), html.Text("Session"))})),
+		html.Tag("h1", title),
+		html.El("p", html.Class("meta"), html.Link("/chat", "All conversations"),
+			html.If(has, html.Group{html.Text(" · "), html.Link("/sessions/"+session.ID, "Session")})),
 		html.El("section", html.Attr("aria-label", "Conversation"), transcript(running), html.On("data-follow", true), p.spoken(r, id, list)),
 		html.If(running, html.El("div", html.Class("actions"), html.ID("running"), form(r, "/chat/"+id+"/stop", button("Stop", "danger")))),
+		p.show.answered(r), // where they pressed it: the top may be far away
 		sayForm(r, "/chat/"+id, id),
-		html.If(p.remove != nil, html.El("div", html.Class("actions"), html.El("details", html.El("summary", html.Text("Delete")),
-			html.El("p", html.Text("What was said here is deleted with its files, plans and approvals. Kept are what is remembered of you (see Memory), sums of usage, the audit log, and branches and saved files in repositories.")),
+		html.If(p.remove != nil, html.El("div", html.Class("actions"), html.El("details", html.Tag("summary", "Delete"),
+			html.Tag("p", "What was said here is deleted with its files, plans and approvals. Kept are what is remembered of you (see Memory), sums of usage, the audit log, and branches and saved files in repositories."),
 			form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and all that was said in it"), button("Delete the conversation", "danger"))))),
 	}}
 	if running {
@@ -194,9 +195,9 @@ func (p *chatPages) spokenOne(r *request, chat string, m messages.Posted) html.N
 	switch {
 	case m.Delivery == "":
 		who, class = "You", "user"
-		said = p.show.bounded(m.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+		said = p.show.bounded(m.Text, maxText, func(text string) html.Node { return html.Styled("pre", "wrap", text) })
 	case m.Text == placeholder:
-		said = html.El("p", html.Class("muted"), html.Text("Writing…"))
+		said = html.Styled("p", "muted", "Writing…")
 	default:
 		said = p.show.limited(m.Text, html.MaxMarkdown)
 	}
@@ -204,12 +205,12 @@ func (p *chatPages) spokenOne(r *request, chat string, m messages.Posted) html.N
 	files := html.Map(m.Files, func(f messages.PostedFile) html.Node {
 		at := "/chat/" + chat + "/files/" + url.PathEscape(f.ID)
 		if f.Gone {
-			return html.El("p", html.Class("muted"), html.Text("📎 "+p.show.head200(f.Name)+" was deleted: files are kept for a time only."))
+			return html.Styled("p", "muted", "📎 "+p.show.head200(f.Name)+" was deleted: files are kept for a time only.")
 		}
 		if isPicture(f.MediaType) {
 			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.show.head200(f.Name)), html.Attr("loading", "lazy"))))
 		}
-		return html.El("p", html.Text("📎 "), html.El("a", html.Href(at), html.Text(p.show.head200(f.Name))), html.El("span", html.Class("meta"), html.Text(" "+bytesText(int(f.Size)))))
+		return html.El("p", html.Text("📎 "), html.Link(at, p.show.head200(f.Name)), html.Styled("span", "meta", " "+bytesText(int(f.Size))))
 	})
 	buttons := html.Node(nil)
 	if len(m.Buttons) > 0 && r.role != sessions.Reader {
@@ -244,12 +245,17 @@ func (p *chatPages) beginChat(_ http.ResponseWriter, r *request) (outcome, error
 }
 
 func (p *chatPages) sayInChat(_ http.ResponseWriter, r *request) (outcome, error) {
-	id := r.PathValue("id")
-	err := p.storage.InRead(r.Context(), func(tx *store.Tx) error { return mustOwnChat(r.Context(), tx, r, id) })
+	id, err := p.own(r)
 	if err != nil {
 		return outcome{}, err
 	}
 	return p.sayIn(r, id)
+}
+
+// own returns the conversation that a form is for, if it is of who asks.
+func (p *chatPages) own(r *request) (id string, err error) {
+	id = r.PathValue("id")
+	return id, p.storage.InRead(r.Context(), func(tx *store.Tx) error { return mustOwnChat(r.Context(), tx, r, id) })
 }
 
 // digest makes an id of what somebody sends.
@@ -350,26 +356,24 @@ func (p *chatPages) pressInChat(_ http.ResponseWriter, r *request) (outcome, err
 	in := r.event(chatKey(id), p.show.now())
 	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(under), true
 	said, err := p.commands.give(ctx, in, "Taken; the answer appears here.")
-	return outcome{to: "/chat/" + id + "#say", said: said}, err
+	return outcome{to: "/chat/" + id + "#said", said: said}, err
 }
 
 func (p *chatPages) stopChat(_ http.ResponseWriter, r *request) (outcome, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	err := p.storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	id, err := p.own(r)
 	if err != nil {
 		return outcome{}, err
 	}
 	in := r.event(chatKey(id), p.show.now())
 	in.Text, in.Private = "/stop", true
-	said, err := p.commands.give(ctx, in, "Stopping.")
-	return outcome{to: "/chat/" + id + "#say", said: said}, err
+	said, err := p.commands.give(r.Context(), in, "Stopping.")
+	return outcome{to: "/chat/" + id + "#said", said: said}, err
 }
 
 // removeChat deletes a conversation of who asks, once that was confirmed. Readers may, too:
 // it is theirs.
 func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	err := p.storage.InRead(ctx, func(tx *store.Tx) error { return mustOwnChat(ctx, tx, r, id) })
+	id, err := p.own(r)
 	switch {
 	case err != nil:
 		return outcome{}, err
@@ -378,7 +382,7 @@ func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, erro
 	case p.remove == nil:
 		return outcome{}, fault.New(fault.Unsupported, "Conversations cannot be deleted here.")
 	}
-	if err := p.remove(ctx, r.actor(), id); err != nil {
+	if err := p.remove(r.Context(), r.actor(), id); err != nil {
 		return outcome{}, err
 	}
 	return outcome{to: "/chat", said: "Deleted the conversation."}, nil

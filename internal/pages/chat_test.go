@@ -86,7 +86,14 @@ func TestAConversationInTheBrowser(t *testing.T) {
 		page = b.get(at)
 		wants(t, page, "press-me", "Assistant")
 		clean(t, at, strings.ReplaceAll(page, `<img class="attached" src="/chat/`, ""))
-		b.follow(b.post(at+"/press", url.Values{"action": {"press-me"}, "message": {string(ref)}}))
+		pressed := b.post(at+"/press", url.Values{"action": {"press-me"}, "message": {string(ref)}})
+		if to := pressed.Header().Get("Location"); to != at+"#said" { // what came of it has the focus
+			t.Errorf("after a button it goes on at %q", to)
+		}
+		page = b.follow(pressed)
+		if _, below, ok := strings.Cut(page, `id="p-`+string(ref)); !ok || strings.Count(page, `id="said"`) != 1 || strings.Index(below, `id="said"`) > strings.Index(below, `id="say"`) {
+			t.Errorf("what came of a button is not said below the messages:\n%s", page)
+		}
 		if len(w.took) == 1 {
 			action = w.took[0].Action
 		}

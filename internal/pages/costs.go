@@ -121,22 +121,22 @@ func (p *costPages) costs(r *request) (view, error) {
 	if !r.owner() {
 		whose = "of your own turns"
 	}
-	body := html.Group{html.El("h1", html.Text("Costs "+whose)), c.form(), c.choices(r)}
+	body := html.Group{html.Tag("h1", "Costs "+whose), c.form(), c.choices(r)}
 	more := len(groups) > costRows
 	groups = groups[:min(len(groups), costRows)]
 	if len(groups) == 0 {
-		body = append(body, empty(html.Text("Nothing was used in this period. Every turn of a model is counted here, with its tokens and its list price.")))
+		body = append(body, emptyText("Nothing was used in this period. Every turn of a model is counted here, with its tokens and its list price."))
 	} else {
 		body = append(body,
-			html.El("p", html.El("strong", html.Text(total.String())), html.Textf(" in %s", wording.Count(total.Turns, "turn", "turns"))),
+			html.El("p", html.Tag("strong", total.String()), html.Textf(" in %s", wording.Count(total.Turns, "turn", "turns"))),
 			html.If(c.by == spend.ByDay, costChart(c, groups)), p.costTable(c.by, groups, total))
 	}
 	if more {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("The first %d are shown; the file has more.", costRows)))
+		body = append(body, html.Styled("p", "muted", fmt.Sprintf("The first %d are shown; the file has more.", costRows)))
 	}
 	body = append(body,
-		html.El("p", html.El("a", html.Class("button"), html.Href(c.address("/costs.csv", c.by)), html.Text("Download as CSV"))),
-		html.El("p", html.Class("muted"), html.Textf("Costs use the list prices of %s, as known when each turn ended; days begin at 00:00 UTC.", spend.List().Date)),
+		html.El("p", linkButton(c.address("/costs.csv", c.by), "Download as CSV")),
+		html.Styled("p", "muted", fmt.Sprintf("Costs use the list prices of %s, as known when each turn ended; days begin at 00:00 UTC.", spend.List().Date)),
 		p.budgets(r, day, mine))
 	return view{title: "Costs", body: body}, nil
 }
@@ -206,7 +206,7 @@ func costChart(c costQuery, groups []spend.Group) html.Node {
 	}
 	label := fmt.Sprintf("Use by day from %s to %s", first.Format(time.DateOnly), last.Format(time.DateOnly))
 	return html.El("figure", html.El("svg", html.Class("chart"), html.Attr("viewBox", fmt.Sprintf("0 0 %d 100", days*10)), html.Attr("preserveAspectRatio", "none"),
-		html.Attr("role", "img"), html.Attr("aria-label", label), bars), html.El("figcaption", html.Class("meta"), html.Text(label)))
+		html.Attr("role", "img"), html.Attr("aria-label", label), bars), html.Styled("figcaption", "meta", label))
 }
 
 // costTable has a bar and the figures of each sum.
@@ -225,7 +225,7 @@ func (p *costPages) costTable(by spend.By, groups []spend.Group, total spend.Sum
 	return table([]string{costNames[by], "", "Cost", "Turns", "Tokens in", "Tokens out", "Without price"}, html.Group{rows, line("In all", total, nil)})
 }
 
-func number(text string) html.Node { return html.El("td", html.Class("num"), html.Text(text)) }
+func number(text string) html.Node { return html.Styled("td", "num", text) }
 
 // costName is how a sum is called.
 func (p *costPages) costName(g spend.Group) string {
@@ -246,7 +246,7 @@ func (p *costPages) budgets(r *request, day, mine spend.Sum) html.Node {
 	parts := html.Group{html.El("h2", html.ID("budgets"), html.Text("Budgets"))}
 	b := p.budget()
 	if b.IsZero() {
-		return append(parts, empty(html.Text("Nothing is limited. BUDGET_DAY_USD, BUDGET_PERSON_USD and BUDGET_TURN_USD, or the same in tokens, set limits; bot config show lists them.")))
+		return append(parts, emptyText("Nothing is limited. BUDGET_DAY_USD, BUDGET_PERSON_USD and BUDGET_TURN_USD, or the same in tokens, set limits; bot config show lists them."))
 	}
 	gauge := func(what string, used spend.Sum, micros, tokens int64) {
 		if micros > 0 {
@@ -261,10 +261,10 @@ func (p *costPages) budgets(r *request, day, mine spend.Sum) html.Node {
 	}
 	gauge("Today, you", mine, b.PersonMicros, b.PersonTokens)
 	if b.TurnMicros > 0 {
-		parts = append(parts, html.El("p", html.Textf("One turn: at most %s, then a person is asked.", spend.Dollars(b.TurnMicros))))
+		parts = append(parts, html.Tag("p", fmt.Sprintf("One turn: at most %s, then a person is asked.", spend.Dollars(b.TurnMicros))))
 	}
 	if b.TurnTokens > 0 {
-		parts = append(parts, html.El("p", html.Textf("One turn: at most %s tokens, then a person is asked.", spend.Tokens(b.TurnTokens))))
+		parts = append(parts, html.Tag("p", fmt.Sprintf("One turn: at most %s tokens, then a person is asked.", spend.Tokens(b.TurnTokens))))
 	}
 	return parts
 }

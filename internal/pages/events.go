@@ -20,14 +20,14 @@ func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group
 	if err != nil {
 		return nil, err
 	}
-	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]store.SessionEvent, error) {
+	list, err := store.Within(r.Context(), p.storage.InRead, func(tx *store.Tx) ([]store.SessionEvent, error) {
 		return tx.Pages().SessionEvents(r.Context(), row.Session, before, eventsPage+1)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{empty(html.Text("Nothing is on record. Each message to the session is here with its tries, its answers and their deliveries; what was ignored or refused says why."))}, nil
+		return html.Group{emptyText("Nothing is on record. Each message to the session is here with its tries, its answers and their deliveries; what was ignored or refused says why.")}, nil
 	}
 	more := len(list) > eventsPage
 	list = list[:min(len(list), eventsPage)]
@@ -52,12 +52,12 @@ func (p *sessionPages) eventLine(r *request, e store.SessionEvent) html.Node {
 		about = append(about, "tries again "+until(e.NextAt, now))
 	}
 	about = append(about, p.show.when(e.AcceptedAt))
-	parts := html.Group{eventState(e, now), html.El("span", html.Class("what"), html.Text(p.eventText(r, e))), meta(about...)}
+	parts := html.Group{eventState(e, now), html.Styled("span", "what", p.eventText(r, e)), meta(about...)}
 	if why := whyNot(e); why != "" {
-		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text(why)))
+		parts = append(parts, html.Styled("p", "meta wide", why))
 	}
 	if e.Error != "" && r.owner() {
-		parts = append(parts, html.El("p", html.Class("meta wide"), html.Text("On record: "+p.show.head200(e.Error))))
+		parts = append(parts, html.Styled("p", "meta wide", "On record: "+p.show.head200(e.Error)))
 	}
 	if len(e.Deliveries) > 0 {
 		parts = append(parts, html.El("ul", html.Class("wide"), html.Map(e.Deliveries, func(d messages.Delivery) html.Node { return p.sentLine(r, d) })))
@@ -67,6 +67,9 @@ func (p *sessionPages) eventLine(r *request, e store.SessionEvent) html.Node {
 
 // whispered stands for a message to everybody but its sender.
 const whispered = "A message that only its sender sees"
+
+// damagedText stands for what the database has in a form that nobody can read.
+const damagedText = "A message that is damaged in the database"
 
 // hushed reports whether a message is for its sender and the bot alone, and this is somebody
 // else. An owner is somebody else, too: what may be done about the message does not depend
@@ -85,6 +88,8 @@ func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 		return "A command or a button, which is not kept once it is carried out"
 	case e.In.Kind == "":
 		return "Forgotten: the text is past its retention"
+	case e.In.Kind == messages.KindUnreadable:
+		return damagedText
 	case e.In.Kind == messages.KindAction:
 		return "A button was pressed"
 	case e.In.Kind != messages.KindMessage:
@@ -182,7 +187,7 @@ func (p *sessionPages) sentLine(r *request, d messages.Delivery) html.Node {
 	about = append(about, p.show.when(d.CreatedAt))
 	line := html.Group{mark, html.Text(" " + what + " "), html.El("span", append(html.Group{html.Class("meta")}, metaParts(about)...))}
 	if d.Error != "" && r.owner() {
-		line = append(line, html.El("p", html.Class("meta"), html.Text("Last error: "+p.show.head200(d.Error))))
+		line = append(line, html.Styled("p", "meta", "Last error: "+p.show.head200(d.Error)))
 	}
 	return html.El("li", line)
 }

@@ -297,15 +297,26 @@ func TestAQuestionHasItsPage(t *testing.T) {
 		if strings.Contains(page, "Allow once") {
 			t.Error("who asked may allow it although somebody else has to")
 		}
+		w.used(s, "telegram/42", "gpt-5-mini", 0, 20_000, 140_000)
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			return tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "telegram", UserID: "42", Name: "Ann Example"})
+		})
+		for _, path := range []string{"/", "/approvals"} {
+			wants(t, b.get(path), "asked for Ann Example (telegram/42)", "asked for by Ann Example (telegram/42)")
+		}
+		wants(t, b.get("/queue"), " (telegram/42)")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			a, pl := s.question, s.plan
 			a.State, a.DecidedBy, a.DecidedAt = approval.Denied, "telegram/42", w.now
 			pl.State, pl.DecidedBy, pl.DecidedAt = plan.Rejected, "telegram/42", w.now
-			return errors.Join(tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "telegram", UserID: "42", Name: "Ann Example"}),
-				tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl))
+			edited := s.plan
+			edited.Number, edited.Author = 0, "telegram/42"
+			return errors.Join(tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl), tx.Proposals().InsertPlan(ctx, &edited))
 		})
-		wants(t, b.get("/sessions/"+s.session.ID+"?tab=plan"), "decided by Ann Example")
-		for path, want := range map[string]string{at: "Denied by Ann Example", planAt: "decided by Ann Example"} {
+		for path, part := range map[string]string{"?tab=plan": "asked for by Ann Example (telegram/42) · written by Ann Example (telegram/42)", "?tab=cost": "Ann Example (telegram/42)"} {
+			wants(t, b.get("/sessions/"+s.session.ID+path), part)
+		}
+		for path, want := range map[string]string{at: "Denied by Ann Example", planAt: "decided by Ann Example (telegram/42)"} {
 			page := b.get(path)
 			wants(t, page, want, `href="/sessions/`+s.session.ID)
 			if clean(t, path, page); strings.Contains(page, `action="/decide"`) {

@@ -43,7 +43,7 @@ func (v view) heading() html.Node {
 	if v.badge != "" {
 		title = v.badge + " " + title
 	}
-	return html.El("title", html.Text(title))
+	return html.Tag("title", title)
 }
 
 // frame writes pages with what is around all of them.
@@ -59,7 +59,7 @@ type frame struct {
 func (f *frame) content(r *request, v view) html.Node {
 	return html.El("main", html.ID("main"),
 		html.If(v.live != "" && f.changes != nil, html.Group{html.Attr("data-live", "/events?topic="+queryEscape(v.live)), html.Attr("data-at", v.at)}),
-		html.If(r.said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.Attr("tabindex", "-1"), html.On("autofocus", true), html.On("data-keep", true), f.show.limited(r.said, maxText))),
+		f.show.answered(r),
 		v.body)
 }
 
@@ -87,7 +87,7 @@ func (f *frame) layout(r *request, v view) html.Node {
 			html.El("a", html.Class("skip"), html.Href("#main"), html.Text("Skip to the content")),
 			html.If(r.role != "", header(r, theme)),
 			f.content(r, v),
-			html.El("footer", html.Textf("Remote Agent %s", f.version))))
+			html.Tag("footer", fmt.Sprintf("Remote Agent %s", f.version))))
 	return root
 }
 
@@ -105,10 +105,10 @@ func (f *frame) failWith(w http.ResponseWriter, r *request, err error, more html
 // explain shows why there is nothing else to see.
 func (f *frame) explain(w http.ResponseWriter, r *request, status int, why string, more html.Node) {
 	f.write(w, r, status, view{title: http.StatusText(status), body: html.Group{
-		html.El("h1", html.Text(http.StatusText(status))),
-		html.El("p", html.Text(why)),
+		html.Tag("h1", http.StatusText(status)),
+		html.Tag("p", why),
 		more,
-		html.El("p", html.El("a", html.Href("/"), html.Text("Go to the overview"))),
+		html.El("p", html.Link("/", "Go to the overview")),
 	}})
 }
 
@@ -135,9 +135,9 @@ func (f *frame) write(w http.ResponseWriter, r *request, status int, v view) {
 // answer is a page with what was answered to a form.
 func (f *frame) answer(done outcome) view {
 	return view{title: "Answer", body: html.Group{
-		html.El("h1", html.Text("Answer")),
+		html.Tag("h1", "Answer"),
 		html.El("div", html.Attr("role", "status"), f.show.limited(done.said, html.MaxMarkdown)),
-		html.El("p", html.El("a", html.Class("button"), html.Href(localPath(done.to)), html.Text("Go on"))),
+		html.El("p", linkButton(localPath(done.to), "Go on")),
 	}}
 }
 
@@ -196,7 +196,7 @@ func header(r *request, theme string) html.Node {
 				html.Attr("placeholder", "Search sessions"), html.Attr("maxlength", "200"))),
 		html.El("nav", html.Attr("aria-label", "Main"), html.El("ul", links)),
 		html.El("div", html.Class("who"),
-			html.El("a", html.Href("/account"), html.Text(r.actor())),
+			html.Link("/account", r.actor()),
 			form(r, "/theme", html.Class("themes"), html.Attr("aria-label", "Theme"), html.If(r.Method == http.MethodGet, hidden("back", r.URL.RequestURI())), themes)))
 }
 
@@ -207,6 +207,13 @@ func form(r *request, action string, parts ...html.Node) html.Node {
 
 func hidden(name, value string) html.Node {
 	return html.El("input", html.Attr("type", "hidden"), html.Attr("name", name), html.Attr("value", value))
+}
+
+// linkButton is a link that looks like a button.
+//
+//go:noinline
+func linkButton(address, label string) html.Node {
+	return html.El("a", html.Class("button"), html.Href(address), html.Text(label))
 }
 
 // button is one that sends its form. class is how it looks; may be empty. It, decision and
@@ -253,10 +260,12 @@ func empty(parts ...html.Node) html.Node {
 	return html.El("p", html.Class("empty"), html.Group(parts))
 }
 
+func emptyText(text string) html.Node { return empty(html.Text(text)) }
+
 // listed is a list, or what would be in it.
 func listed(lines html.Group, teach string) html.Node {
 	if len(lines) == 0 {
-		return empty(html.Text(teach))
+		return emptyText(teach)
 	}
 	return html.El("ul", html.Class("list"), lines)
 }

@@ -99,6 +99,6 @@ func (p *livePages) seesAny(ctx context.Context, r *request, changed []live.Topi
 			ids = append(ids, id)
 		}
 	}
-	sees, err := read(ctx, p.storage, func(tx *store.Tx) (bool, error) { return tx.Pages().SeesAny(ctx, r.viewer(), ids) })
+	sees, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) (bool, error) { return tx.Pages().SeesAny(ctx, r.viewer(), ids) })
 	return err == nil && sees
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"slices"
@@ -107,14 +108,14 @@ func (p *manualPages) manualContents(*request) (view, error) {
 		parts := html.Group{}
 		for _, s := range sectionsOf(text)[1:] {
 			heading, _, _ := strings.Cut(strings.TrimPrefix(s, "## "), "\n")
-			parts = append(parts, html.El("li", html.El("a", html.Href("/docs/"+name+"#"+html.Fragment(heading)), html.Text(strings.ReplaceAll(heading, "`", "")))))
+			parts = append(parts, html.El("li", html.Link("/docs/"+name+"#"+html.Fragment(heading), strings.ReplaceAll(heading, "`", ""))))
 		}
-		items = append(items, html.El("section", html.Class("card"), html.El("h2", html.El("a", html.Href("/docs/"+name), html.Text(titleOf(text)))), html.El("ul", parts)))
+		items = append(items, html.El("section", html.Class("card"), html.El("h2", html.Link("/docs/"+name, titleOf(text))), html.El("ul", parts)))
 	}
-	items = append(items, html.El("section", html.Class("card"), html.El("h2", html.El("a", html.Href("/docs/"+openAPI), html.Text("The HTTP API as OpenAPI"))),
-		html.El("p", html.El("a", html.Href("/docs/"+openAPI+openAPIEnd), html.Text("The document itself, for programs")))))
-	return view{title: "Manual", body: html.Group{html.El("h1", html.Text("Manual")),
-		html.El("p", html.Class("muted"), html.Textf("As of version %s. It is in the program, and nothing is fetched.", p.version)), html.El("div", html.Class("cards"), items)}}, nil
+	items = append(items, html.El("section", html.Class("card"), html.El("h2", html.Link("/docs/"+openAPI, "The HTTP API as OpenAPI")),
+		html.El("p", html.Link("/docs/"+openAPI+openAPIEnd, "The document itself, for programs"))))
+	return view{title: "Manual", body: html.Group{html.Tag("h1", "Manual"),
+		html.Styled("p", "muted", fmt.Sprintf("As of version %s. It is in the program, and nothing is fetched.", p.version)), html.El("div", html.Class("cards"), items)}}, nil
 }
 
 // manualPage shows a page of the manual.
@@ -127,7 +128,7 @@ func (p *manualPages) manualPage(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("p", html.El("a", html.Href("/docs"), html.Text("Manual")))}
+	body := html.Group{html.El("p", html.Link("/docs", "Manual"))}
 	for _, s := range sectionsOf(text) {
 		body = append(body, p.markdown().Markdown(s))
 	}
@@ -144,7 +145,7 @@ func openAPIView() view {
 	items, lines := html.Group{}, []string{}
 	end := func() {
 		if len(lines) > 0 {
-			items = append(items, html.El("details", html.El("summary", html.El("code", html.Text(strings.Trim(lines[0], " :"))), html.Text(summaries(lines))), code(strings.Join(lines, "\n"))))
+			items = append(items, html.El("details", html.El("summary", html.Tag("code", strings.Trim(lines[0], " :")), html.Text(summaries(lines))), code(strings.Join(lines, "\n"))))
 		}
 		lines = nil
 	}
@@ -156,9 +157,9 @@ func openAPIView() view {
 	}
 	end()
 	return view{title: "The HTTP API", body: html.Group{
-		html.El("p", html.El("a", html.Href("/docs"), html.Text("Manual"))), html.El("h1", html.Text("The HTTP API as OpenAPI")),
-		html.El("p", html.El("a", html.Class("button"), html.Href("/docs/"+openAPI+openAPIEnd), html.Text("Download the document"))), code(about),
-		html.El("h2", html.Text("Paths")), items, html.El("h2", html.Text("Components")), html.El("details", html.El("summary", html.Text("Schemas, parameters and answers")), code(components))}}
+		html.El("p", html.Link("/docs", "Manual")), html.Tag("h1", "The HTTP API as OpenAPI"),
+		html.El("p", linkButton("/docs/"+openAPI+openAPIEnd, "Download the document")), code(about),
+		html.Tag("h2", "Paths"), items, html.Tag("h2", "Components"), html.El("details", html.Tag("summary", "Schemas, parameters and answers"), code(components))}}
 }
 
 // summaries are what can be done with a path: the lines that say so.

@@ -44,7 +44,7 @@ func (p *memoryPages) routes(to *Pages) {
 // memory shows what is remembered of whoever looks; nobody sees that of somebody else.
 func (p *memoryPages) memory(r *request) (view, error) {
 	if p.memories == nil {
-		return view{title: "Memory", body: html.Group{html.El("h1", html.Text("Memory")), empty(html.Text("Nothing is remembered: memory is switched off in the configuration."))}}, nil
+		return view{title: "Memory", body: html.Group{html.Tag("h1", "Memory"), emptyText("Nothing is remembered: memory is switched off in the configuration.")}}, nil
 	}
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
 	before, err := beforeOf(r)
@@ -73,28 +73,28 @@ func (p *memoryPages) memory(r *request) (view, error) {
 	if !on {
 		stands, change, label = state("muted", "○", "off: none of this is used"), "on", "Switch on"
 	}
-	body := html.Group{html.El("h1", html.Text("Memory")),
+	body := html.Group{html.Tag("h1", "Memory"),
 		meta("About "+r.actor()+" and nobody else", wording.Count(int(all), "memory", "memories"), stands),
 		form(r, "/memory/change", hidden("do", change), button(label, "")),
 		html.El("form", html.Class("filters"), html.Attr("action", "/memory"), field("q", "Search", "text", words, ""), button("Search", "")),
-		html.El("details", html.El("summary", html.Text("Add one")), form(r, "/memory/change", hidden("do", "remember"),
+		html.El("details", html.Tag("summary", "Add one"), form(r, "/memory/change", hidden("do", "remember"),
 			html.El("label", html.Text("What to remember about you"), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "2"), html.On("required", true))), button("Remember", "primary")))}
 	switch {
 	case len(lines) > 0:
 		body = append(body, html.El("ul", html.Class("list"), lines))
 	case words != "":
-		body = append(body, empty(html.Text("No memory is like that. "), html.El("a", html.Href("/memory"), html.Text("Show all"))))
+		body = append(body, empty(html.Text("No memory is like that. "), html.Link("/memory", "Show all")))
 	default:
-		body = append(body, empty(html.Text("Nothing is remembered about you yet. Add something here or with /remember in a chat; what an assistant learns about you is here, too, to be corrected or forgotten.")))
+		body = append(body, emptyText("Nothing is remembered about you yet. Add something here or with /remember in a chat; what an assistant learns about you is here, too, to be corrected or forgotten."))
 	}
 	switch more := len(list) > len(lines); {
 	case more && words == "":
 		body = append(body, older(r, "before", strconv.FormatInt(list[len(lines)-1].Number, 10), "", "Older memories"))
 	case more:
-		body = append(body, html.El("p", html.Class("muted"), html.Text("Only the best matches are shown.")))
+		body = append(body, html.Styled("p", "muted", "Only the best matches are shown."))
 	}
 	if all > 0 {
-		body = append(body, html.El("details", html.El("summary", html.Text("Forget all")), form(r, "/memory/change", hidden("do", "forget-all"),
+		body = append(body, html.El("details", html.Tag("summary", "Forget all"), form(r, "/memory/change", hidden("do", "forget-all"),
 			sure(fmt.Sprintf("Yes, delete all that is remembered about me (%d)", all)), button("Forget all", "danger"))))
 	}
 	return view{title: "Memory", body: body}, nil
@@ -149,18 +149,18 @@ func (p *memoryPages) memoryLine(r *request, m memory.Memory) html.Node {
 	}
 	about = append(about, p.show.when(m.UpdatedAt))
 	number := hidden("number", strconv.FormatInt(m.Number, 10))
-	return html.El("li", html.El("span", html.Class("what"), html.Text(p.show.redact(m.Text))), meta(about...),
+	return html.El("li", html.Styled("span", "what", p.show.redact(m.Text)), meta(about...),
 		html.If(m.Kind != memory.Episodic, p.editForm(r, m, number)),
-		html.El("details", html.El("summary", html.Text("Forget")), form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
+		html.El("details", html.Tag("summary", "Forget"), form(r, "/memory/change", number, hidden("do", "forget"), sure(fmt.Sprintf("Yes, forget memory %d", m.Number)), button("Forget", "danger"))))
 }
 
 // editForm lets a memory be edited. It has the memory as it is stored, so there is none for
 // one that holds a secret.
 func (p *memoryPages) editForm(r *request, m memory.Memory, number html.Node) html.Node {
 	if p.show.redact(m.Text) != m.Text {
-		return html.El("p", html.Class("meta"), html.Text("This memory holds a secret, which is masked here, so you can edit it only in the chat."))
+		return html.Styled("p", "meta", "This memory holds a secret, which is masked here, so you can edit it only in the chat.")
 	}
-	return html.El("details", html.El("summary", html.Text("Edit")), form(r, "/memory/change", number, hidden("do", "edit"),
+	return html.El("details", html.Tag("summary", "Edit"), form(r, "/memory/change", number, hidden("do", "edit"),
 		html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(m.Text))),
 		button("Save", "primary")))
 }

@@ -108,7 +108,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 		today          spend.Sum
 		service        sessions.ServiceState
 	)
-	open, err := openQuestions(r, p.storage, p.show.now())
+	open, err := openQuestions(r, p.storage, p.show)
 	if err != nil {
 		return view{}, err
 	}
@@ -136,7 +136,7 @@ func (p *overviewPages) overview(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Overview")), p.show.halted(service), p.needsYou(r, open, failed)}
+	body := html.Group{html.Tag("h1", "Overview"), p.show.halted(service), p.needsYou(r, open, failed)}
 	body = append(body, p.atWork(r, entries)...)
 	body = append(body, p.today(r, today), p.lights(), html.El("h2", html.ID("recent"), html.Text("Recent")), p.show.sessionList(recent))
 	badge := ""
@@ -151,15 +151,15 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 	items := html.Group{}
 	item := func(mark html.Node, what, about, to, label string) {
 		items = append(items, html.El("li", html.ID("need"+strings.NewReplacer("/", "-", "#", "-").Replace(to)), mark,
-			html.El("span", html.Class("what"), html.El("a", html.Href(to), html.Text(what))),
-			html.El("span", html.Class("meta"), html.Text(about)),
-			html.El("a", html.Class("button"), html.Href(to), html.Text(label))))
+			html.El("span", html.Class("what"), html.Link(to, what)),
+			html.Styled("span", "meta", about),
+			linkButton(to, label)))
 	}
 	for _, a := range open.approvals {
-		item(state("waiting", "◆", a.Name()), p.show.head200(a.Question()), "asked for "+a.Requester, "/approvals#"+a.Name(), "Decide")
+		item(state("waiting", "◆", a.Name()), p.show.head200(a.Question()), "asked for "+open.names[a.Requester], "/approvals#"+a.Name(), "Decide")
 	}
 	for _, pl := range open.plans {
-		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "asked for by "+pl.Requester, "/approvals#"+pl.Name(), "Review")
+		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "asked for by "+open.names[pl.Requester], "/approvals#"+pl.Name(), "Review")
 	}
 	if open.more > 0 {
 		items = append(items, html.El("li", html.ID("need-more"), html.Textf("%s for a decision.", wording.Count(open.more, "more waits", "more wait"))))
@@ -250,6 +250,6 @@ func (p *overviewPages) lights() html.Node {
 		case l.On:
 			mark = state("warn", "▲", "no answer")
 		}
-		return html.El("li", mark, html.El("strong", html.Text(l.Name)), html.El("span", html.Class("what meta"), p.show.line(l.Detail)))
+		return html.El("li", mark, html.Tag("strong", l.Name), html.El("span", html.Class("what meta"), p.show.line(l.Detail)))
 	}), "")
 }

@@ -56,15 +56,6 @@ type Storage interface {
 	InRead(ctx context.Context, fn func(tx *store.Tx) error) error
 }
 
-// read reads a list, or a word; for each struct it would be compiled anew.
-func read[T any](ctx context.Context, from Storage, get func(tx *store.Tx) (T, error)) (found T, err error) {
-	err = from.InRead(ctx, func(tx *store.Tx) (err error) {
-		found, err = get(tx)
-		return err
-	})
-	return found, err
-}
-
 // Config configures Pages.
 type Config struct {
 	Storage   Storage
@@ -286,6 +277,8 @@ func (p *Pages) serveOpen(w http.ResponseWriter, plain *http.Request, do func(w 
 }
 
 // page adds a page for people who are signed in.
+//
+//go:noinline // it would be copied into many callers
 func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.servePage(w, r, show) }) //nolint:contextcheck // r carries it
 }
@@ -320,6 +313,8 @@ func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(
 }
 
 // file adds something that is not a page, for people who are signed in.
+//
+//go:noinline // it would be copied into many callers
 func (p *Pages) file(pattern string, send func(w http.ResponseWriter, r *request) error) {
 	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveFile(w, r, send) }) //nolint:contextcheck // r carries it
 }
@@ -338,6 +333,8 @@ func (p *Pages) serveFile(w http.ResponseWriter, plain *http.Request, send func(
 }
 
 // act adds something that people who are signed in do with a form.
+//
+//go:noinline // it would be copied into many callers
 func (p *Pages) act(pattern string, do func(w http.ResponseWriter, r *request) (outcome, error)) {
 	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { p.serveAct(w, r, do) }) //nolint:contextcheck // r carries it
 }

@@ -107,16 +107,16 @@ func (p *peoplePages) people(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("People")), p.requests(r, waiting),
-		html.El("h2", html.Text("Who may use the bot")), allowForm(r),
+	body := html.Group{html.Tag("h1", "People"), p.requests(r, waiting),
+		html.Tag("h2", "Who may use the bot"), allowForm(r),
 		html.El("form", html.Class("filters"), html.Attr("action", "/people"), field("q", "Name or account", "text", q.Get("q"), ""), button("Filter", ""))}
 	switch {
 	case len(list) > 0:
 		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(who Person) html.Node { return p.personLine(r, who, known[who.Account]) })))
 	case none:
-		body = append(body, empty(html.Text("Nobody has been given a role here; the configuration decides who can use the bot. Who writes to the bot in private without access is above, to be let in.")))
+		body = append(body, emptyText("Nobody has been given a role here; the configuration decides who can use the bot. Who writes to the bot in private without access is above, to be let in."))
 	default:
-		body = append(body, empty(html.Text("Nobody is like that. "), html.El("a", html.Href("/people"), html.Text("Show all"))))
+		body = append(body, empty(html.Text("Nobody is like that. "), html.Link("/people", "Show all")))
 	}
 	if len(all) > len(list) {
 		body = append(body, older(r, "after", list[len(list)-1].Account.String(), "", "More people"))
@@ -163,7 +163,7 @@ func (p *peoplePages) requests(r *request, waiting []sessions.Pairing) html.Node
 		choice := func(label, role, class string) html.Node {
 			return form(r, "/people/request", hidden("number", strconv.FormatInt(w.Number, 10)), decision(label, "role", role, class))
 		}
-		return html.El("li", state("waiting", "◆", w.Code), html.El("span", html.Class("what"), html.Text(p.show.who(w.Name, w.Account()))), meta("asks to be let in", p.show.when(w.AskedAt)),
+		return html.El("li", state("waiting", "◆", w.Code), html.Styled("span", "what", p.show.who(w.Name, w.Account())), meta("asks to be let in", p.show.when(w.AskedAt)),
 			choice("Allow", "member", "primary"), choice("Allow, read only", "viewer", ""), choice("No", "none", "danger"))
 	})
 	return section("requests", heading("Requests", len(waiting)), lines, "Nobody asks to be let in. A stranger who writes to the bot in private gets a code and is here for a day, and owners are asked in their chats, too.")
@@ -174,7 +174,7 @@ func allowForm(r *request) html.Node {
 	option := func(s Standing, label string) html.Node {
 		return html.El("option", html.Attr("value", string(s)), html.Text(label))
 	}
-	return html.El("details", html.El("summary", html.Text("Allow somebody by account")), form(r, "/people/change", html.Class("filters"),
+	return html.El("details", html.Tag("summary", "Allow somebody by account"), form(r, "/people/change", html.Class("filters"),
 		html.El("label", html.Text("Account; /whoami shows it"), html.El("br"), html.El("input", html.Attr("name", "account"), html.Attr("placeholder", "telegram/42"), html.Attr("maxlength", "300"), html.On("required", true))),
 		html.El("label", html.Text("Role"), html.El("br"), html.El("select", html.Attr("name", "to"), option(AsMember, "member"), option(AsViewer, "viewer (read only)"), option(AsOwner, "owner"))),
 		button("Allow", "primary")))
@@ -204,9 +204,9 @@ func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 	} else {
 		about = append(about, html.Group{html.Text("seen "), p.show.when(f.seen)})
 	}
-	line := html.Group{mark, html.El("span", html.Class("what"), html.Text(p.show.who(who.Name, account))), meta(about...)}
+	line := html.Group{mark, html.Styled("span", "what", p.show.who(who.Name, account)), meta(about...)}
 	if who.Account == r.session.Account {
-		return html.El("li", append(line, html.El("span", html.Class("muted"), html.Text("you")))...)
+		return html.El("li", append(line, html.Styled("span", "muted", "you"))...)
 	}
 	change := func(to Standing, label, class string, more ...html.Node) html.Node {
 		return form(r, "/people/change", hidden("account", account), hidden("to", string(to)), html.Group(more), button(label, class))
@@ -221,7 +221,7 @@ func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 	if !who.Removed {
 		actions = append(actions, change(Out, "Remove", "danger", sure("Yes, shut "+account+" out, also of the browser")))
 	}
-	return html.El("li", append(line, html.El("details", html.Class("wide"), html.El("summary", html.Text("Change"), html.El("span", html.Class("skip"), html.Text(" "+account))), html.El("div", html.Class("actions"), actions)))...)
+	return html.El("li", append(line, html.El("details", html.Class("wide"), html.El("summary", html.Text("Change"), html.Styled("span", "skip", " "+account)), html.El("div", html.Class("actions"), actions)))...)
 }
 
 // answerRequest decides on a request, as the buttons of its card in the chats of owners.

@@ -50,7 +50,7 @@ func (p *profilePages) profiles(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
+	list, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().List(ctx, "") })
 	if err != nil {
 		return view{}, err
 	}
@@ -61,15 +61,15 @@ func (p *profilePages) profiles(r *request) (view, error) {
 	}
 	more := len(list) > profilesPage
 	list = list[:min(len(list), profilesPage)]
-	body := html.Group{html.El("h1", html.Text("Agent profiles")),
-		html.If(r.owner(), html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new"), html.Text("New profile"))))}
+	body := html.Group{html.Tag("h1", "Agent profiles"),
+		html.If(r.owner(), html.El("p", linkButton("/agents/new", "New profile")))}
 	body = append(body, listed(html.Map(list, func(a profile.Profile) html.Node {
-		name := html.El("strong", html.Text(a.Title()))
+		name := html.Tag("strong", a.Title())
 		if r.owner() {
-			name = html.El("a", html.Href("/agents/"+a.ID), html.Text(a.Title()))
+			name = html.Link("/agents/"+a.ID, a.Title())
 		}
-		return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.El("p", html.Class("meta wide"), html.Text(p.show.head200(a.Description))),
-			html.If(r.owner(), html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))))
+		return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.Styled("p", "meta wide", p.show.head200(a.Description)),
+			html.If(r.owner(), linkButton("/agents/new?from="+a.ID, "Duplicate")))
 	}), "There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one."))
 	if more {
 		body = append(body, older(r, "after", place(list[len(list)-1]), "", "More profiles"))
@@ -96,12 +96,8 @@ func profileFacts(a profile.Profile) []any {
 }
 
 // profileOf returns a profile with its picture.
-func (p *profilePages) profileOf(ctx context.Context, id string) (a profile.Profile, err error) {
-	err = p.storage.InRead(ctx, func(tx *store.Tx) error {
-		a, err = tx.Profiles().Agent(ctx, id)
-		return err
-	})
-	return a, err
+func (p *profilePages) profileOf(ctx context.Context, id string) (profile.Profile, error) {
+	return store.Within(ctx, p.storage.InRead, func(tx *store.Tx) (profile.Profile, error) { return tx.Profiles().Agent(ctx, id) })
 }
 
 // profileText returns a profile as YAML for a page: without its picture and the values
@@ -201,13 +197,9 @@ func (p *profilePages) profile(r *request) (view, error) {
 		return view{}, err
 	}
 	v := p.profileForm(r, a.Title(), "/agents/"+a.ID, text, editable, nil, hidden("version", strconv.FormatInt(a.Version, 10)))
-	var goes store.AgentsRemoved
-	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
-		goes, err = tx.Profiles().MeasureAgent(ctx, a.ID)
-		return err
-	})
-	v.body = html.Group{v.body, html.El("h2", html.Text("Duplicate or delete")),
-		html.El("p", html.El("a", html.Class("button"), html.Href("/agents/new?from="+a.ID), html.Text("Duplicate"))),
+	goes, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) (store.AgentsRemoved, error) { return tx.Profiles().MeasureAgent(ctx, a.ID) })
+	v.body = html.Group{v.body, html.Tag("h2", "Duplicate or delete"),
+		html.El("p", linkButton("/agents/new?from="+a.ID, "Duplicate")),
 		form(r, "/agents/"+a.ID+"/delete",
 			html.El("p", html.Textf("With it go %s and %s that it saved by itself; %s to the default. Nothing that was said is deleted.",
 				wording.Count(int(goes.Schedules), "standing task", "standing tasks"), wording.Count(int(goes.Memories), "memory", "memories"), wording.Count(int(goes.Conversations), "conversation returns", "conversations return"))),
@@ -218,20 +210,20 @@ func (p *profilePages) profile(r *request) (view, error) {
 
 // profileForm is where a profile is written, with what is wrong with it beside.
 func (p *profilePages) profileForm(r *request, title, action, text string, editable bool, wrong error, fields html.Node) view {
-	body := html.Group{html.El("p", html.El("a", html.Href("/agents"), html.Text("Agent profiles"))), html.El("h1", html.Text(title))}
+	body := html.Group{html.El("p", html.Link("/agents", "Agent profiles")), html.Tag("h1", title)}
 	if !editable {
-		return view{title: title, body: append(body, html.El("p", html.Class("problem"), html.Text("This profile is too long for a page, or holds a secret of the configuration. Change it on the server: bot agent edit.")),
+		return view{title: title, body: append(body, html.Styled("p", "problem", "This profile is too long for a page, or holds a secret of the configuration. Change it on the server: bot agent edit."),
 			p.show.output(text, maxText))}
 	}
 	problems := html.Node(nil)
 	if wrong != nil {
 		lines := strings.Split(strings.TrimSpace(p.show.redact(fault.Public(wrong))), "\n")
-		problems = html.El("div", html.Class("problem"), html.ID("problems"), html.Attr("role", "alert"), html.El("p", html.Text("Nothing was saved:")),
-			html.El("ul", html.Map(lines[:min(len(lines), 50)], func(line string) html.Node { return html.El("li", html.Text(line)) })))
+		problems = html.El("div", html.Class("problem"), html.ID("problems"), html.Attr("role", "alert"), html.Tag("p", "Nothing was saved:"),
+			html.El("ul", html.Map(lines[:min(len(lines), 50)], func(line string) html.Node { return html.Tag("li", line) })))
 	}
 	return view{title: title, body: append(body,
 		html.El("p", html.Class("muted"), html.Text("In YAML. Values of MCP servers are not shown, and stay where the text says so; a picture stays as well. The next turn uses what is saved. "),
-			html.El("a", html.Href("/docs/assistants"), html.Text("The manual describes the fields."))),
+			html.Link("/docs/assistants", "The manual describes the fields.")),
 		html.El("div", html.Class("beside"), form(r, action, fields,
 			html.El("label", html.Text("Profile"), html.El("textarea", html.Class("code"), html.Attr("name", "text"), html.Attr("rows", "24"), html.Attr("spellcheck", "false"), html.On("required", true),
 				html.If(wrong != nil, html.Attr("aria-describedby", "problems")), html.If(wrong != nil, html.Attr("aria-invalid", "true")), html.Text(text))),
@@ -291,7 +283,7 @@ func (p *profilePages) saveProfile(w http.ResponseWriter, r *request) (outcome, 
 // stands reports whether a profile is there as somebody wrote it, although it could not be
 // saved: their form came twice, as without JavaScript, and the first one did what it asks.
 func (p *profilePages) stands(ctx context.Context, a profile.Profile) bool {
-	named, err := read(ctx, p.storage, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().Named(ctx, a.Name) })
+	named, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) ([]profile.Profile, error) { return tx.Profiles().Named(ctx, a.Name) })
 	return err == nil && slices.ContainsFunc(named, func(b profile.Profile) bool {
 		return (a.ID == "" || a.ID == b.ID) && a.Prepare().Same(b.Prepare())
 	})

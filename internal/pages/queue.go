@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
@@ -40,9 +41,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 	var (
 		open, failed []store.OpenEntry
 		out, givenUp []store.QueuedDelivery
-		tasks        []sessions.Schedule
-		places       = map[string]messages.ConversationKey{} // of tasks, by conversation
-		paused       = map[string]bool{}                     // as above
+		tasks        []standingTask
 		count        store.QueueCounts
 		service      sessions.ServiceState
 	)
@@ -70,37 +69,24 @@ func (p *queuePages) queue(r *request) (view, error) {
 		if givenUp, err = tx.Queue().FailedDeliveries(ctx, q.Get("answers"), deadPage+1); err != nil {
 			return err
 		}
-		if tasks, err = tx.Tasks().Schedules(ctx, maxQueued+1); err != nil {
-			return err
-		}
-		for _, s := range tasks {
-			c, err := tx.Conversations().Conversation(ctx, s.ConversationID)
-			if err != nil {
-				return err
-			}
-			places[c.ID] = c.Key
-			if s.EntryID == "" {
-				continue
-			}
-			last, err := tx.Inbox().Entry(ctx, s.EntryID)
-			if err != nil && !fault.Is(err, fault.NotFound) {
-				return err
-			}
-			paused[c.ID] = last.Pauses(spend.Today(p.show.now()))
-		}
-		return nil
+		tasks, err = p.standingTasks(ctx, tx)
+		return err
 	})
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Queue"))}
-	body = append(body, p.show.halted(service), p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks, places, paused),
+	body := html.Group{html.Tag("h1", "Queue")}
+	body = append(body, p.show.halted(service), p.queuedTurns(r, open, count), p.queuedAnswers(out, count), p.queuedTasks(r, tasks),
 		p.deadTurns(r, failed, count.FailedTurns), p.deadAnswers(r, givenUp, count.FailedDeliveries))
 	badge := ""
 	if n := count.FailedTurns + count.FailedDeliveries; n > 0 {
 		badge = fmt.Sprintf("✖%d", n)
 	}
-	return view{title: "Queue", body: body, badge: badge}, nil
+	v := view{title: "Queue", body: body, badge: badge}
+	if q.Get("turns") == "" && q.Get("answers") == "" {
+		v.live = liveAll
+	}
+	return v, nil
 }
 
 // queuedTurns are the messages that are being answered, those that are parked and those
@@ -125,7 +111,7 @@ func (p *queuePages) queuedTurns(r *request, open []store.OpenEntry, count store
 		section("waiting", "Inbox", waiting, "Nothing waits. Messages to a conversation that is at work are answered in order, and wait here."),
 	}
 	if all := count.Waiting + count.Running; all > len(open) {
-		parts = append(parts, html.El("p", html.Class("muted"), html.Textf("The oldest %d of %d are shown.", len(open), all)))
+		parts = append(parts, html.Styled("p", "muted", fmt.Sprintf("The oldest %d of %d are shown.", len(open), all)))
 	}
 	return parts
 }
@@ -137,6 +123,9 @@ func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, w
 		what = html.El("a", html.Href("/sessions/"+e.SessionID), what)
 	}
 	about := []any{chatName(string(e.Key.Platform), e.Key.ID)}
+	if e.In.Sender.ID != "" {
+		about = append(about, "by "+p.show.who(e.In.Sender.Name, e.In.Actor()))
+	}
 	if when != "" {
 		about = append(about, when)
 	}
@@ -149,15 +138,18 @@ func (p *queuePages) queuedTurn(r *request, e store.OpenEntry, mark html.Node, w
 	about = append(about, p.show.when(e.AcceptedAt))
 	line := html.Group{mark, html.El("span", html.Class("what"), what), meta(about...)}
 	if e.Error != "" {
-		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.show.head200(e.Error))))
+		line = append(line, html.Styled("p", "meta wide", "Last error: "+p.show.head200(e.Error)))
 	}
-	return html.El("li", line, html.Group(actions))
+	return html.El("li", html.ID("turn-"+e.ID), line, html.Group(actions))
 }
 
 // saidIn is the beginning of a message.
 func (re *renderer) saidIn(r *request, e store.OpenEntry) string {
 	if hushed(r, e.In) {
 		return whispered
+	}
+	if e.In.Kind == messages.KindUnreadable {
+		return damagedText
 	}
 	if text := re.head200(e.In.Text); text != "" {
 		return text
@@ -210,29 +202,61 @@ func (p *queuePages) answerLine(d store.QueuedDelivery, mark html.Node, actions 
 	line := html.Group{mark, html.El("span", html.Class("what"), what),
 		meta("to "+chatName(string(d.Key.Platform), d.Key.ID), wording.Count(d.Attempts, "attempt", "attempts"), p.show.when(d.CreatedAt))}
 	if d.Error != "" {
-		line = append(line, html.El("p", html.Class("meta wide"), html.Text("Last error: "+p.show.head200(d.Error))))
+		line = append(line, html.Styled("p", "meta wide", "Last error: "+p.show.head200(d.Error)))
 	}
-	return html.El("li", line, html.Group(actions))
+	return html.El("li", html.ID("delivery-"+d.ID), line, html.Group(actions))
+}
+
+// standingTask is a standing task with its conversation, and whether the daily budget
+// pauses it.
+type standingTask struct {
+	sessions.Schedule
+	in     messages.ConversationKey
+	paused bool
+}
+
+// standingTasks reads the next ones, one more than are shown.
+func (p *queuePages) standingTasks(ctx context.Context, tx *store.Tx) ([]standingTask, error) {
+	next, err := tx.Tasks().Schedules(ctx, maxQueued+1)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]standingTask, len(next))
+	for i, s := range next {
+		c, err := tx.Conversations().Conversation(ctx, s.ConversationID)
+		if err != nil {
+			return nil, err
+		}
+		tasks[i] = standingTask{Schedule: s, in: c.Key}
+		if s.EntryID == "" {
+			continue
+		}
+		last, err := tx.Inbox().Entry(ctx, s.EntryID)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		tasks[i].paused = last.Pauses(spend.Today(p.show.now()))
+	}
+	return tasks, nil
 }
 
 // queuedTasks are the standing tasks.
-func (p *queuePages) queuedTasks(r *request, tasks []sessions.Schedule, places map[string]messages.ConversationKey, paused map[string]bool) html.Node {
+func (p *queuePages) queuedTasks(r *request, tasks []standingTask) html.Node {
 	now, heading := p.show.now(), "Schedules"
 	if len(tasks) > maxQueued {
 		tasks, heading = tasks[:maxQueued], fmt.Sprintf("Schedules (the next %d)", maxQueued)
 	}
-	lines := html.Map(tasks, func(s sessions.Schedule) html.Node {
-		key := places[s.ConversationID]
+	lines := html.Map(tasks, func(s standingTask) html.Node {
 		mark := state("ok", "⏲", until(s.NextAt, now))
-		if paused[s.ConversationID] {
+		if s.paused {
 			mark = state("waiting", "⏸", "paused: the daily budget was used up")
 		}
 		about := []any{"by " + wording.Who(s.Origin.Sender.Name, s.CreatedBy), wording.Count(int(s.Runs), "run", "runs")}
 		if !s.LastAt.IsZero() {
 			about = append(about, html.Group{html.Text("last "), p.show.when(s.LastAt)})
 		}
-		return html.El("li", mark,
-			html.El("span", html.Class("what"), html.Textf("%s, %s", chatName(string(key.Platform), key.ID), wording.Moment(s.NextAt))), meta(about...),
+		return html.El("li", html.ID("task-"+s.ConversationID), mark,
+			html.Styled("span", "what", fmt.Sprintf("%s, %s", chatName(string(s.in.Platform), s.in.ID), wording.Moment(s.NextAt))), meta(about...),
 			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
 	})
 	return section("schedules", heading, lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
@@ -243,7 +267,11 @@ func (p *queuePages) deadTurns(r *request, list []store.OpenEntry, all int) html
 	more := len(list) > deadPage
 	list = list[:min(len(list), deadPage)]
 	lines := html.Map(list, func(e store.OpenEntry) html.Node {
-		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", press(r, e, "retry", "Retry", ""), press(r, e, "drop", "Drop", "danger"))
+		actions := html.Group{press(r, e, "drop", "Drop", "danger")}
+		if e.In.Kind != messages.KindUnreadable {
+			actions = slices.Insert(actions, 0, press(r, e, "retry", "Retry", ""))
+		}
+		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", actions)
 	})
 	parts := html.Group{section("failed-turns", heading("Failed turns", all), lines,
 		"No failed turns. A message that could not be answered is here, to be retried or dropped.")}
@@ -281,7 +309,7 @@ func heading(text string, n int) string {
 func older(r *request, name, id, to, label string) html.Node {
 	q := r.URL.Query()
 	q.Set(name, id)
-	return html.El("p", html.El("a", html.Class("button"), html.Href(r.URL.Path+"?"+q.Encode()+to), html.Text(label)))
+	return html.El("p", linkButton(r.URL.Path+"?"+q.Encode()+to, label))
 }
 
 // queueTurn presses a button of a turn, as in its chat, or drops one that failed.

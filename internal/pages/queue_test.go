@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 	"remote-agent/internal/wording"
 )
 
@@ -46,7 +47,7 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		owner := w.as(ann)
-		wants(t, owner.get("/queue"), "Nothing runs.", "Nothing waits.", "Nothing is parked.", "Nothing is on its way.", "No standing tasks.", "No failed turns.", "Every answer was delivered.")
+		wants(t, owner.get("/queue"), "Nothing runs.", "Nothing waits.", "Nothing is parked.", "Nothing is on its way.", "No standing tasks.", "No failed turns.", "Every answer was delivered.", `data-live="/events?topic=all"`)
 		s := w.fill()
 		w.deadEnds(s)
 		page := owner.get("/queue")
@@ -80,6 +81,31 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 		clean(t, "/queue", page)
 		if r := w.as(bob).send("GET", "/queue", nil); r.Code != http.StatusForbidden || strings.Contains(r.Body.String(), "href=\"/queue\"") {
 			t.Errorf("a member sees the queue: %d\n%s", r.Code, r.Body)
+		}
+	})
+}
+
+// TestADamagedMessageIsShownAsOne, and the pages that list it show the rest.
+func TestADamagedMessageIsShownAsOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		s := w.fill()
+		w.deadEnds(s)
+		w.do(func(ctx context.Context, tx *store.Tx) error {
+			return storetest.Exec(ctx, tx, `UPDATE inbound_events SET data = '{"text":'`)
+		})
+		owner := w.as(ann)
+		for _, at := range []string{"/", "/queue", "/sessions/" + s.session.ID + "?tab=events", "/sessions/" + s.session.ID} {
+			page := owner.get(at)
+			if !strings.HasSuffix(at, s.session.ID) {
+				wants(t, page, "A message that is damaged in the database")
+			}
+			clean(t, at, page)
+		}
+		page := owner.get("/queue")
+		wants(t, page, "Failed turns (1)", ">Drop<")
+		if strings.Contains(page, ">Retry<") || strings.Contains(page, "by telegram/ ") {
+			t.Error("a message that nobody can read can be retried, or has a sender:\n" + page)
 		}
 	})
 }

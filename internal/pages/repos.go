@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -52,17 +53,17 @@ func (p *repoPages) repos(r *request) (view, error) {
 		return view{}, err
 	}
 	after, ctx := r.URL.Query().Get("after"), r.Context()
-	all, err := read(ctx, p.storage, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
+	all, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) ([]sessions.Codebase, error) { return tx.Registry().List(ctx) })
 	if err != nil {
 		return view{}, err
 	}
 	list := slices.DeleteFunc(all, func(c sessions.Codebase) bool { return after != "" && c.Name <= after })
-	body := html.Group{html.El("h1", html.Text("Repositories"))}
+	body := html.Group{html.Tag("h1", "Repositories")}
 	more := len(list) > reposPage
 	list = list[:min(len(list), reposPage)]
 	body = append(body, listed(html.Map(list, func(c sessions.Codebase) html.Node {
-		return html.El("li", html.El("span", html.Class("what"), html.El("a", html.Href("/repos/"+c.ID), html.Text(p.show.head200(c.Name)))),
-			meta(p.address(c)), html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Sessions")))
+		return html.El("li", html.El("span", html.Class("what"), html.Link("/repos/"+c.ID, p.show.head200(c.Name))),
+			meta(p.address(c)), linkButton(sessionsOf(c), "Sessions"))
 	}), "No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too."))
 	if more {
 		body = append(body, older(r, "after", list[len(list)-1].Name, "", "More repositories"))
@@ -106,7 +107,7 @@ func (p *repoPages) repo(r *request) (view, error) {
 	facts := html.Group{fact("Address", html.Text(p.address(c)))}
 	var trees html.Node
 	if r.owner() {
-		facts = append(facts, fact("Folder", html.El("code", html.Text(p.show.head200(c.DefaultCwd)))), fact("Conversations", html.Textf("%d", used)))
+		facts = append(facts, fact("Folder", html.Tag("code", p.show.head200(c.DefaultCwd))), fact("Conversations", html.Textf("%d", used)))
 		branch, found, err := p.worktrees(ctx, c)
 		if err != nil {
 			return view{}, err
@@ -115,30 +116,30 @@ func (p *repoPages) repo(r *request) (view, error) {
 	}
 	facts = append(facts, fact("Assistant on GitHub, where it is set up", html.Text(c.Assistant)), fact("Added", p.show.when(c.CreatedAt)),
 		fact("Who may", html.Text("Members and owners of the bot work on it, each conversation in a worktree of its own; viewers ask about it. On GitHub, people with write access to the repository.")))
-	return view{title: c.Name, body: html.Group{html.El("h1", html.Text(p.show.head200(c.Name))), html.El("dl", facts),
-		html.El("p", html.El("a", html.Class("button"), html.Href(sessionsOf(c)), html.Text("Its sessions")), html.Text(" "), html.El("a", html.Class("button"), html.Href("/repos"), html.Text("All repositories"))),
+	return view{title: c.Name, body: html.Group{html.Tag("h1", p.show.head200(c.Name)), html.El("dl", facts),
+		html.El("p", linkButton(sessionsOf(c), "Its sessions"), html.Text(" "), linkButton("/repos", "All repositories")),
 		p.commandFiles(commands), trees}}, nil
 }
 
 // commandFiles are the prompts that a repository brings.
 func (p *repoPages) commandFiles(commands map[string]sessions.CommandDef) html.Node {
-	heading := html.El("h2", html.Text("Commands"))
+	heading := html.Tag("h2", "Commands")
 	if len(commands) == 0 {
-		return html.Group{heading, empty(html.Text("No command files. Markdown files in .claude/commands or .agents/commands of the repository become commands, once /load_commands or bot repo sync has read them."))}
+		return html.Group{heading, emptyText("No command files. Markdown files in .claude/commands or .agents/commands of the repository become commands, once /load_commands or bot repo sync has read them.")}
 	}
 	names := slices.Sorted(maps.Keys(commands))
 	more := len(names) - maxCommands
 	names = names[:min(len(names), maxCommands)]
 	return html.Group{heading, table([]string{"Command", "What it does", "File"}, html.Map(names, func(name string) html.Node {
 		def := commands[name]
-		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(p.show.head200(name)))), html.El("td", html.Text(p.show.head200(def.Description))), html.El("td", html.El("code", html.Text(p.show.head200(def.Path)))))
-	})), html.If(more > 0, html.El("p", html.Class("muted"), html.Textf("%d more are not shown.", more)))}
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Tag("code", p.show.head200(name))), html.Tag("td", p.show.head200(def.Description)), html.El("td", html.Tag("code", p.show.head200(def.Path))))
+	})), html.If(more > 0, html.Styled("p", "muted", fmt.Sprintf("%d more are not shown.", more)))}
 }
 
 // worktrees asks the workspace, which may not have a repository that another process
 // works on.
 func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch, list html.Node, err error) {
-	heading := html.El("h2", html.Text("Worktrees"))
+	heading := html.Tag("h2", "Worktrees")
 	if p.workspace == nil {
 		return nil, nil, nil
 	}
@@ -146,14 +147,14 @@ func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch,
 	defer cancel()
 	about, err := p.workspace(asked, c)
 	if err != nil {
-		return fact("Default branch", html.Text("unknown")), html.Group{heading, html.El("p", html.Class("problem"), html.Text(p.show.head200(fault.Public(err))))}, nil
+		return fact("Default branch", html.Text("unknown")), html.Group{heading, html.Styled("p", "problem", p.show.head200(fault.Public(err)))}, nil
 	}
 	branch = fact("Default branch", html.Text("none"))
 	if about.Branch != "" {
-		branch = fact("Default branch", html.El("code", html.Text(p.show.head200(about.Branch))))
+		branch = fact("Default branch", html.Tag("code", p.show.head200(about.Branch)))
 	}
 	if len(about.Worktrees) == 0 {
-		return branch, html.Group{heading, empty(html.Text("No worktrees. A conversation gets one with its first turn on this repository, on a branch of its own, and those at rest are put away."))}, nil
+		return branch, html.Group{heading, emptyText("No worktrees. A conversation gets one with its first turn on this repository, on a branch of its own, and those at rest are put away.")}, nil
 	}
 	shown := about.Worktrees[:min(len(about.Worktrees), maxWorktrees)]
 	keys := make(map[string]messages.ConversationKey, len(shown))
@@ -170,12 +171,12 @@ func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch,
 		}
 		return nil
 	})
-	list = html.Group{html.El("h2", html.Textf("Worktrees (%d)", len(about.Worktrees))), table([]string{"Conversation", "Branch", "Made"}, html.Map(shown, func(w Worktree) html.Node {
+	list = html.Group{html.Tag("h2", fmt.Sprintf("Worktrees (%d)", len(about.Worktrees))), table([]string{"Conversation", "Branch", "Made"}, html.Map(shown, func(w Worktree) html.Node {
 		name := "a deleted conversation"
 		if key, ok := keys[w.ConversationID]; ok {
 			name = chatName(string(key.Platform), key.ID)
 		}
-		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(wording.Head(name, 200))), html.El("td", html.El("code", html.Text(p.show.head200(w.Branch)))), html.El("td", p.show.when(w.Made)))
+		return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Text(wording.Head(name, 200))), html.El("td", html.Tag("code", p.show.head200(w.Branch))), html.El("td", p.show.when(w.Made)))
 	}))}
 	return branch, list, err
 }

@@ -105,7 +105,7 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 		return r, errNobody
 	}
 	now, ctx := p.now(), plain.Context()
-	client := p.identity.client(plain)
+	client := p.identity.Proxies.Client(plain)
 	hash := signin.Hash(cookie.Value)
 	if p.stale.Wait(hash, now) > 0 { // no guess: the same was wrong already
 		return r, errNobody

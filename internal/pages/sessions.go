@@ -108,17 +108,17 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Sessions")), filterForm(r, codebases)}
+	body := html.Group{html.Tag("h1", "Sessions"), filterForm(r, codebases)}
 	switch {
 	case len(list) == 0 && further != nil:
-		body = append(body, empty(html.Text("No session is like that among the newest ones.")))
+		body = append(body, emptyText("No session is like that among the newest ones."))
 	case len(list) == 0 && r.URL.RawQuery != "":
-		body = append(body, empty(html.Text("No session is like that. "), html.El("a", html.Href("/sessions"), html.Text("Show all"))))
+		body = append(body, empty(html.Text("No session is like that. "), html.Link("/sessions", "Show all")))
 	default:
 		body = append(body, p.show.sessionList(list))
 	}
 	if further != nil {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions?"+further.Encode()), html.Text("Older sessions"))))
+		body = append(body, html.El("p", linkButton("/sessions?"+further.Encode(), "Older sessions")))
 	}
 	v := view{title: "Sessions", body: body}
 	if f.Before == "" && words == "" {
@@ -153,7 +153,7 @@ func filterForm(r *request, codebases []sessions.Codebase) html.Node {
 func (re *renderer) sessionList(list []store.SessionRow) html.Node {
 	return listed(html.Map(list, func(s store.SessionRow) html.Node {
 		return html.El("li", html.ID("s-"+s.ID), sessionState(s.Session),
-			html.El("span", html.Class("what"), html.El("a", html.Href("/sessions/"+s.ID), html.Text(re.title(s.Session)))),
+			html.El("span", html.Class("what"), html.Link("/sessions/"+s.ID, re.title(s.Session))),
 			meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), re.when(s.StartedAt)))
 	}), "No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")
 }
@@ -198,14 +198,14 @@ func (p *sessionPages) said(r *request, row store.SessionRow) (body html.Group, 
 	}
 	turns, from := p.transcript(list, names, r.owner())
 	if from > 1 {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href(fmt.Sprintf("/sessions/%s?before=%d", row.ID, from)), html.Text("Earlier messages"))))
+		body = append(body, html.El("p", linkButton(fmt.Sprintf("/sessions/%s?before=%d", row.ID, from), "Earlier messages")))
 	}
 	if len(turns) == 0 {
-		body = append(body, empty(html.Text("Nothing was said here yet.")))
+		body = append(body, emptyText("Nothing was said here yet."))
 	}
 	body = append(body, html.El("section", html.Attr("aria-label", "Transcript"), transcript(row.Status == sessions.Running), turns))
 	if before > 0 {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID), html.Text("To the end"))))
+		body = append(body, html.El("p", linkButton("/sessions/"+row.ID, "To the end")))
 	}
 	return append(body, sayHere(r, row)), nil
 }
@@ -292,14 +292,14 @@ func (p *sessionPages) block(b messages.Block, results map[string]messages.ToolR
 	switch b := b.(type) {
 	case messages.Text:
 		if plain {
-			return p.show.bounded(b.Text, maxText, func(text string) html.Node { return html.El("pre", html.Class("wrap"), html.Text(text)) })
+			return p.show.bounded(b.Text, maxText, func(text string) html.Node { return html.Styled("pre", "wrap", text) })
 		}
 		return p.show.limited(b.Text, maxText)
 	case messages.Thinking:
 		if strings.TrimSpace(b.Text) == "" || !all {
 			return nil
 		}
-		return html.El("details", html.El("summary", html.Text("Thinking")), p.show.output(b.Text, maxOutput))
+		return html.El("details", html.Tag("summary", "Thinking"), p.show.output(b.Text, maxOutput))
 	case messages.ToolCall:
 		res, ok := results[b.ID]
 		mark, line := "…", ""
@@ -310,14 +310,14 @@ func (p *sessionPages) block(b messages.Block, results map[string]messages.ToolR
 			}
 		}
 		if !all {
-			return html.El("p", html.Text(mark+" "), html.El("code", html.Text(p.show.head200(b.Name))))
+			return html.El("p", html.Text(mark+" "), html.Tag("code", p.show.head200(b.Name)))
 		}
-		return html.El("details", html.El("summary", html.Text(mark+" "), html.El("code", html.Text(p.show.head200(b.Name))), html.Text(" "+p.show.head200(line))),
+		return html.El("details", html.El("summary", html.Text(mark+" "), html.Tag("code", p.show.head200(b.Name)), html.Text(" "+p.show.head200(line))),
 			p.show.output(b.Arguments, maxOutput), html.If(ok, p.show.output(res.Content, maxOutput)))
 	case messages.ToolResult:
 		return nil // folded into its call
 	case messages.Attachment:
-		return html.El("p", html.Text("📎 "+p.show.head200(b.Name)), html.El("span", html.Class("meta"), html.Text(" "+p.show.head200(b.MediaType+" "+b.Note))))
+		return html.El("p", html.Text("📎 "+p.show.head200(b.Name)), html.Styled("span", "meta", " "+p.show.head200(b.MediaType+" "+b.Note)))
 	}
 	return nil
 }
@@ -333,18 +333,18 @@ func (p *sessionPages) sessionActions(r *request, row store.SessionRow) html.Nod
 		actions = append(actions, form(r, at+"/retry", button("Retry the last turn", "")))
 	}
 	if p.exports != nil {
-		actions = append(actions, html.El("a", html.Class("button"), html.Href(at+"/export"), html.Text("Export")))
+		actions = append(actions, linkButton(at+"/export", "Export"))
 	}
 	if r.role != sessions.Reader && row.Active {
 		actions = append(actions,
-			html.El("details", html.El("summary", html.Text("Fork")), form(r, at+"/fork",
+			html.El("details", html.Tag("summary", "Fork"), form(r, at+"/fork",
 				html.El("label", html.Text("Messages to keep (empty: all)"), html.El("input", html.Attr("type", "number"), html.Attr("name", "messages"), html.Attr("min", "1"))),
 				html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "place"), html.Attr("value", "thread")), html.Text(" In a thread or topic of its own, with its own files")),
 				button("Fork the session", ""))),
-			html.El("details", html.El("summary", html.Text("Undo")), form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
+			html.El("details", html.Tag("summary", "Undo"), form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
 	}
 	if r.owner() && p.removes {
-		actions = append(actions, html.El("details", html.El("summary", html.Text("Delete")), form(r, at+"/delete",
+		actions = append(actions, html.El("details", html.Tag("summary", "Delete"), form(r, at+"/delete",
 			sure("Yes, delete this session and all that was said in it"), button("Delete the session", "danger"))))
 	}
 	return html.El("div", actions)

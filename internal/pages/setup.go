@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -146,12 +147,12 @@ func (p *setupPages) setupList(r *request) (view, error) {
 			mark = state("ok", "✔", "done")
 		}
 		list = append(list, html.El("li", mark, html.El("span", html.Class("what"),
-			html.El("a", html.Href("/setup/"+step.Name), html.Text(step.Title)), html.Text(" "), html.El("span", html.Class("meta"), html.Text(p.show.head200(now.Line))))))
+			html.Link("/setup/"+step.Name, step.Title), html.Text(" "), html.Styled("span", "meta", p.show.head200(now.Line)))))
 	}
 	return view{title: "Set-up", body: html.Group{
-		html.El("h1", html.Text("Set-up")),
+		html.Tag("h1", "Set-up"),
 		html.El("p", html.Text("Each step says where to click, checks what you enter with the service itself, keeps it in the file of options and has this bot take it. It is the same as "),
-			html.El("code", html.Text("bot setup")), html.Text(" on the server.")),
+			html.Tag("code", "bot setup"), html.Text(" on the server.")),
 		html.El("ul", html.Class("list"), list),
 	}}, nil
 }
@@ -174,9 +175,9 @@ func (p *setupPages) setupStep(r *request) (view, error) {
 			return view{}, fault.New(fault.Invalid, "There is no such way of doing this step. Go back and choose one.")
 		}
 	}
-	body := html.Group{html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps"))), html.El("h1", html.Text(step.Title))}
+	body := html.Group{html.El("p", html.Link("/setup", "All steps")), html.Tag("h1", step.Title)}
 	now := s.State(r.Context(), step)
-	body = append(body, html.El("p", html.Text("Now: "+p.show.head200(now.Line)+".")), p.setValues(now.Values))
+	body = append(body, html.Tag("p", "Now: "+p.show.head200(now.Line)+"."), p.setValues(now.Values))
 	if len(step.Ways) > 1 {
 		body = append(body, html.El("nav", html.Attr("aria-label", "Ways"), html.El("ul", html.Class("tabs"), html.Map(step.Ways, func(other setup.Way) html.Node {
 			return html.El("li", html.El("a", html.Class("button"), html.Href("/setup/"+step.Name+"?way="+queryEscape(other.Name)), html.If(other.Name == w.Name, html.Attr("aria-current", "page")), html.Text(other.Title)))
@@ -202,7 +203,7 @@ func (p *setupPages) setValues(values []setup.Value) html.Node {
 	var rows html.Group
 	for _, v := range values {
 		if v.Set || v.Pinned {
-			rows = append(rows, row(html.El("code", html.Text(v.Name)), html.Text(p.show.head200(v.Text)), html.Text(v.Origin)))
+			rows = append(rows, row(html.Tag("code", v.Name), html.Text(p.show.head200(v.Text)), html.Text(v.Origin)))
 		}
 	}
 	if len(rows) == 0 {
@@ -214,9 +215,9 @@ func (p *setupPages) setValues(values []setup.Value) html.Node {
 // wayForm guides through a way and asks for its values.
 func (p *setupPages) wayForm(r *request, s setup.Service, step setup.Step, w setup.Way, last attempt) html.Node {
 	if why := s.Blocked(w); why != "" {
-		return html.El("p", html.Class("problem"), html.Text("✖ "+why))
+		return html.Styled("p", "problem", "✖ "+why)
 	}
-	parts := html.Group{html.El("h2", html.Text("To do")), html.El("ol", html.Map(w.Guide, func(line string) html.Node { return html.El("li", html.Text(line)) }))}
+	parts := html.Group{html.Tag("h2", "To do"), html.El("ol", html.Map(w.Guide, func(line string) html.Node { return html.Tag("li", line) }))}
 	if w.Link != "" {
 		parts = append(parts, html.El("p", html.El("a", html.Href(w.Link), html.Attr("rel", "noopener noreferrer"), html.Text("Open "+hostOfLink(w.Link)))))
 	}
@@ -241,7 +242,7 @@ func (p *setupPages) field(s setup.Service, w setup.Way, f setup.Field, typed st
 		known = s.Value(f.Name)
 	}
 	if known.Pinned {
-		return html.El("p", html.Textf("%s: %s, which only the %s can change.", f.Label, p.show.head200(known.Text), known.Origin))
+		return html.Tag("p", fmt.Sprintf("%s: %s, which only the %s can change.", f.Label, p.show.head200(known.Text), known.Origin))
 	}
 	note, needed := "", false
 	switch {
@@ -268,7 +269,7 @@ func (p *setupPages) field(s setup.Service, w setup.Way, f setup.Field, typed st
 	default:
 		input = html.El("input", html.Attr("type", "text"), name, html.Attr("value", typed), html.Attr("autocomplete", "off"), html.Attr("spellcheck", "false"), html.On("required", needed))
 	}
-	parts := html.Group{html.El("label", html.Text(f.Label), input, html.If(note != "", html.El("span", html.Class("meta"), html.Text(note))))}
+	parts := html.Group{html.El("label", html.Text(f.Label), input, html.If(note != "", html.Styled("span", "meta", note)))}
 	if known.Set && f.Optional {
 		parts = append(parts, html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", dropPrefix+f.Name), html.Attr("value", "yes")), html.Text(" Take out the one that is set")))
 	}
@@ -277,21 +278,21 @@ func (p *setupPages) field(s setup.Service, w setup.Way, f setup.Field, typed st
 
 // triedStep shows what came of an attempt. formTo is where a form in it leads; empty: here.
 func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown html.Node, formTo string) {
-	parts := html.Group{html.El("h2", html.Text("What came of it"))}
+	parts := html.Group{html.Tag("h2", "What came of it")}
 	for _, line := range slices.Concat(t.wrong, t.out.Problems) {
-		parts = append(parts, html.El("p", html.Class("problem"), html.Text("✖ "+p.show.head200(line))))
+		parts = append(parts, html.Styled("p", "problem", "✖ "+p.show.head200(line)))
 	}
 	for _, line := range t.out.Warnings {
-		parts = append(parts, html.El("p", html.Class("problem"), html.Text("⚠ "+p.show.head200(line))))
+		parts = append(parts, html.Styled("p", "problem", "⚠ "+p.show.head200(line)))
 	}
 	if len(t.out.Findings) > 0 {
 		parts = append(parts, html.El("ul", html.Class("list"), html.Map(t.out.Findings, p.show.finding)))
 	}
 	for _, line := range t.said {
-		parts = append(parts, html.El("p", html.Text(p.show.head200(line))))
+		parts = append(parts, html.Tag("p", p.show.head200(line)))
 	}
 	if t.aside != "" && len(t.said) == 0 {
-		parts = append(parts, html.El("p", html.Text(p.show.head200(t.aside))))
+		parts = append(parts, html.Tag("p", p.show.head200(t.aside)))
 	}
 	again := func(do, label, class string) html.Node {
 		return form(r, "/setup/"+step.Name, hidden("way", t.way), hidden("attempt", t.id), decision(label, "do", do, class))
@@ -307,11 +308,11 @@ func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown ht
 			parts = append(parts, html.El("p", html.El("a", html.Class("button primary"), html.Href(t.next), html.Attr("rel", "noopener noreferrer"), html.Text("Go on to "+hostOfLink(t.next)))))
 		}
 	case t.out.Verdict == setup.Doubtful && len(t.wrong) == 0:
-		parts = append(parts, html.El("p", html.Text("Nothing was changed yet.")), again("keep", "Keep it as it is", ""), again("try", "Check again", ""))
+		parts = append(parts, html.Tag("p", "Nothing was changed yet."), again("keep", "Keep it as it is", ""), again("try", "Check again", ""))
 	case t.values != nil && t.state != "": // a service has made them: they are not made a second time
-		parts = append(parts, html.El("p", html.Text("Nothing was changed yet.")), again("try", "Try again", ""))
+		parts = append(parts, html.Tag("p", "Nothing was changed yet."), again("try", "Try again", ""))
 	default:
-		parts = append(parts, html.El("p", html.Text("Nothing was changed.")))
+		parts = append(parts, html.Tag("p", "Nothing was changed."))
 	}
 	return parts, formTo
 }
@@ -486,6 +487,6 @@ func (p *setupPages) setupBack(w http.ResponseWriter, r *request) error {
 	}
 	p.attempts.keep(t, p.show.now())
 	shown, _ := p.triedStep(r, step, t) // at once: a restart would forget it
-	p.frame.write(w, r, http.StatusOK, view{title: step.Title, body: html.Group{html.El("h1", html.Text(step.Title)), shown, html.El("p", html.El("a", html.Href("/setup"), html.Text("All steps")))}})
+	p.frame.write(w, r, http.StatusOK, view{title: step.Title, body: html.Group{html.Tag("h1", step.Title), shown, html.El("p", html.Link("/setup", "All steps"))}})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"remote-agent/internal/html"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/wording"
@@ -23,6 +24,14 @@ type renderer struct {
 	redact   func(text string) string
 	now      func() time.Time
 	markdown *html.Renderer
+}
+
+// answered is what became of what somebody did before, or nil. It is shown once: where a page
+// has it, or at its top.
+func (re *renderer) answered(r *request) html.Node {
+	said := r.said
+	r.said = ""
+	return html.If(said != "", html.El("div", html.Class("said"), html.ID("said"), html.Attr("role", "status"), html.Attr("tabindex", "-1"), html.On("autofocus", true), html.On("data-keep", true), re.limited(said, maxText)))
 }
 
 // limited renders a text in Markdown, and no more of it than so many bytes.
@@ -40,7 +49,7 @@ func (re *renderer) exact(text string) (shown html.Node, whole bool) {
 	}
 	return html.Group{
 		re.bounded(text, maxShown/2, html.Exact),
-		html.El("p", html.Class("warning"), html.Text("This is too long to be shown whole, so it cannot be approved here. The chat shows all of it: decide there.")),
+		html.Styled("p", "warning", "This is too long to be shown whole, so it cannot be approved here. The chat shows all of it: decide there."),
 	}, false
 }
 
@@ -65,7 +74,7 @@ func (re *renderer) bounded(text string, most int, show func(text string) html.N
 		shown = show(head)
 	}
 	if more := len(clean) - len(head) + max(0, len(text)-most-margin); more > 0 {
-		return html.Group{shown, html.El("p", html.Class("muted"), html.Textf("%s more; the export has all of it.", bytesText(more)))}
+		return html.Group{shown, html.Styled("p", "muted", fmt.Sprintf("%s more; the export has all of it.", bytesText(more)))}
 	}
 	return shown
 }
@@ -104,6 +113,25 @@ func (re *renderer) who(name, account string) string {
 	return name + " (" + account + ")"
 }
 
+// names are people by their accounts: each is what who makes of them.
+type names map[string]string
+
+// look adds accounts to known people.
+func (re *renderer) look(ctx context.Context, tx *store.Tx, known names, accounts ...string) error {
+	for _, account := range accounts {
+		if known[account] != "" {
+			continue
+		}
+		platform, id, _ := strings.Cut(account, "/")
+		i, _, err := tx.People().Identity(ctx, messages.Platform(platform), messages.UserID(id))
+		if err != nil {
+			return err
+		}
+		known[account] = re.who(i.Name, account)
+	}
+	return nil
+}
+
 // line is a line of text in which what stands between backticks is code, as the program
 // writes it for chats.
 func (re *renderer) line(text string) html.Node {
@@ -114,7 +142,7 @@ func (re *renderer) line(text string) html.Node {
 	var g html.Group
 	for i, part := range parts {
 		if i%2 == 1 {
-			g = append(g, html.El("code", html.Text(part)))
+			g = append(g, html.Tag("code", part))
 			continue
 		}
 		g = append(g, html.Text(part))
@@ -135,7 +163,7 @@ func (re *renderer) halted(s sessions.ServiceState) html.Node {
 	if !s.Halted() {
 		return nil
 	}
-	return html.El("p", html.Class("problem"), html.Textf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", s.HaltedBy, re.head200(s.HaltReason)))
+	return html.Styled("p", "problem", fmt.Sprintf("⏸ Halted by %s: nothing starts until an owner sends /resume. %s", s.HaltedBy, re.head200(s.HaltReason)))
 }
 
 // when is a moment: how long ago, with the moment itself in its title. In what is read aloud,
@@ -169,7 +197,7 @@ func metaParts(parts []any) (g html.Group) {
 
 // size says how large what is decided on is.
 func wholeSize(n int) html.Node {
-	return html.El("p", html.Class("meta"), html.Textf("The whole request has %s.", bytesText(n)))
+	return html.Styled("p", "meta", fmt.Sprintf("The whole request has %s.", bytesText(n)))
 }
 
 // until says how long it is to a time, to the nearest minute, or hour if it is two or more:

@@ -42,47 +42,9 @@ type Identity struct {
 	// People are the accounts of those who may, by their names. Nobody else gets in.
 	People map[string]signin.Account
 
-	Issuer  *issuer.Issuer // nil: none
-	Proxies []netip.Prefix // in front of this server
-	Header  string         // in which a proxy names people; empty: none does
-}
-
-// behind reports whether a request comes from a trusted proxy.
-func (i Identity) behind(r *http.Request) bool {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && i.trusts(from.Addr())
-}
-
-func (i Identity) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(i.Proxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
-}
-
-// client is the address that a request is counted under: behind a trusted proxy the
-// nearest one that is none itself.
-func (i Identity) client(r *http.Request) string {
-	if i.behind(r) {
-		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for _, hop := range slices.Backward(hops) {
-			a, ok := addressOf(strings.TrimSpace(hop))
-			if !ok {
-				break
-			}
-			if !i.trusts(a) {
-				return ratelimit.Client(netip.AddrPortFrom(a.Unmap(), 0).String())
-			}
-		}
-	}
-	return ratelimit.Client(r.RemoteAddr)
-}
-
-// addressOf reads an address of X-Forwarded-For, which some gateways write with the port of
-// the client: 203.0.113.7:4711, [2001:db8::1]:443.
-func addressOf(hop string) (netip.Addr, bool) {
-	if a, err := netip.ParseAddr(hop); err == nil {
-		return a, true
-	}
-	a, err := netip.ParseAddrPort(hop)
-	return a.Addr(), err == nil
+	Issuer  *issuer.Issuer    // nil: none
+	Proxies ratelimit.Proxies // in front of this server
+	Header  string            // in which a proxy names people; empty: none does
 }
 
 // misled says what is wrong with a request that reaches this server by a name of its own
@@ -94,7 +56,7 @@ func (i Identity) misled(r *http.Request) string {
 		return r.Header.Get(name) != ""
 	})
 	host, err := netip.ParseAddr(strings.Trim(hostOf(r.Host), "[]"))
-	if !forwarded || i.behind(r) || hostOf(r.Host) != "localhost" && (err != nil || !host.Unmap().IsLoopback()) {
+	if !forwarded || i.Proxies.Sent(r) || hostOf(r.Host) != "localhost" && (err != nil || !host.Unmap().IsLoopback()) {
 		return ""
 	}
 	return "The proxy in front of this server hides the address that you asked for. " +
@@ -146,16 +108,16 @@ func (p *signInPages) signInPage(w http.ResponseWriter, r *request) (view, error
 			need = "Or get a link, which works once, for 5 minutes:"
 		}
 		return view{title: "Sign in", body: html.Group{
-			html.El("h1", html.Text("Sign in")),
+			html.Tag("h1", "Sign in"),
 			ways,
-			html.El("p", html.Text(need)),
+			html.Tag("p", need),
 			html.El("ul",
-				html.El("li", html.Text("In a private chat with the bot, send "), html.El("code", html.Text("/web")), html.Text(".")),
-				html.El("li", html.Text("On the machine that it runs on, run "), html.El("code", html.Text("bot owner-link")), html.Text("."))),
+				html.El("li", html.Text("In a private chat with the bot, send "), html.Tag("code", "/web"), html.Text(".")),
+				html.El("li", html.Text("On the machine that it runs on, run "), html.Tag("code", "bot owner-link"), html.Text("."))),
 		}}, nil
 	}
 	now, ctx := p.show.now(), r.Context()
-	client := p.identity.client(r.Request)
+	client := p.identity.Proxies.Client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -173,11 +135,11 @@ func (p *signInPages) signInPage(w http.ResponseWriter, r *request) (view, error
 		return view{}, err
 	}
 	return view{title: "Sign in", body: html.Group{
-		html.El("h1", html.Text("Sign in")),
-		html.El("p", html.Text("This link signs this browser in as "), html.El("strong", html.Text(link.String())), html.Text(".")),
+		html.Tag("h1", "Sign in"),
+		html.El("p", html.Text("This link signs this browser in as "), html.Tag("strong", link.String()), html.Text(".")),
 		html.El("form", html.Attr("method", "post"), html.Attr("action", "/sign-in"),
 			hidden("k", token), hidden("to", to), button("Sign in", "primary")),
-		html.El("p", html.Class("muted"), html.Text("Do not continue if somebody else sent you the link.")),
+		html.Styled("p", "muted", "Do not continue if somebody else sent you the link."),
 	}}, nil
 }
 
@@ -187,7 +149,7 @@ func (p *signInPages) signIn(w http.ResponseWriter, r *request) (view, error) {
 		return view{}, err
 	}
 	now, ctx := p.show.now(), r.Context()
-	client := p.identity.client(r.Request)
+	client := p.identity.Proxies.Client(r.Request)
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -227,7 +189,7 @@ func (p *signInPages) account(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list, err := read(ctx, p.storage, func(tx *store.Tx) ([]signin.Session, error) {
+	list, err := store.Within(ctx, p.storage.InRead, func(tx *store.Tx) ([]signin.Session, error) {
 		return tx.SignIn().WebSessions(ctx, of, p.show.now(), until, maxBrowsers+1)
 	})
 	if err != nil {
@@ -239,9 +201,9 @@ func (p *signInPages) account(r *request) (view, error) {
 		list = list[:maxBrowsers]
 	}
 	return view{title: "Account", body: html.Group{
-		html.El("h1", html.Text("Account")),
-		html.El("p", html.Text("You are "), html.El("strong", html.Text(r.actor())), html.Textf(", role %s.", roleName(r.role))),
-		html.El("h2", html.Text("Signed-in browsers")),
+		html.Tag("h1", "Account"),
+		html.El("p", html.Text("You are "), html.Tag("strong", r.actor()), html.Textf(", role %s.", roleName(r.role))),
+		html.Tag("h2", "Signed-in browsers"),
 		table([]string{"Account", "Browser", "Signed in", "Last used", ""}, html.Map(list, func(s signin.Session) html.Node {
 			end := form(r, "/account/end", hidden("id", s.ID), button("Sign out", ""))
 			if s.ID == r.session.ID {
@@ -323,7 +285,7 @@ func (p *signInPages) ways(r *request, to string) (ways html.Group) {
 	}
 	if name, account, ok := p.proxied(r.Request); ok {
 		ways = append(ways, html.El("form", html.Attr("method", "post"), html.Attr("action", "/sign-in/proxy"),
-			html.El("p", html.Text("You are "), html.El("strong", html.Text(name)), html.Text(".")),
+			html.El("p", html.Text("You are "), html.Tag("strong", name), html.Text(".")),
 			hidden("to", to), button("Continue as "+account.String(), "primary")))
 	}
 	return ways
@@ -332,7 +294,7 @@ func (p *signInPages) ways(r *request, to string) (ways html.Group) {
 // proxied returns whom a trusted proxy names.
 func (p *signInPages) proxied(r *http.Request) (name string, a signin.Account, ok bool) {
 	values := r.Header.Values(p.identity.Header)
-	if p.identity.Header == "" || !p.identity.behind(r) || len(values) != 1 {
+	if p.identity.Header == "" || !p.identity.Proxies.Sent(r) || len(values) != 1 {
 		return "", signin.Account{}, false
 	}
 	a, ok = p.identity.People[values[0]]
@@ -361,7 +323,7 @@ func (p *signInPages) toIssuer(w http.ResponseWriter, r *request) (view, error) 
 	if p.identity.Issuer == nil {
 		return view{}, errNoPage
 	}
-	client, now := p.identity.client(r.Request), p.show.now()
+	client, now := p.identity.Proxies.Client(r.Request), p.show.now()
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -385,7 +347,7 @@ func (p *signInPages) fromIssuer(w http.ResponseWriter, r *request) (view, error
 	if p.identity.Issuer == nil {
 		return view{}, errNoPage
 	}
-	client, now := p.identity.client(r.Request), p.show.now()
+	client, now := p.identity.Proxies.Client(r.Request), p.show.now()
 	if wait := p.failed.Wait(client, now); wait > 0 {
 		return view{}, tooMany(w, wait)
 	}
@@ -421,10 +383,8 @@ func (p *signInPages) enter(w http.ResponseWriter, r *request, name, way string)
 		return fault.Newf(fault.Forbidden, "%s may not sign in here. An owner can add the name to SIGN_IN_PEOPLE.", name)
 	}
 	ctx := r.Context()
-	var token string
-	err := p.storage.InTx(ctx, func(tx *store.Tx) (err error) {
-		token, err = p.beginSession(ctx, tx, account, r.UserAgent(), p.show.now(), namedLife, way)
-		return err
+	token, err := store.Within(ctx, p.storage.InTx, func(tx *store.Tx) (string, error) {
+		return p.beginSession(ctx, tx, account, r.UserAgent(), p.show.now(), namedLife, way)
 	})
 	if err != nil {
 		return err

@@ -86,15 +86,15 @@ func (p *systemPages) platforms(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := html.Group{html.El("h1", html.Text("Platforms"))}
+	body := html.Group{html.Tag("h1", "Platforms")}
 	all := p.connections()
 	for _, c := range all {
 		body = append(body, p.platform(r, c, troubled[c.Name]))
 	}
 	if len(all) == 0 {
-		body = append(body, empty(html.Text("This program knows no platforms.")))
+		body = append(body, emptyText("This program knows no platforms."))
 	}
-	body = append(body, html.El("p", html.Class("muted"), html.Text("Connections, calls and errors are those of this process since its start.")))
+	body = append(body, html.Styled("p", "muted", "Connections, calls and errors are those of this process since its start."))
 	return view{title: "Platforms", body: body}, nil
 }
 
@@ -115,14 +115,14 @@ func (p *systemPages) platform(r *request, c Connection, trouble store.QueuedDel
 		facts = append(facts, fact("Last error", html.Text(p.show.head200(c.Error)+" "), p.show.when(c.ErrorAt)))
 	}
 	if trouble.Error != "" {
-		facts = append(facts, fact("Last answer that failed", html.Text(p.show.head200(trouble.Error)+" "), p.show.when(trouble.CreatedAt), html.Text(" "), html.El("a", html.Href("/queue#deliveries"), html.Text("See the queue"))))
+		facts = append(facts, fact("Last answer that failed", html.Text(p.show.head200(trouble.Error)+" "), p.show.when(trouble.CreatedAt), html.Text(" "), html.Link("/queue#deliveries", "See the queue")))
 	}
 	return html.El("section", html.Class("card"), html.ID(c.Name), html.El("h2", html.Text(c.Name), html.Text(" "), mark), html.El("dl", facts),
 		p.hooks(c), form(r, "/platforms/test", hidden("name", c.Name), button("Test "+c.Name, "")), p.checked("platform/"+c.Name))
 }
 
 func fact(name string, parts ...html.Node) html.Node {
-	return html.Group{html.El("dt", html.Text(name)), html.El("dd", html.Group(parts))}
+	return html.Group{html.Tag("dt", name), html.El("dd", html.Group(parts))}
 }
 
 func (p *systemPages) since(c Connection) html.Node {
@@ -149,7 +149,7 @@ func (p *systemPages) hooks(c Connection) html.Node {
 	if c.Taken+c.Refused == 0 {
 		return nil
 	}
-	return html.El("details", html.El("summary", html.Textf("Webhook: %s taken, %d refused", wording.Count(c.Taken, "delivery", "deliveries"), c.Refused)),
+	return html.El("details", html.Tag("summary", fmt.Sprintf("Webhook: %s taken, %d refused", wording.Count(c.Taken, "delivery", "deliveries"), c.Refused)),
 		table([]string{"When", "Answer"}, html.Map(c.Hooks, func(h Hook) html.Node {
 			answer := state("ok", "✔", strconv.Itoa(h.Status))
 			if h.Status >= http.StatusBadRequest {
@@ -199,7 +199,7 @@ func (p *systemPages) checked(name string) html.Node {
 	case j.Ended.IsZero():
 		return html.El("p", html.Attr("role", "status"), state("running", "◐", "running"), html.Text(" for "+clock(p.show.now().Sub(j.Began))+". Reload the page to see what the checks find."))
 	case j.Report == nil:
-		return html.El("p", html.Class("problem"), html.Text(fault.Public(j.Err)))
+		return html.Styled("p", "problem", fault.Public(j.Err))
 	}
 	return html.Group{html.El("p", html.Class("meta"), html.Text(j.Report.Sum()+", "), p.show.when(j.Ended)), html.El("ul", html.Class("list"), html.Map(j.Report.Findings, p.show.finding))}
 }
@@ -212,8 +212,8 @@ var marks = map[doctor.Status][2]string{ //nolint:gochecknoglobals // a constant
 func (re *renderer) finding(f doctor.Finding) html.Node {
 	mark := marks[f.Status]
 	return html.El("li", state(mark[0], mark[1], string(f.Status)),
-		html.El("span", html.Class("what"), html.El("strong", html.Text(f.Area+", "+f.Check+": ")), html.Text(re.head200(f.Detail))),
-		html.If(f.Fix != "", html.El("p", html.Class("meta wide"), html.Text("Fix: "), html.El("code", html.Text(re.head200(f.Fix))))))
+		html.El("span", html.Class("what"), html.Tag("strong", f.Area+", "+f.Check+": "), html.Text(re.head200(f.Detail))),
+		html.If(f.Fix != "", html.El("p", html.Class("meta wide"), html.Text("Fix: "), html.Tag("code", re.head200(f.Fix)))))
 }
 
 // Setting is an option with its value, as bot config show prints it.
@@ -244,23 +244,23 @@ func (p *systemPages) settings(r *request) (view, error) {
 		return view{}, fault.New(fault.Invalid, "\"show\" is all, or left out for the options that are set.")
 	}
 	list, warnings := p.options()
-	body := html.Group{html.El("h1", html.Text("Settings")), html.El("h2", html.ID("checks"), html.Text("Checks")), form(r, "/settings/check", button("Run the checks", "primary"))}
+	body := html.Group{html.Tag("h1", "Settings"), html.El("h2", html.ID("checks"), html.Text("Checks")), form(r, "/settings/check", button("Run the checks", "primary"))}
 	if found := p.checked(doctorJob); found != nil {
 		body = append(body, found)
 	} else {
-		body = append(body, empty(html.Text("Not run since the start. The checks of bot doctor examine the machine, the database, models, platforms, and who may get in, with real calls, in at most a minute.")))
+		body = append(body, emptyText("Not run since the start. The checks of bot doctor examine the machine, the database, models, platforms, and who may get in, with real calls, in at most a minute."))
 	}
-	body = append(body, html.El("h2", html.Text("Configuration")),
-		html.El("p", html.Text("Flags count more than the environment, and that more than the .env file. Values are changed there, or with "), html.El("code", html.Text("bot setup")),
+	body = append(body, html.Tag("h2", "Configuration"),
+		html.El("p", html.Text("Flags count more than the environment, and that more than the .env file. Values are changed there, or with "), html.Tag("code", "bot setup"),
 			html.Text("; those marked \"live\" hold after SIGHUP, the others after a restart. Secrets are never shown.")))
 	for _, w := range warnings {
-		body = append(body, html.El("p", html.Class("problem"), html.Text("⚠ "+p.show.head200(w))))
+		body = append(body, html.Styled("p", "problem", "⚠ "+p.show.head200(w)))
 	}
 	body = append(body, p.settingList(list, show == "all")...)
 	if show == "all" {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/settings"), html.Text("Show only what is set"))))
+		body = append(body, html.El("p", linkButton("/settings", "Show only what is set")))
 	} else {
-		body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/settings?show=all"), html.Text("Show all options"))))
+		body = append(body, html.El("p", linkButton("/settings?show=all", "Show all options")))
 	}
 	return view{title: "Settings", body: body}, nil
 }
@@ -276,12 +276,12 @@ func (p *systemPages) settingList(list []Setting, all bool) (parts html.Group) {
 			to++
 		}
 		if len(rows) > 0 {
-			parts = append(parts, html.El("h3", html.Text(list[from].Group)), table([]string{"Option", "Value", "From", "Change"}, rows))
+			parts = append(parts, html.Tag("h3", list[from].Group), table([]string{"Option", "Value", "From", "Change"}, rows))
 		}
 		from = to
 	}
 	if len(parts) == 0 {
-		parts = append(parts, empty(html.Text("Everything has its default. Set options in the environment or in a .env file, or let bot setup ask for them.")))
+		parts = append(parts, emptyText("Everything has its default. Set options in the environment or in a .env file, or let bot setup ask for them."))
 	}
 	return parts
 }
@@ -291,8 +291,8 @@ func (p *systemPages) setting(s Setting) html.Node {
 	if s.Live {
 		change = "live"
 	}
-	return html.El("tr", html.El("th", html.Attr("scope", "row"), html.El("code", html.Text(s.Name)), html.El("div", html.Class("meta"), html.Text(s.Help))),
-		html.El("td", html.Text(p.show.head200(s.Text))), html.El("td", html.Text(p.show.head200(s.Origin))), html.El("td", html.Text(change)))
+	return html.El("tr", html.El("th", html.Attr("scope", "row"), html.Tag("code", s.Name), html.Styled("div", "meta", s.Help)),
+		html.Tag("td", p.show.head200(s.Text)), html.Tag("td", p.show.head200(s.Origin)), html.Tag("td", change))
 }
 
 // runChecks runs all checks of bot doctor.

@@ -64,12 +64,12 @@ func (p *sessionPages) session(r *request) (view, error) {
 		return view{}, err
 	}
 	body := html.Group{
-		html.El("h1", html.Text(p.show.title(row.Session))),
+		html.Tag("h1", p.show.title(row.Session)),
 		meta(sessionState(row.Session), chatName(string(row.Key.Platform), row.Key.ID), row.Assistant, p.show.head200(row.Model), p.show.when(row.StartedAt)),
 		p.sessionActions(r, row),
 	}
 	if row.Error != "" && r.owner() { // its text is for operators
-		body = append(body, html.El("p", html.Class("problem"), html.Text(p.show.head200(row.Error))))
+		body = append(body, html.Styled("p", "problem", p.show.head200(row.Error)))
 	}
 	body = append(body, html.El("nav", html.Class("views"), html.Attr("aria-label", "Session"), html.El("ul", links)), content)
 	title, badge := p.show.title(row.Session), ""
@@ -89,7 +89,7 @@ func (p *sessionPages) session(r *request) (view, error) {
 // earlierIn leads to what is before a number in a tab.
 func earlierIn(row store.SessionRow, tab string, before int64, label string) html.Node {
 	q := url.Values{"tab": {tab}, "before": {fmt.Sprint(before)}}
-	return html.El("p", html.El("a", html.Class("button"), html.Href("/sessions/"+row.ID+"?"+q.Encode()), html.Text(label)))
+	return html.El("p", linkButton("/sessions/"+row.ID+"?"+q.Encode(), label))
 }
 
 const (
@@ -100,10 +100,11 @@ const (
 // plans shows the plans that a session made, and the one that it began with, as they
 // stand and as they were.
 func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group, err error) {
-	list, err := read(r.Context(), p.storage, func(tx *store.Tx) ([]plan.Plan, error) {
+	known := make(names)
+	list, err := store.Within(r.Context(), p.storage.InRead, func(tx *store.Tx) ([]plan.Plan, error) {
 		list, err := tx.Pages().SessionPlans(r.Context(), row.ID, executedPlan(row.UserPrompt), maxVersions+1)
 		for i := 0; err == nil && i < len(list); i++ {
-			list[i].DecidedName, err = sessions.NameOf(r.Context(), tx.People(), list[i].DecidedBy)
+			err = p.show.look(r.Context(), tx, known, list[i].Requester, list[i].Author, list[i].DecidedBy)
 		}
 		return list, err
 	})
@@ -111,32 +112,32 @@ func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group,
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{empty(html.Text("This session made no plan. A message that begins with /plan asks for one: it is shown here and in the chat, to be edited, approved or rejected."))}, nil
+		return html.Group{emptyText("This session made no plan. A message that begins with /plan asks for one: it is shown here and in the chat, to be edited, approved or rejected.")}, nil
 	}
 	more := len(list) > maxVersions
 	earlier := html.Group{} // versions of the plan that is shown last
 	flush := func() {
 		if len(earlier) > 0 {
-			body = append(body, html.El("details", html.El("summary", html.Text("Earlier versions")), earlier))
+			body = append(body, html.El("details", html.Tag("summary", "Earlier versions"), earlier))
 		}
 		earlier = nil
 	}
 	number := int64(0)
 	for _, pl := range list[:min(len(list), maxVersions)] {
 		if pl.Number == number {
-			earlier = append(earlier, p.show.planVersion(pl, "h3"))
+			earlier = append(earlier, p.show.planVersion(pl, known, "h3"))
 			continue
 		}
 		flush()
 		number = pl.Number
-		body = append(body, p.show.planVersion(pl, "h2"))
+		body = append(body, p.show.planVersion(pl, known, "h2"))
 		if pl.Open(p.show.now()) {
-			body = append(body, html.El("p", html.El("a", html.Class("button"), html.Href("/approvals/"+pl.Name()), html.Text("Decide on the plan"))))
+			body = append(body, html.El("p", linkButton("/approvals/"+pl.Name(), "Decide on the plan")))
 		}
 	}
 	flush()
 	if more {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("The newest %d versions are shown.", maxVersions)))
+		body = append(body, html.Styled("p", "muted", fmt.Sprintf("The newest %d versions are shown.", maxVersions)))
 	}
 	return body, nil
 }
@@ -152,16 +153,16 @@ func executedPlan(request string) int64 {
 	return n
 }
 
-// planVersion is one version of a plan.
-func (re *renderer) planVersion(pl plan.Plan, heading string) html.Node {
-	about := []any{planState(pl, re.now()), "asked for by " + pl.Requester, "written by " + pl.Author, re.when(pl.CreatedAt)}
+// planVersion is one version of a plan, with who had to do with it.
+func (re *renderer) planVersion(pl plan.Plan, by names, heading string) html.Node {
+	about := []any{planState(pl, re.now()), "asked for by " + by[pl.Requester], "written by " + by[pl.Author], re.when(pl.CreatedAt)}
 	if pl.DecidedBy != "" {
-		about = append(about, html.Group{html.Text("decided by " + pl.DecidedName + " "), re.when(pl.DecidedAt)})
+		about = append(about, html.Group{html.Text("decided by " + by[pl.DecidedBy] + " "), re.when(pl.DecidedAt)})
 	}
 	return html.El("section",
-		html.El(heading, html.Textf("%s, version %d: %s", pl.Name(), pl.Version, re.head200(pl.Goal))),
+		html.Tag(heading, fmt.Sprintf("%s, version %d: %s", pl.Name(), pl.Version, re.head200(pl.Goal))),
 		meta(about...),
-		html.If(pl.Note != "", html.El("p", html.Text("Note: "+re.head200(pl.Note)))),
+		html.If(pl.Note != "", html.Tag("p", "Note: "+re.head200(pl.Note))),
 		re.bounded(pl.Text, maxPlan, re.markdown.Markdown))
 }
 
@@ -194,19 +195,22 @@ const maxCosts = 200 // rows of a session
 func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error) {
 	var list []store.TurnUsage
 	var sum spend.Sum
-	ctx := r.Context()
+	ctx, known := r.Context(), make(names)
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if sum, err = tx.Spending().SumUsage(ctx, store.UsageFilter{SessionID: of.ID}); err != nil {
 			return err
 		}
 		list, err = tx.Pages().SessionUsage(ctx, of.ID, maxCosts+1)
+		for i := 0; err == nil && i < len(list); i++ {
+			err = p.show.look(ctx, tx, known, list[i].Actor)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{empty(html.Text("Nothing was used here yet. Each turn is here with its model, its tokens and, where the price of the model is known, what it cost."))}, nil
+		return html.Group{emptyText("Nothing was used here yet. Each turn is here with its model, its tokens and, where the price of the model is known, what it cost.")}, nil
 	}
 	more := len(list) > maxCosts
 	body := html.Group{
@@ -216,12 +220,12 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 			if model == "" {
 				model = u.Assistant
 			}
-			return row(p.show.when(u.At), html.Text(p.show.head200(u.Actor)), html.Text(p.show.head200(model)), html.Textf("%d", u.Requests),
+			return row(p.show.when(u.At), html.Text(known[u.Actor]), html.Text(p.show.head200(model)), html.Textf("%d", u.Requests),
 				html.Textf("%d", u.Input), html.Textf("%d", u.Cached), html.Textf("%d", u.Output), html.Text(costText(u)))
 		})),
 	}
 	if more {
-		body = append(body, html.El("p", html.Class("muted"), html.Textf("The newest %d rows are shown; the sum is of all.", maxCosts)))
+		body = append(body, html.Styled("p", "muted", fmt.Sprintf("The newest %d rows are shown; the sum is of all.", maxCosts)))
 	}
 	return body, nil
 }

@@ -40,7 +40,7 @@ func (p *sessionPages) timeline(r *request, row store.SessionRow) (body html.Gro
 	more := len(runs) > runsPage
 	runs = runs[max(0, len(runs)-runsPage):]
 	if len(runs) == 0 {
-		return html.Group{empty(html.Text("Nothing ran here yet. Each turn is here with what took time in it: the model, its tools, and waiting for a person."))}, nil
+		return html.Group{emptyText("Nothing ran here yet. Each turn is here with what took time in it: the model, its tools, and waiting for a person.")}, nil
 	}
 	for _, run := range slices.Backward(runs) {
 		body = append(body, p.runTimeline(run, within(spans, run, now), now))
@@ -136,15 +136,15 @@ func (p *sessionPages) runTimeline(run sessions.Run, spans []store.Span, now tim
 	about = append(about, p.show.head200(run.Model), fmt.Sprintf("%d tokens in, %d out", run.InputTokens, run.OutputTokens), p.show.when(begin))
 	bars := waterfall(spans, run, now)
 	most := min(len(bars), maxBars)
-	parts := html.Group{html.El("h2", html.Textf("Run %d", run.Number)), meta(about...)}
+	parts := html.Group{html.Tag("h2", fmt.Sprintf("Run %d", run.Number)), meta(about...)}
 	if most == 0 {
-		return append(parts, html.El("p", html.Class("muted"), html.Text("Nothing is on record of what took time in it.")))
+		return append(parts, html.Styled("p", "muted", "Nothing is on record of what took time in it."))
 	}
 	parts = append(parts, table([]string{"What", "After", "Took", "From begin to end"}, html.Map(bars[:most], func(b bar) html.Node {
 		return p.barLine(b, begin, end)
 	})))
 	if more := len(bars) - most; more > 0 {
-		parts = append(parts, html.El("p", html.Class("muted"), html.Textf("%d more are not shown.", more)))
+		parts = append(parts, html.Styled("p", "muted", fmt.Sprintf("%d more are not shown.", more)))
 	}
 	return parts
 }
@@ -156,7 +156,7 @@ func (p *sessionPages) barLine(b bar, begin, end time.Time) html.Node {
 	if b.goesOn {
 		took += ", goes on"
 	}
-	return row(html.Group{html.Text(what), html.El("code", html.Text(p.show.head200(b.name))), html.If(b.failed, html.Text(" ✖ failed"))},
+	return row(html.Group{html.Text(what), html.Tag("code", p.show.head200(b.name)), html.If(b.failed, html.Text(" ✖ failed"))},
 		html.Text(short(b.begin.Sub(begin))), html.Text(took), drawn(b, begin, end))
 }
 

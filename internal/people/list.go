@@ -67,7 +67,7 @@ func (s *Service) why(i sessions.Identity, who Person) string {
 		by = "joined with a one-time code"
 	}
 	if !i.GrantedAt.IsZero() {
-		by += " on " + day(i.GrantedAt)
+		by += " on " + wording.Moment(i.GrantedAt)
 	}
 	switch {
 	case who.Removed:

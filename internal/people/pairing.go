@@ -59,7 +59,7 @@ func (s *Service) Waiting(ctx context.Context) ([]sessions.Pairing, error) {
 
 // WaitingLine is somebody who waits in a list.
 func WaitingLine(p sessions.Pairing) string {
-	return fmt.Sprintf("%s (%s): waiting for an owner since %s, code %s", p.Account(), wording.Name(p.Name), day(p.AskedAt), p.Code)
+	return fmt.Sprintf("%s (%s): waiting for an owner since %s, code %s", p.Account(), wording.Name(p.Name), wording.Moment(p.AskedAt), p.Code)
 }
 
 // Answer decides the request of a stranger to be let in: with sessions.User or

@@ -24,6 +24,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/wording"
 )
 
 // Platform is what the configuration says of people on a platform.
@@ -272,7 +273,7 @@ func (s *Service) Remove(ctx context.Context, by By, a Account) (said string, er
 			return err
 		}
 		if !was.RemovedAt.IsZero() {
-			said = fmt.Sprintf("%s was already removed on %s.", a, day(was.RemovedAt))
+			said = fmt.Sprintf("%s was already removed on %s.", a, wording.Moment(was.RemovedAt))
 			return nil
 		}
 		said = fmt.Sprintf("%s can no longer use the bot. Their running work is stopped, and queued messages are dropped.", a)
@@ -353,7 +354,7 @@ func (s *Service) Halt(ctx context.Context, by By, reason string) (said string, 
 				return err
 			}
 			who, err := sessions.NameOf(ctx, tx.People(), state.HaltedBy)
-			said = fmt.Sprintf("The bot was already halted by %s at %s.", who, day(state.HaltedAt))
+			said = fmt.Sprintf("The bot was already halted by %s at %s.", who, wording.Moment(state.HaltedAt))
 			return err
 		}
 		said = "Halted. Running work is being stopped, and nothing starts on any replica, even after a restart. New messages are saved and answered after the halt."
@@ -381,14 +382,11 @@ func (s *Service) Resume(ctx context.Context, by By) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		said = fmt.Sprintf("Resumed after a halt by %s since %s. Queued messages are being answered.", who, day(state.HaltedAt))
+		said = fmt.Sprintf("Resumed after a halt by %s since %s. Queued messages are being answered.", who, wording.Moment(state.HaltedAt))
 		return audit(ctx, tx, by, "service.resume", "", map[string]any{"halted_by": state.HaltedBy})
 	})
 	return said, err
 }
-
-// day writes a moment as people read it.
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
 // maxReason is the longest reason of a halt, in letters.
 const maxReason = 200

@@ -67,7 +67,7 @@ func TestWhatIsSaidOfAChange(t *testing.T) {
 		{func() (string, error) { return open.Halt(t.Context(), people.By{}, " a\n fire\x1b ") }, "Halted.", ""},
 		{func() (string, error) { return open.Halt(t.Context(), people.By{}, "another") }, "The bot was already halted by cli at 20", ""},
 		{func() (string, error) { return reason(t, db), nil }, "a fire", "fire "},
-		{func() (string, error) { return open.Resume(t.Context(), people.By{}) }, "Resumed after a halt by cli since 20", ""},
+		{func() (string, error) { return open.Resume(t.Context(), people.By{}) }, "Resumed after a halt by cli since 20", "Z. "},
 		{func() (string, error) { return reason(t, db), nil }, "", "fire"},
 		{func() (string, error) { return named.Halt(t.Context(), ann, "") }, "Halted.", ""},
 		{func() (string, error) { return open.Halt(t.Context(), people.By{}, "") }, "The bot was already halted by Ann at 20", ""},

@@ -3,8 +3,6 @@
 package ratelimit
 
 import (
-	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -96,24 +94,4 @@ func (l *Limits) makeRoom(now time.Time) {
 		}
 		delete(l.of, name)
 	}
-}
-
-// Client is the name of whom a request came from: an IPv4 address, or the /64 of
-// an IPv6 one, which is what one client has. What a proxy says about others is
-// not believed: anybody can write such a header.
-func Client(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	if ip = ip.Unmap().WithZone(""); ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -57,7 +58,7 @@ func TestAddress(t *testing.T) {
 		"a-name:80":               "a-name",
 		"not an address at all::": "not an address at all::",
 	} {
-		if got := Client(remote); got != want {
+		if got := (Proxies{}).Client(&http.Request{RemoteAddr: remote}); got != want {
 			t.Errorf("address(%q) = %q, want %q", remote, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
+	"remote-agent/internal/pattern"
 	"remote-agent/internal/sessions"
 )
 
@@ -18,13 +19,17 @@ const storePatience = 500 * time.Millisecond
 // asInFile has a sentence name a secret as a file does.
 var asInFile = strings.NewReplacer(" is ", ": ", " IS ", ": ", "api key", "api_key", "API key", "API_KEY", "API KEY", "API_KEY")
 
+// foreignPassword is "password is" in other languages.
+var foreignPassword = pattern.Lazy(`(?i)(?:passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호|รหัสผ่าน)` +
+	`(?:\s*[:：=—]\s*|\s+(?:ist|est|es|é|is|to|är)\s+|\s*(?:是|は|는|คือ)\s*)`)
+
 // learnable checks a text that somebody wants to have remembered.
 func (s *Service) learnable(text string) (string, error) {
 	text, err := memory.CleanText(text)
 	if err != nil {
 		return "", err
 	}
-	said := asInFile.Replace(text)
+	said := asInFile.Replace(foreignPassword.ReplaceAllString(text, "password: "))
 	if s.config.Redact(text) != text || s.config.Redact(said) != said {
 		return "", fault.New(fault.Invalid, "That contains a password, key or token, so it was not saved.")
 	}

@@ -343,6 +343,9 @@ func TestNoSecretIsRemembered(t *testing.T) {
 	for text, secret := range map[string]bool{
 		"My password is hunter2pass": true, "the wifi password: Tr0ub4dor&3": true, "MY PASSWORD IS hunter2pass": true,
 		"our API key is q7Vx2LmPz9Kd84TnWr": true, "The api key is rotated each month": false,
+		"mein WLAN-Passwort ist Hund1234": true, "mot de passe : chatnoir88": true, "mi contraseña es gatonegro88": true, "a minha senha é gatopreto88": true,
+		"мой пароль: qwerty12345": true, "我的密码是qwerty12345": true, "パスワードは himitsu99 です": true, "비밀번호는 qwerty12345": true,
+		"Mein Passwort ist im Tresor": false, "密码由管理员保管": false, "Der Passwort-Manager ist KeePass": false,
 		"My password is kept in a vault": false, "My password is rotated each month": false, "Works with Ann, who is here since 2019": false,
 	} {
 		d.runs++

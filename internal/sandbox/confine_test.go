@@ -403,6 +403,9 @@ func TestPrivileges(t *testing.T) {
 				if !r.Level().Processes {
 					probes = append(probes, []string{"signal all"})
 				}
+				if !r.Level().View {
+					probes = append(probes, []string{"segment"})
+				}
 			}
 			for _, p := range probes {
 				_, out := run(t, r, probing(p...))

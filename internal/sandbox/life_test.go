@@ -485,8 +485,39 @@ func TestLimits(t *testing.T) {
 				s := probing("memory")
 				s.Limits.Memory = 256 << 20
 				s.Limits.CPU = -1
+				if got, out := run(t, r, s); got.Ended != sandbox.EndedMemory || got.Over != "it used more than 0.25 GiB of memory" {
+					t.Errorf("%+v %s", got, out)
+				}
+			})
+			t.Run("memory that only a descriptor holds", func(t *testing.T) {
+				s := probing("memfd")
+				s.Limits.Memory, s.Limits.FileSize, s.Limits.CPU = 256<<20, -1, -1
 				if got, out := run(t, r, s); got.Ended != sandbox.EndedMemory {
 					t.Errorf("%+v %s", got, out)
+				}
+			})
+			t.Run("memory that no process holds", func(t *testing.T) {
+				s := probing("segments")
+				s.Limits.Memory, s.Limits.CPU = 256<<20, -1
+				got, out := run(t, r, s)
+				if w.namespaces && got.Ended != sandbox.EndedMemory || !w.namespaces && !refusedWith(out, "not implemented") {
+					t.Errorf("%+v %s", got, out)
+				}
+			})
+			t.Run("disk", func(t *testing.T) {
+				s := script("head -c 50000000 /dev/zero >a; sleep 30")
+				s.Dir = t.TempDir()
+				if err := unix.Mount("tmpfs", s.Dir, "tmpfs", 0, "size=64m"); err != nil {
+					t.Skip(err)
+				}
+				t.Cleanup(func() { _ = unix.Unmount(s.Dir, unix.MNT_DETACH) })
+				s.Writable = []string{s.Dir}
+				if got, out := run(t, r, s); got.Ended != sandbox.EndedDisk || got.Over == "" {
+					t.Errorf("%+v %s", got, out)
+				}
+				s.Argv = script("head -c 5000000 /dev/zero >b; sleep 1").Argv // less than half of what is left
+				if got, out := run(t, r, s); got.Ended != sandbox.EndedItself || got.Over != "" {
+					t.Errorf("afterwards: %+v %s", got, out)
 				}
 			})
 			t.Run("processor time", func(t *testing.T) {

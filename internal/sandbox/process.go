@@ -23,6 +23,7 @@ const (
 	EndedCanceled  End = "canceled"  // the context, or Stop
 	EndedMemory    End = "memory"    // Limits.Memory
 	EndedProcesses End = "processes" // Limits.Processes, where the kernel does not enforce it
+	EndedDisk      End = "disk"      // Limits.FreeDisk
 )
 
 // Result is how a program ended.
@@ -30,6 +31,7 @@ type Result struct {
 	Code     int           // exit code; -1 if it died of a signal
 	Signal   string        // name of the signal it died of, such as "killed"
 	Ended    End           // who ended it
+	Over     string        // for people, as in "it used more than 4 GiB of memory"; empty if it kept within the limits
 	Duration time.Duration // since Start
 	CPU      time.Duration // processor time of the program and the children it waited for
 	MaxRSS   int64         // bytes; the largest process of them
@@ -217,7 +219,7 @@ func (p *Process) supervise() {
 		}
 		o.result.Ended = ended
 	}
-	o.result.Duration = time.Since(p.begin)
+	o.result.Duration, o.result.Over = time.Since(p.begin), p.spec.Limits.over(o.result.Ended)
 	p.result, p.err = o.result, o.err
 	p.removeDir()
 	close(p.done)

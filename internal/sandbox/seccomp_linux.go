@@ -11,8 +11,8 @@ import (
 )
 
 // The filter of system calls closes what namespaces and Landlock leave open on
-// this system: sockets, kernel keys, and ways around the filter itself. It sees
-// numbers only, never what a pointer points to.
+// this system: sockets, kernel keys, what processes share by System V, and ways
+// around the filter itself. It sees numbers only, never what a pointer points to.
 
 const (
 	seccompNumber = 0  // offsets in struct seccomp_data
@@ -128,6 +128,16 @@ func build(o order, arch uint32) filter {
 		}
 		b.refuse(unix.EACCES)
 	})
+	if !o.Have.Namespaces {
+		// They are the whole system's then, reach what other programs share, and stay when
+		// the tree has ended.
+		for _, number := range []uintptr{
+			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+			unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+		} {
+			f.refuseCall(number, unix.ENOSYS)
+		}
+	}
 	if !o.Have.PIDs {
 		f.protect(o.Daemon)
 	}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"bytes"
 	"os"
 	"strconv"
@@ -17,7 +16,7 @@ const (
 	watchSoonest  = 20 * time.Millisecond
 	watchLatest   = 250 * time.Millisecond
 	watchIdle     = 500 * time.Millisecond // when nothing changes
-	fillPerSecond = 8 << 30                // bytes that a program can make resident in a second, at most
+	fillPerSecond = 8 << 30                // bytes that a program can make resident or write in a second, at most
 )
 
 // usage is what a tree uses.
@@ -33,13 +32,19 @@ func (s *supervisor) watch(others int) {
 	if s.hardNumber() {
 		limit.threads = 0
 	}
-	if limit.bytes <= 0 && limit.threads <= 0 {
+	disks := s.disks()
+	if limit.bytes <= 0 && limit.threads <= 0 && len(disks) == 0 {
 		return
 	}
 	own, page := os.Getpid(), int64(os.Getpagesize())
 	var now, before usage
+	var most int64 // that it can use, as far as is known
 	for {
-		s.pause(untilNextLook(limit, now, before), limit.threads, others)
+		left := room(disks)
+		if left < 0 {
+			s.enforce(EndedDisk)
+		}
+		s.pause(min(untilNextLook(limit, now, before, most), untilFull(left)), limit.threads, others)
 		before, now = now, usage{}
 		others = allTasks()
 		tree := descendants(own)
@@ -51,9 +56,12 @@ func (s *supervisor) watch(others int) {
 		if limit.threads > 0 && now.threads > limit.threads {
 			s.enforce(EndedProcesses)
 		}
-		// Pages that several processes share were counted for each of them.
-		if limit.bytes > 0 && now.bytes > limit.bytes && proportional(tree, page) > limit.bytes {
-			s.enforce(EndedMemory)
+		// Pages that several processes share were counted for each of them, and memory that
+		// no process has mapped is somewhere in what the system shares.
+		if most = now.bytes + sharedMemory(); limit.bytes > 0 && most > limit.bytes {
+			if most = s.exact(tree, page); most > limit.bytes {
+				s.enforce(EndedMemory)
+			}
 		}
 	}
 }
@@ -93,7 +101,7 @@ func children() int {
 
 // untilNextLook is short enough that not much more than the limit can be used
 // meanwhile, and long enough to cost next to nothing.
-func untilNextLook(limit, now, before usage) time.Duration {
+func untilNextLook(limit, now, before usage, most int64) time.Duration {
 	latest := watchLatest
 	if now == before && now.threads > 0 {
 		latest = watchIdle
@@ -104,37 +112,52 @@ func untilNextLook(limit, now, before usage) time.Duration {
 	if limit.bytes <= 0 {
 		return latest
 	}
-	room := time.Duration(float64(limit.bytes-now.bytes) / fillPerSecond * float64(time.Second))
-	return min(max(room, watchSoonest), latest)
+	return min(untilFull(limit.bytes-most), latest)
 }
 
-// proportional adds up the memory with shared pages counted once.
-func proportional(tree []process, page int64) int64 {
-	var sum int64
+// untilFull is how long it takes at least to use what is left, but worth a pause.
+func untilFull(left int64) time.Duration {
+	return max(time.Duration(float64(left)/fillPerSecond*float64(time.Second)), watchSoonest)
+}
+
+// exact adds up the memory with shared pages counted once. What is held otherwise can be
+// mapped as well, so that the greater one of the two counts.
+func (s *supervisor) exact(tree []process, page int64) int64 {
+	var sum, shared int64
 	for _, p := range tree {
-		if n, ok := pss(p.pid); ok {
-			sum += n
+		if all, shm, ok := pss(p.pid); ok {
+			sum += all - shm
+			shared += shm
 		} else {
 			sum += p.pages * page
 		}
 	}
-	return sum
+	unmapped := held(tree)
+	if s.order.Have.Namespaces {
+		unmapped += segments()
+	}
+	return sum + max(shared, unmapped)
 }
 
-// pss reads the proportional set size of a process in bytes.
-func pss(pid int) (int64, bool) {
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+// pss reads the proportional set size of a process in bytes, and how much of it is shared
+// memory.
+func pss(pid int) (all, shm int64, ok bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	defer f.Close() //nolint:errcheck // only read
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Pss:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
-			return kb << 10, err == nil
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		switch {
+		case err != nil:
+		case name == "Pss":
+			all, ok = kb<<10, true
+		case name == "Pss_Shmem":
+			shm = kb << 10
 		}
 	}
-	return 0, false
+	return all, shm, ok
 }
 
 // hardNumber reports whether the kernel bounds the processes of this tree.

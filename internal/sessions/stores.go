@@ -62,6 +62,9 @@ type PeopleStore interface {
 	// Roles returns everybody who was given a role or removed.
 	Roles(ctx context.Context) ([]Identity, error)
 
+	// SamePerson reports whether two accounts, such as slack/U1, are linked to each other.
+	SamePerson(ctx context.Context, a, b string) (bool, error)
+
 	// PrivateConversation returns where a person last wrote to the bot alone, since a
 	// time; fault.NotFound if they did not.
 	PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (Conversation, error)

@@ -44,9 +44,12 @@ var List = sync.OnceValue(func() Prices {
 
 // PriceOf returns the price of a model. The prefixes of providers and a date at
 // the end of the name are ignored: "openai/gpt-5-mini-2025-08-07" costs what
-// gpt-5-mini does.
+// gpt-5-mini does. Claude's versions may be written with a dot, as OpenRouter does.
 func PriceOf(model string) (Price, bool) {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	if strings.HasPrefix(model, "claude-") {
+		model = strings.ReplaceAll(model, ".", "-")
+	}
 	models := List().Models
 	if p, ok := models[model]; ok {
 		return p, true
@@ -76,8 +79,8 @@ func isVersion(rest string) bool {
 	return false
 }
 
-// Cost returns what a usage of a model costs in US dollars. What an agent says
-// itself counts more than the list. ok is false where the price is not known.
+// Cost returns what a usage of a model costs in US dollars. What an agent or an API
+// says itself counts more than the list. ok is false where the price is not known.
 func Cost(model string, u assistant.Usage) (usd float64, ok bool) {
 	if u.CostUSD > 0 {
 		return u.CostUSD, true
@@ -160,6 +163,8 @@ func Tokens(n int64) string {
 }
 
 // Dollars writes an amount: $0.14, $12.30, and "< $0.01" for less than a cent.
+//
+//go:noinline // it would be copied into many callers
 func Dollars(micros int64) string {
 	if micros > 0 && micros < 10_000 {
 		return "< $0.01"

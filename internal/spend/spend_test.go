@@ -94,6 +94,9 @@ func TestPriceOf(t *testing.T) {
 		"gpt-4.1-mini-2025-04-14":             "gpt-4.1-mini",
 		"claude-3-5-sonnet-20241022":          "",
 		"my-claude-sonnet-4-5":                "",
+		"anthropic/claude-sonnet-4.5":         "claude-sonnet-4-5",
+		"anthropic/claude-opus-4.1-20250805":  "claude-opus-4-1",
+		"gpt-4-1":                             "",
 		"claude-sonnet-4-6-2026-02-17-latest": "",
 	} {
 		got, ok := spend.PriceOf(model)

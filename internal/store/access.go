@@ -149,6 +149,12 @@ func (t *People) HasOwner(ctx context.Context, p messages.Platform) (bool, error
 	return ok, wrap(err, "look for an owner")
 }
 
+// SamePerson reports whether two accounts are linked to each other.
+func (t *People) SamePerson(ctx context.Context, a, b string) (bool, error) {
+	ok, err := t.tx.exists(ctx, `SELECT 1 FROM memory_accounts a JOIN memory_accounts b ON b.user_id = a.user_id WHERE a.account = $1 AND b.account = $2`, a, b)
+	return ok, wrap(err, "look for a linked account")
+}
+
 // SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
 // sender the owner on a platform, replacing earlier ones of that platform.
 func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {

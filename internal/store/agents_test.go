@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -285,6 +286,36 @@ func (b bundle) schedule(tb testing.TB, e sessions.Entry, p profile.Profile) ses
 	s := sessions.Schedule{AgentID: p.ID, ConversationID: e.ConversationID, CreatedBy: "test/42", Origin: e.In, CreatedAt: at, NextAt: at.Add(time.Hour)}
 	b.do(tb, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().SaveSchedule(ctx, &s) })
 	return s
+}
+
+// TestStandingTasksOfAPerson are found however many others come before them.
+func TestStandingTasksOfAPerson(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		p := b.agent(t, "watcher", every(3600))
+		save := func(chat, by string, next time.Duration) (s sessions.Schedule) {
+			e, _ := b.uses(t, chat, p)
+			s = sessions.Schedule{AgentID: p.ID, ConversationID: e.ConversationID, CreatedBy: by, Origin: e.In, CreatedAt: time.Now(), NextAt: time.Now().Add(next)}
+			b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Tasks().SaveSchedule(ctx, &s) })
+			return s
+		}
+		save("others", "test/7", time.Minute)
+		here := save("here", "test/7", 2*time.Minute)
+		own := save("elsewhere", "test/42", 3*time.Minute)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for limit, want := range map[int][]int64{1: {here.ID}, 10: {here.ID, own.ID}} {
+				all, err := tx.Tasks().SchedulesOf(ctx, "test/42", here.ConversationID, limit)
+				var got []int64
+				for _, s := range all {
+					got = append(got, s.ID)
+				}
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("the first %d are %v, want %v: %v", limit, got, want, err)
+				}
+			}
+			return nil
+		})
+	})
 }
 
 func TestStandingTasks(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"remote-agent/internal/audit"
@@ -191,9 +192,10 @@ func (t *AuditLog) covered(ctx context.Context) (to int64, err error) {
 			return err
 		}
 		var o audit.Older
-		err := json.Unmarshal([]byte(detail), &o)
-		to = max(to, o.To)
-		return err
+		if json.Unmarshal([]byte(detail), &o) == nil { // else it vouches for nothing any more
+			to = max(to, o.To)
+		}
+		return nil
 	}, `SELECT detail FROM audit_log WHERE action = $1 AND seq > 0`, audit.Begin)
 	return to, wrap(err, "read what the chain vouches for")
 }
@@ -201,24 +203,29 @@ func (t *AuditLog) covered(ctx context.Context) (to int64, err error) {
 // AuditReport is what VerifyAudit found.
 type AuditReport struct {
 	Head     audit.Head
-	Older    int64       // rows from before the chain that it vouches for
-	Restores []audit.Row // where a backup took the place of the database
+	Older    int64         // rows from before the chain that it vouches for
+	Restores []audit.Row   // where a backup took the place of the database
+	Salvages []SalvageNote // where what could be read of a damaged one did
 }
 
 // VerifyAudit checks the whole chain, in one snapshot, and that it has the rows that
-// are noted in anchors. Where it does not hold the error is an *audit.Break. Rows
-// of anchors behind that are gone because an older copy was restored since are no
-// break: lost names them.
+// are noted in anchors. Where it does not hold the error is an *audit.Break. Gaps that
+// a salvage found are no break, and neither are rows of anchors that are gone because
+// of one, or because an older copy was restored since: lost names them.
 func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report AuditReport, lost []AuditAnchor, err error) {
 	err = s.InRead(ctx, func(t *Tx) error {
-		report, lost = AuditReport{}, nil
-		var v audit.Verifier
+		gaps, salvages, err := t.AuditLog().salvages(ctx)
+		if err != nil {
+			return err
+		}
+		report, lost = AuditReport{Salvages: salvages}, nil
+		v := audit.Verifier{Gaps: gaps}
 		have := make(map[int64]string)
 		for _, a := range anchors {
 			have[a.Head.Seq] = ""
 		}
 		covered := int64(0)
-		err := t.AuditLog().each(ctx, 0, func(r audit.Row) error {
+		err = t.AuditLog().each(ctx, 0, func(r audit.Row) error {
 			if err := v.Next(r); err != nil {
 				return err
 			}
@@ -229,8 +236,8 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 			case ActionRestore:
 				report.Restores = append(report.Restores, r)
 			case audit.Begin:
-				to, err := t.AuditLog().checkOlder(ctx, r)
-				report.Older, covered = report.Older+to.Rows, max(covered, to.To)
+				says, is, err := t.AuditLog().checkOlder(ctx, r, salvages)
+				report.Older, covered = report.Older+is.Rows, max(covered, says.To)
 				return err
 			}
 			return nil
@@ -255,16 +262,23 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 	return report, lost, err
 }
 
-// checkOlder checks what a row says of rows from before the chain.
-func (t *AuditLog) checkOlder(ctx context.Context, r audit.Row) (says audit.Older, err error) {
-	if err := json.Unmarshal([]byte(r.Detail), &says); err != nil {
-		return says, &audit.Break{Seq: r.Seq, Reason: "what it says of earlier rows cannot be read"}
+// checkOlder checks what a row says of rows from before the chain, unless that is what a
+// salvage has on record of them.
+func (t *AuditLog) checkOlder(ctx context.Context, r audit.Row, salvages []SalvageNote) (says, is audit.Older, err error) {
+	reason := "what it says of earlier rows cannot be read"
+	if json.Unmarshal([]byte(r.Detail), &says) != nil {
+		says = audit.Older{}
+	} else if is, err = t.older(ctx, says.From, says.To); err != nil || is == says {
+		return says, is, err
+	} else {
+		reason = fmt.Sprintf("the %d rows from before the chain that it vouches for (numbers %d to %d) are not as they were", says.Rows, says.From, says.To)
 	}
-	is, err := t.older(ctx, says.From, says.To)
-	if err == nil && is != says {
-		err = &audit.Break{Seq: r.Seq, Reason: fmt.Sprintf("the %d rows from before the chain that it vouches for (numbers %d to %d) are not as they were", says.Rows, says.From, says.To)}
+	for _, s := range salvages {
+		if noted, ok := s.Older[r.Seq]; ok && noted == is {
+			return says, is, nil
+		}
 	}
-	return says, err
+	return says, is, &audit.Break{Seq: r.Seq, Reason: reason}
 }
 
 // noStrays looks for rows that have no place in the chain and that nothing vouches
@@ -291,7 +305,7 @@ func checkAnchors(anchors []AuditAnchor, have map[int64]string, report AuditRepo
 		if a.Head.Seq == 0 || have[a.Head.Seq] == a.Head.Hash {
 			continue
 		}
-		if restoredSince(a, report.Restores) {
+		if restoredSince(a, report.Restores) || salvagedSince(a, report.Salvages) {
 			lost = append(lost, a)
 			continue
 		}
@@ -322,7 +336,7 @@ const ActionRestore = "backup.restore"
 // RestoreDetail is what that row says.
 type RestoreDetail struct {
 	Backup time.Time  `json:"backup"` // when it was made
-	Head   audit.Head `json:"head"`   // the end of the audit log in it
+	Head   audit.Head `json:"head"`   // the end of the audit log in it, or the row behind which that of the replaced database went on
 	Kept   int64      `json:"kept"`   // rows of the replaced database that were put behind it
 }
 
@@ -330,12 +344,13 @@ var errOtherAudit = fault.New(fault.Conflict,
 	"The audit log of the database that is replaced does not continue the one of the backup: it is another database, or one of them was changed.")
 
 // KeepAudit puts the rows that another database has behind the end of this one's
-// chain into it, as they are, and returns how many. That is the database which a
-// restored copy of it replaces. A chain that is broken, or no continuation of this
-// one, is fault.Conflict and changes nothing.
-func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err error) {
+// chain into it, as they are, and returns how many, and behind which row. That is the
+// database which a restored copy of it replaces. Where that was salvaged and has lost the end
+// of this chain, what came behind its last sound row is chained anew, to the end of this one.
+// A chain that is broken, or no continuation of this one, is fault.Conflict and changes nothing.
+func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, behind audit.Head, err error) {
 	if _, _, err := from.VerifyAudit(ctx, nil); err != nil {
-		return 0, &fault.Error{Kind: fault.Conflict, Err: err, Public: "The audit log of the database that is replaced cannot be kept: " + err.Error()}
+		return 0, behind, &fault.Error{Kind: fault.Conflict, Err: err, Public: "The audit log of the database that is replaced cannot be kept: " + err.Error()}
 	}
 	err = s.InTx(ctx, func(t *Tx) error {
 		kept = 0
@@ -344,30 +359,66 @@ func (s *Store) KeepAudit(ctx context.Context, from *Store) (kept int64, err err
 			return err
 		}
 		return from.InRead(ctx, func(other *Tx) error {
-			end, continues := head, head.Seq == 0
-			err := other.AuditLog().each(ctx, max(head.Seq-1, 0), func(r audit.Row) error {
-				if r.Seq <= head.Seq {
-					continues = r.Hash == head.Hash
-					return nil
-				}
-				if !continues {
-					return errOtherAudit
-				}
-				if _, err := t.AuditLog().insert(ctx, r); err != nil {
-					return err
-				}
-				end = audit.Head{Seq: r.Seq, Hash: r.Hash}
-				kept++
-				return nil
-			})
-			if err == nil && !continues { // it ends before the backup does
-				err = errOtherAudit
+			if behind, err = t.AuditLog().common(ctx, head, other.AuditLog()); err != nil {
+				return err
 			}
+			end := head
+			err := other.AuditLog().each(ctx, behind.Seq, func(r audit.Row) error {
+				if behind.Seq < head.Seq {
+					r.Seq = end.Seq + 1
+					r.Hash = audit.Sum(end.Hash, r)
+				}
+				fresh, err := t.AuditLog().insert(ctx, r)
+				if fresh {
+					end = audit.Head{Seq: r.Seq, Hash: r.Hash}
+					kept++
+				}
+				return err
+			})
 			if err != nil || kept == 0 {
 				return err
 			}
 			return t.AuditLog().moveHead(ctx, end)
 		})
 	})
-	return kept, err
+	return kept, behind, err
+}
+
+// common returns the row behind which the log of another database goes on from this one:
+// its end, or the last one that both have before what a salvage did not find there any more.
+func (t *AuditLog) common(ctx context.Context, end audit.Head, other *AuditLog) (audit.Head, error) {
+	_, salvages, err := other.salvages(ctx)
+	if err != nil {
+		return end, err
+	}
+	places := []int64{end.Seq}
+	for _, s := range salvages {
+		places = append(places, s.Head.Seq)
+		for _, g := range s.Gaps {
+			places = append(places, g.From-1)
+		}
+	}
+	slices.Sort(places)
+	for _, seq := range slices.Backward(places) {
+		if seq > end.Seq {
+			continue
+		}
+		ours := end.Hash
+		if seq < end.Seq {
+			if ours, err = t.hashAt(ctx, seq); err != nil {
+				return end, err
+			}
+		}
+		theirs, err := other.hashAt(ctx, seq)
+		if err != nil || ours == theirs && (ours != "" || seq == 0) {
+			return audit.Head{Seq: seq, Hash: ours}, err
+		}
+	}
+	return end, errOtherAudit
+}
+
+// hashAt returns the hash of a row; empty if there is none.
+func (t *AuditLog) hashAt(ctx context.Context, seq int64) (hash string, err error) {
+	_, err = t.tx.one(ctx, []any{&hash}, `SELECT hash FROM audit_log WHERE seq = $1`, seq)
+	return hash, wrap(err, "read audit log")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,7 +206,7 @@ func TestAnAuditOutlivesARestore(t *testing.T) {
 
 	t.Log("with the replaced database its later rows are kept")
 	kept := open()
-	n, err := kept.KeepAudit(t.Context(), b.Store)
+	n, _, err := kept.KeepAudit(t.Context(), b.Store)
 	if err != nil || n != 2 {
 		t.Fatalf("kept %d, %v", n, err)
 	}
@@ -233,20 +234,121 @@ func TestAnAuditOutlivesARestore(t *testing.T) {
 	other := bundle{storetest.SQLite(t)(t)}
 	other.audit(t, entry("a", ""), entry("b", ""), entry("c", ""))
 	fresh := open()
-	if _, err := fresh.KeepAudit(t.Context(), other.Store); !fault.Is(err, fault.Conflict) {
+	if _, _, err := fresh.KeepAudit(t.Context(), other.Store); !fault.Is(err, fault.Conflict) {
 		t.Errorf("another database's log: %v", err)
 	}
 	short := bundle{storetest.SQLite(t)(t)}
 	short.audit(t, entry("a", ""))
-	if n, err := fresh.KeepAudit(t.Context(), short.Store); !fault.Is(err, fault.Conflict) {
+	if n, _, err := fresh.KeepAudit(t.Context(), short.Store); !fault.Is(err, fault.Conflict) {
 		t.Errorf("another database's log that ends before the backup's: kept %d, %v", n, err)
 	}
 	b.unguarded(t, `UPDATE audit_log SET actor = 'eve' WHERE seq = 3`)
-	if _, err := fresh.KeepAudit(t.Context(), b.Store); !fault.Is(err, fault.Conflict) {
+	if _, _, err := fresh.KeepAudit(t.Context(), b.Store); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a log that was changed: %v", err)
 	}
 	if report, _, err := fresh.verify(t); err != nil || report.Head.Seq != 2 {
 		t.Errorf("after refusals: %+v %v", report, err)
+	}
+}
+
+// TestWhatASalvageLostOfBeforeTheChainIsNoBreak: the row of the salvage has on record what was
+// left, also where the row that vouches for them is damaged, and a later change is seen.
+func TestWhatASalvageLostOfBeforeTheChainIsNoBreak(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"lost":    `DELETE FROM audit_log WHERE actor = 'bob'`,
+		"changed": `UPDATE audit_log SET target = 'x' WHERE actor = 'bob'`,
+		"voucher": `UPDATE audit_log SET detail = '{' WHERE action = 'audit.begin'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := fileWithData(t)
+			execFile(t, path, `INSERT INTO audit_log (at_ms, actor, action, target) VALUES (7, 'ann', 'session.reset', 's'), (7, 'bob', 'session.reset', 's'), (7, 'cat', 'session.reset', 's')`)
+			migrated := func(path string) bundle {
+				s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t), Exclusive: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				if _, err := s.Migrate(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return bundle{s}
+			}
+			if err := migrated(path).Close(); err != nil {
+				t.Fatal(err)
+			}
+			execFile(t, path, `DROP TRIGGER audit_log_no_delete`, `DROP TRIGGER audit_log_no_update`, damage)
+			_, to, err := salvage(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := migrated(to)
+			report, _, err := b.verify(t)
+			if err != nil || len(report.Salvages) != 1 || !strings.Contains(report.Salvages[0].Lost(), "rows from before the chain are lost or were changed") {
+				t.Fatalf("%+v: %v", report.Salvages, err)
+			}
+			b.unguarded(t, `UPDATE audit_log SET target = 'y' WHERE actor = 'cat'`)
+			if _, _, err := b.verify(t); err == nil {
+				t.Error("a row from before the chain was changed after the salvage, and verify says nothing")
+			}
+		})
+	}
+}
+
+// TestTheLogOfASalvagedDatabaseOutlivesARestore although it lost the end of what the backup has,
+// or rows in the middle: what came later goes on behind the end of the backup.
+func TestTheLogOfASalvagedDatabaseOutlivesARestore(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]string{"end": `seq >= 25`, "around the end": `seq BETWEEN 25 AND 35`, "before": `seq = 7`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, noted := fileWithAudit(t, 30)
+			open := func(path string) bundle {
+				s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				return bundle{s}
+			}
+			now, copied := open(path), filepath.Join(t.TempDir(), "copy.db")
+			if err := now.Snapshot(t.Context(), copied); err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				now.audit(t, entry("later", ""))
+			}
+			if err := now.Close(); err != nil {
+				t.Fatal(err)
+			}
+			execFile(t, path, `DROP TRIGGER audit_log_no_delete`, `DELETE FROM audit_log WHERE `+lost)
+			_, to, err := salvage(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			salvaged, backup := open(to), open(copied)
+			salvaged.audit(t, entry("since.then", ""))
+			after, _, err := salvaged.verify(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, behind, err := backup.KeepAudit(t.Context(), salvaged.Store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			backup.audit(t, sessions.AuditEntry{Actor: "cli", Action: store.ActionRestore, Detail: fmt.Sprintf(`{"head":{"seq":%d,"hash":"%s"}}`, behind.Seq, behind.Hash)})
+			noted = append(noted, store.AuditAnchor{Name: "a backup of the salvaged one", Head: after.Head, At: time.Now().Add(-time.Minute)})
+			if _, _, err := backup.verify(t, noted...); err != nil {
+				t.Error(err)
+			}
+			rows, err := store.Within(t.Context(), backup.InRead, func(tx *store.Tx) ([]audit.Row, error) {
+				return tx.AuditLog().Rows(t.Context(), store.AuditFilter{Action: "since.then", Limit: 9})
+			})
+			if err != nil || len(rows) != 1 {
+				t.Errorf("what the salvaged database had on record since then: %+v, %v", rows, err)
+			}
+		})
 	}
 }
 

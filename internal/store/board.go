@@ -17,7 +17,7 @@ import (
 const postedColumns = `m.chat_id, m.id, m.seq, COALESCE(m.delivery_id, ''), m.author, m.body, m.buttons, m.mark, m.created_ms`
 
 func scanPosted(p *messages.Posted) []any {
-	return []any{&p.Chat, &p.ID, &p.Seq, &p.Delivery, &p.Author, &p.Text, jsonList{&p.Buttons, "buttons"}, &p.Mark, msTime{&p.At}}
+	return []any{&p.Chat, &p.ID, &p.Seq, &p.Delivery, &p.Author, &p.Text, buttonList{&p.Buttons}, &p.Mark, msTime{&p.At}}
 }
 
 // Say stores what a person says in their conversation, which begins with it, and what the

@@ -70,6 +70,8 @@ func (c *conditions) add(format string, values ...any) {
 }
 
 // when adds a condition that is wanted.
+//
+//go:noinline // it would be copied into many callers
 func (c *conditions) when(wanted bool, format string, values ...any) {
 	if wanted {
 		c.add(format, values...)
@@ -95,6 +97,7 @@ func (c *conditions) status(s sessions.Status) {
 	}
 }
 
+//go:noinline // it would be copied into many callers
 func (c *conditions) where() string {
 	if len(c.list) == 0 {
 		return ""

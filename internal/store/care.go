@@ -118,15 +118,13 @@ func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 		return Removed{}, fault.New(fault.Conflict, "The session is running; stop it first, or wait for its answer.")
 	}
 	t.tx.erases()
-	for _, query := range []string{
+	if err := t.tx.runAll(ctx, "remove session", []string{
 		`DELETE FROM approvals WHERE ` + sessionApprovals,
 		`DELETE FROM plans WHERE ` + sessionPlans,
 		`DELETE FROM deliveries WHERE ` + sessionDeliveries,
 		`UPDATE inbound_events SET raw = NULL, data = NULL, error = NULL, preparation = NULL WHERE ` + sessionInbox,
-	} {
-		if _, err := t.tx.exec(ctx, query, id); err != nil {
-			return Removed{}, fmt.Errorf("remove session: %w", err)
-		}
+	}, id); err != nil {
+		return Removed{}, err
 	}
 	return r, t.tx.Sessions().DeleteSession(ctx, id)
 }

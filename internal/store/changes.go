@@ -22,6 +22,8 @@ func (s *Store) tell(err error, topics []live.Topic) {
 }
 
 // touch notes that the transaction changes something.
+//
+//go:noinline // it would be copied into many callers
 func (t *Tx) touch(topic live.Topic) {
 	if !slices.Contains(t.touched, topic) {
 		t.touched = append(t.touched, topic)
@@ -30,6 +32,8 @@ func (t *Tx) touch(topic live.Topic) {
 
 // touches notes that the transaction changes something in a conversation; none if the id
 // is empty.
+//
+//go:noinline // it would be copied into many callers
 func (t *Tx) touches(conversationID string) {
 	if conversationID != "" {
 		t.touch(live.Conversation(conversationID))

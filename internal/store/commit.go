@@ -37,12 +37,7 @@ func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) 
 		s.tell(err, []live.Topic{live.Conversation(l.ConversationID)})
 		return news, err
 	}
-	err = s.InTx(ctx, func(tx *Tx) error {
-		var err error
-		news, err = tx.Leases().Apply(ctx, l, c)
-		return err
-	})
-	return news, err
+	return Within(ctx, s.InTx, func(tx *Tx) (commit.News, error) { return tx.Leases().Apply(ctx, l, c) })
 }
 
 // Apply makes changes under a lease a part of the transaction. It locks the

@@ -17,7 +17,7 @@ func scanDelivery(d *messages.Delivery) []any {
 	return []any{
 		&d.ID, text{&d.ConversationID}, text{&d.EventID}, &d.Seq, &d.ReplyTo, &d.Placeholder, &d.Text, &d.Final,
 		&d.Control, &d.Message, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt},
-		jsonList{&d.Buttons, "buttons"}, &d.OnlyFor, &d.FileName, &d.File,
+		buttonList{&d.Buttons}, &d.OnlyFor, &d.FileName, &d.File,
 	}
 }
 

@@ -29,6 +29,8 @@ func classified(err error, kind func(error) fault.Kind) error {
 }
 
 // classifySQLite gives an error of the SQLite driver its kind, by result code.
+//
+//go:noinline // it would be copied into many callers
 func classifySQLite(err error) error { return classified(err, sqliteKind) }
 
 func sqliteKind(err error) fault.Kind {
@@ -78,6 +80,8 @@ const (
 	pgSerialization = "40001"
 	pgDeadlock      = "40P01"
 	pgReadOnly      = "25006"
+	pgPrivilege     = "42501"
+	pgNoSchema      = "3F000"
 
 	pgDivisionByZero = "22012"
 	pgNotNull        = "23502"
@@ -85,6 +89,8 @@ const (
 
 // classifyPostgres gives an error of the PostgreSQL driver its kind, by
 // SQLSTATE.
+//
+//go:noinline // it would be copied into many callers
 func classifyPostgres(err error) error { return classified(err, postgresKind) }
 
 func postgresKind(err error) fault.Kind {
@@ -114,7 +120,7 @@ func sqlStateKind(code string) fault.Kind {
 		return fault.NotFound
 	case "28000", "28P01":
 		return fault.Unauthorized
-	case "55P03", pgReadOnly: // a lock, a server that only reads
+	case "55P03", pgReadOnly, pgPrivilege, pgNoSchema: // a lock, or until an operator mends it
 		return fault.Unavailable
 	case "53100":
 		return fault.Disk

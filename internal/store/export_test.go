@@ -400,6 +400,15 @@ func AddMigrations(s *Store, texts map[string]string) {
 	}
 }
 
+// FillDisk leaves so many pages for a database to grow by.
+func FillDisk(ctx context.Context, s *Store, pages int) error {
+	var now, limit int
+	if err := s.writerDB.QueryRowContext(ctx, "PRAGMA page_count").Scan(&now); err != nil {
+		return err
+	}
+	return s.writerDB.QueryRowContext(ctx, fmt.Sprint("PRAGMA max_page_count = ", now+pages)).Scan(&limit)
+}
+
 // Drop breaks the connection of a life, as the end of its process does.
 func (l *Life) Drop() { l.hangUp(context.Background()) }
 
@@ -450,4 +459,26 @@ func (s *Store) Join(ctx context.Context, config LifeConfig) (*Life, error) {
 	l := &Life{store: s, config: config, missing: make(map[string]int)}
 	s.company.owner.Store(&config.Owner)
 	return l, l.beat(ctx)
+}
+
+// Spread is what the indexes of words have of a text.
+func Spread(text string) string { return spread(indexed(text)) }
+
+// SpreadInSQL is what the schema makes of the last message for the index.
+func SpreadInSQL(ctx context.Context, tx *Tx) (string, error) {
+	query := `SELECT array_to_string(tsvector_to_array(agent_message_words(content)), ' ') FROM agent_messages ORDER BY id DESC LIMIT 1`
+	if tx.pg == nil {
+		query = `SELECT body FROM agent_messages_searchable ORDER BY id DESC LIMIT 1`
+	}
+	return String(ctx, tx, query)
+}
+
+// IndexAsBefore has the full-text index of SQLite as versions before 00043 left it.
+func IndexAsBefore(ctx context.Context, s *Store) error {
+	if s.pg != nil {
+		return nil
+	}
+	return s.InTx(ctx, func(tx *Tx) error {
+		return Exec(ctx, tx, `INSERT INTO agent_messages_fts(rowid, body) SELECT id, body FROM agent_messages_searchable`)
+	})
 }

@@ -206,7 +206,7 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm) ([]string, error) {
 	var words []string
 	for _, w := range whole {
-		words = append(words, strings.ToLower(w.word))
+		words = append(words, strings.Fields(strings.ToLower(w.word))...)
 	}
 	those, arg, err := t.tx.Care().oneOf(words, "TEXT", 1)
 	if err != nil {
@@ -220,10 +220,8 @@ func (t *Lists) sessionsByVectors(ctx context.Context, whole, terms []searchTerm
 	if err != nil || len(ids) > rareMost {
 		return ids, err
 	}
-	args, match := []any{matchPostgres(whole)}, "1 = 1"
-	if len(whole) < len(terms) {
-		match = textMatch(terms, &args)
-	}
+	args := []any{matchPostgres(whole)}
+	match := foundMatch(terms, len(whole), &args)
 	ids, err = t.tx.ids(ctx, `SELECT DISTINCT m.session_id FROM `+foundSource("")+` WHERE NOT m.undone AND `+match, args...)
 	return append([]string{}, ids...), err
 }

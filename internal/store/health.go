@@ -160,9 +160,19 @@ func writeFailure(err error) string {
 			return "the disk cannot be written; look whether it is full, mounted read-only, or failing"
 		case isState(err, pgReadOnly):
 			return "the database server only reads; use the one that writes"
+		case isState(err, pgPrivilege):
+			return refused(err) + "; make the bot's user the owner of the database, or GRANT it the schema and its tables"
+		case isState(err, pgNoSchema):
+			return refused(err) + "; create one that search_path names, or correct search_path in DATABASE_URL"
 		}
 		return ""
 	}
+}
+
+// refused is what PostgreSQL said of a statement. It names tables and schemas.
+func refused(err error) string {
+	e, _ := errors.AsType[*pgconn.PgError](err)
+	return fmt.Sprintf("PostgreSQL says %.200q", e.Message)
 }
 
 // Explain gives an error of the database words for an operator: what happened, and what

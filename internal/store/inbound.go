@@ -62,6 +62,17 @@ func unless[T comparable](value, column T) *T {
 	return &value
 }
 
+// read is decode for whoever goes on without the content of an event that is damaged, which
+// becomes one of messages.KindUnreadable: one wrong byte must not hold up what is around it.
+func (s *storedEvent) read() messages.Inbound {
+	in, _, err := s.decode()
+	if err != nil {
+		in = messages.Inbound{Kind: messages.KindUnreadable, Account: s.account, Event: s.event, Message: s.message}
+		in.Conversation.Platform = s.platform
+	}
+	return in
+}
+
 // decode returns the event, and whether columns had a part of it. One whose content is
 // kept no more is empty.
 func (s *storedEvent) decode() (in messages.Inbound, part bool, err error) {

@@ -32,19 +32,15 @@ func (r *entryRow) dest() []any {
 	}, r.event.dest()...)
 }
 
-// decode reads the event itself. An entry that was raw, or whose conversation
+// read reads the event itself. An entry that was raw, or whose conversation
 // was deleted, has none.
-func (r *entryRow) decode() (sessions.Entry, error) {
-	in, _, err := r.event.decode()
-	if err != nil {
-		return sessions.Entry{}, fault.Wrap(err, fault.Internal, "event "+r.entry.ID)
-	}
-	r.entry.In = in
+func (r *entryRow) read() sessions.Entry {
+	r.entry.In = r.event.read()
 	r.entry.In.Raw = unpackBody(r.raw)
 	if r.ready != "" && json.Unmarshal([]byte(r.ready), &r.entry.Preparation) != nil {
 		r.entry.Preparation = sessions.Preparation{} // it is found out again
 	}
-	return r.entry, nil
+	return r.entry
 }
 
 // InsertEntry stores an inbound event. It reports false, and changes nothing, if
@@ -228,8 +224,7 @@ func (t *Inbox) NextEntry(ctx context.Context, conversationID string) (e session
 	if err != nil || !ok {
 		return e, false, wrap(err, "read next event")
 	}
-	e, err = row.decode()
-	return e, err == nil, err
+	return row.read(), true, nil
 }
 
 // Entry returns an entry by id; fault.NotFound if there is none.
@@ -248,7 +243,7 @@ func (t *Inbox) entry(ctx context.Context, where string, args ...any) (sessions.
 	if err != nil {
 		return sessions.Entry{}, err
 	}
-	return row.decode()
+	return row.read(), nil
 }
 
 // needless is the condition that nothing needs the text of an entry any more once
@@ -397,9 +392,8 @@ func (t *Inbox) entries(ctx context.Context, query string, args ...any) ([]sessi
 		if err := scan(row.dest()...); err != nil {
 			return err
 		}
-		e, err := row.decode()
-		list = append(list, e)
-		return err
+		list = append(list, row.read())
+		return nil
 	}, query, args...)
 	return list, wrap(err, "read events")
 }

@@ -80,21 +80,12 @@ func (s *Store) ClearLeases(ctx context.Context) error {
 		return nil
 	}
 	return s.InTx(ctx, func(t *Tx) error {
-		if _, err := t.exec(ctx, `
-			UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0
-			WHERE lease_owner IS NOT NULL`); err != nil {
-			return fmt.Errorf("clear leases: %w", err)
-		}
-		if _, err := t.exec(ctx, `DELETE FROM named_leases`); err != nil {
-			return fmt.Errorf("clear named leases: %w", err)
-		}
-		if _, err := t.exec(ctx, `UPDATE memory_lessons SET next_ms = 0 WHERE claim <> ''`); err != nil {
-			return fmt.Errorf("clear lessons: %w", err)
-		}
-		// Answers to commands that the dead process had to itself.
-		_, err := t.exec(ctx, `
-			UPDATE deliveries SET next_ms = 0
-			WHERE control AND next_ms > 0 AND state IN ('pending', 'sending', 'placed')`)
-		return wrap(err, "take over answers")
+		return t.runAll(ctx, "clear leases", []string{
+			`UPDATE remote_agent_conversations SET lease_owner = NULL, lease_until = 0 WHERE lease_owner IS NOT NULL`,
+			`DELETE FROM named_leases`,
+			`UPDATE memory_lessons SET next_ms = 0 WHERE claim <> ''`,
+			// Answers to commands that the dead process had to itself.
+			`UPDATE deliveries SET next_ms = 0 WHERE control AND next_ms > 0 AND state IN ('pending', 'sending', 'placed')`,
+		})
 	})
 }

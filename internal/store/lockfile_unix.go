@@ -61,7 +61,7 @@ func refuseLinks(database string) error {
 
 func tryLock(database string) (*fileLock, error) {
 	path := database + ".lock"
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path
+	f, err := openOrMake(path, OwnerAt(filepath.Dir(path))) // the next one to lock it may be no root
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
@@ -85,12 +85,12 @@ func tryLock(database string) (*fileLock, error) {
 }
 
 func inUse(database, holder string) error {
-	who := "Another process"
+	who := ""
 	if pid, err := strconv.Atoi(strings.TrimSpace(holder)); err == nil {
-		who = fmt.Sprintf("Process %d", pid)
+		who = fmt.Sprintf(" (PID %d)", pid)
 	}
 	return fault.Newf(fault.Conflict,
-		"%s works on the data directory %s already. If it is a bot that has just started, try again in a moment; else stop it, or set DATA_DIR to another directory.",
+		"Another bot%s is using the data directory %s. If it has just started, try again in a moment; else stop it, or set DATA_DIR to another directory.",
 		who, filepath.Dir(database))
 }
 

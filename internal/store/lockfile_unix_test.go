@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func TestALinkHasTheLockOfItsFile(t *testing.T) {
 	if err == nil {
 		_ = second.Close()
 	}
-	if !fault.Is(err, fault.Conflict) || !strings.Contains(fault.Public(err), filepath.Dir(file)) {
+	if !fault.Is(err, fault.Conflict) || !strings.HasPrefix(fault.Public(err), fmt.Sprintf("Another bot (PID %d) is using the data directory %s.", os.Getpid(), filepath.Dir(file))) {
 		t.Errorf("two stores were opened on one database: %v", err)
 	}
 }

@@ -143,19 +143,29 @@ func (t *Messages) messages(ctx context.Context, query string, args ...any) ([]m
 		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, rawJSON{&r.ProviderMetadata}); err != nil {
 			return err
 		}
-		m, ok, err := messages.FromRecord(r)
-		if err != nil {
-			return fault.Wrap(err, fault.Internal, "decode message")
+		var last *messages.Message
+		if n := len(list); n > 0 {
+			last = &list[n-1]
 		}
-		if !ok {
-			return nil
+		m, begins, err := nextMessage(r, last)
+		if begins {
+			list = append(list, m)
 		}
-		if n := len(list); n > 0 && list[n-1].Seq == m.Seq {
-			list[n-1].Blocks = append(list[n-1].Blocks, m.Blocks...)
-			return nil
-		}
-		list = append(list, m)
-		return nil
+		return err
 	}, query, args...)
 	return list, wrap(err, "read messages")
+}
+
+// nextMessage reads the row behind those of the last message (nil: there is none). begins is
+// false if it is a part of that one, to which it is added, or of none.
+func nextMessage(r messages.Record, last *messages.Message) (m messages.Message, begins bool, err error) {
+	m, is, err := messages.FromRecord(r)
+	switch {
+	case err != nil:
+		return m, false, fault.Wrap(err, fault.Internal, "decode message")
+	case is && last != nil && last.Seq == m.Seq:
+		last.Blocks = append(last.Blocks, m.Blocks...)
+		return m, false, nil
+	}
+	return m, is, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"golang.org/x/sync/errgroup"
 
 	"remote-agent/internal/fault"
@@ -27,9 +26,10 @@ type Migration struct {
 
 // Migrate brings the schema up to date and returns the names of what it applied.
 // It may run in several processes at once: one does the work, the others wait.
-// A schema that a newer binary made is refused (fault.Invalid), untouched. If a
-// migration fails, the schema is what it was before. Where
-// the PostgreSQL server has pgvector, it is set up as well; see Vectors.
+// A schema that a newer binary made is refused (fault.Invalid), untouched, and so is a
+// PostgreSQL database that cannot hold every character. If a migration fails, the schema
+// is what it was before. Where the PostgreSQL server has pgvector, it is set up as well;
+// see Vectors.
 func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 	s.migrating.Lock()
 	defer s.migrating.Unlock()
@@ -38,11 +38,14 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 		return nil, err
 	}
 	defer s.closeProvider(db, &err)
-	unlock, err := s.lockSchema(ctx, db)
+	unlock, err := s.lockSchema(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("wait for another migration: %w", s.classify(err))
 	}
 	defer unlock()
+	if err := s.CheckEncoding(ctx); err != nil {
+		return nil, err
+	}
 	durable, err := s.hurry(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for a schema: %w", err)
@@ -106,9 +109,25 @@ func (s *Store) migrateOurs(ctx context.Context, db *sql.DB, provider *goose.Pro
 		applied, err = s.up(ctx, db)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("apply migrations; none of them was kept: %w", s.classify(err))
+		return nil, notMigrated(applied, s.classify(err))
 	}
 	return applied, nil
+}
+
+// notMigrated is the error of an upgrade, behind the steps that were applied first. Where an
+// operator can help, it says with what.
+func notMigrated(applied []string, err error) error {
+	step := "the first step"
+	if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+		step = "step " + migrationName(partial.Failed.Source.Path)
+	} else if len(applied) > 0 {
+		step = "step " + applied[len(applied)-1]
+	}
+	kept := fmt.Errorf("apply migrations; none of them was kept: %s: %w", step, err)
+	if why := writeFailure(err); why != "" && fault.Passing(err) {
+		return &fault.Error{Kind: fault.KindOf(err), Err: kept, Public: "The upgrade of the database failed at " + step + ": " + why + ". Nothing of it was kept: start this version again after that. The earlier one still starts, too."}
+	}
+	return kept
 }
 
 // up applies the migrations that are not applied yet, one after the other in one
@@ -125,10 +144,7 @@ func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return applied, nil
+	return applied, err
 }
 
 // hurry has SQLite make the schema of a new database without waiting for the disk
@@ -229,36 +245,6 @@ func (s *Store) closeProvider(db *sql.DB, err *error) {
 	}
 }
 
-// lockSchema takes goose's session lock on PostgreSQL. It is taken here and not
-// by the provider because it has to cover the queue's migrations as well. On
-// SQLite the lock file of Options.Exclusive has that part.
-func (s *Store) lockSchema(ctx context.Context, db *sql.DB) (unlock func(), err error) {
-	if s.pg == nil {
-		return func() {}, nil
-	}
-	if s.pooled {
-		return s.lockSchemaTx(ctx, lock.DefaultLockID)
-	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
-	if err != nil {
-		return nil, err
-	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := locker.SessionLock(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return func() {
-		ctx, cancel := cleanup(ctx)
-		defer cancel()
-		if err := errors.Join(locker.SessionUnlock(ctx, conn), conn.Close()); err != nil {
-			s.log.WarnContext(ctx, "could not release the migration lock", "err", err)
-		}
-	}, nil
-}
-
 func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error {
 	current, target, err := provider.GetVersions(ctx)
 	if err != nil {
@@ -281,6 +267,23 @@ func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error
 		}
 		return err
 	})
+}
+
+// CheckEncoding refuses a PostgreSQL database that cannot hold every character (fault.Invalid).
+func (s *Store) CheckEncoding(ctx context.Context) error {
+	if s.pg == nil {
+		return nil
+	}
+	var encoding string
+	if err := s.pg.QueryRow(ctx, `SHOW server_encoding`).Scan(&encoding); err != nil {
+		return fmt.Errorf("read the encoding: %w", s.classify(err))
+	}
+	if encoding == "UTF8" || encoding == "SQL_ASCII" { // the second one keeps what it is given
+		return nil
+	}
+	return fault.Newf(fault.Invalid,
+		"The database stores text as %s, which lacks characters that people write, such as emoji. Make one with `createdb -E UTF8 -T template0 NAME`, and point DATABASE_URL at it; `bot export` and `bot import` move what the old one has.",
+		encoding)
 }
 
 func newerSchema(current, target int64) error {

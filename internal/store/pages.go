@@ -104,12 +104,7 @@ func (t *Pages) Sees(ctx context.Context, v Viewer, conversationID string) (bool
 func (t *Pages) SeesAny(ctx context.Context, v Viewer, conversationIDs []string) (bool, error) {
 	for some := range slices.Chunk(conversationIDs, maxPage) {
 		var c conditions
-		places := make([]string, len(some))
-		for i, id := range some {
-			c.args = append(c.args, id)
-			places[i] = fmt.Sprintf("$%d", len(c.args))
-		}
-		c.list = append(c.list, "c.id IN ("+strings.Join(places, ", ")+")")
+		c.list = append(c.list, within("c.id", some, &c.args))
 		c.seenBy(v, "c")
 		var one int
 		if ok, err := t.tx.one(ctx, []any{&one}, `SELECT 1 FROM remote_agent_conversations c`+c.where()+` LIMIT 1`, c.args...); ok || err != nil {
@@ -277,10 +272,7 @@ func (t *Pages) Senders(ctx context.Context, list []TranscriptMessage) (map[stri
 		if err := scan(append([]any{text{&id}}, event.dest()...)...); err != nil || event.data == "" {
 			return err
 		}
-		in, _, err := event.decode()
-		if err != nil {
-			return err
-		}
+		in := event.read()
 		found[id] = messages.Inbound{Conversation: in.Conversation, Sender: in.Sender}
 		return nil
 	}, `SELECT id, `+eventColumns+` FROM inbound_events WHERE id IN (`+strings.Join(places, ", ")+`)`, args...)

@@ -309,14 +309,13 @@ func (t *Persons) ForgetPerson(ctx context.Context, account string) (h memory.Ho
 		return h, err
 	}
 	for _, a := range h.Accounts {
-		for _, query := range []string{`DELETE FROM link_codes WHERE account = $1`, `DELETE FROM link_tries WHERE account = $1`, `DELETE FROM memory_people WHERE user_id = $1`} {
-			if _, err := t.tx.exec(ctx, query, a.Name); err != nil {
-				return h, fmt.Errorf("forget a person: %w", err)
-			}
+		if err := t.tx.runAll(ctx, "forget a person", []string{
+			`DELETE FROM link_codes WHERE account = $1`, `DELETE FROM link_tries WHERE account = $1`, `DELETE FROM memory_people WHERE user_id = $1`,
+		}, a.Name); err != nil {
+			return h, err
 		}
 	}
-	_, err = t.tx.exec(ctx, `DELETE FROM memory_people WHERE user_id = $1`, person)
-	return h, wrap(err, "forget a person")
+	return h, t.tx.run(ctx, "forget a person", `DELETE FROM memory_people WHERE user_id = $1`, person)
 }
 
 // emptyCommands takes the text out of what the commands of a person's accounts

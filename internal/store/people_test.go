@@ -80,6 +80,11 @@ func TestTwoAccountsBecomeOnePerson(t *testing.T) {
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for other, want := range map[string]bool{annsSlack: true, bobsID: false, "slack/UNEW": false} {
+				if same, err := tx.People().SamePerson(ctx, annsID, other); same != want || err != nil {
+					t.Errorf("%s is the same person: %v, %v", other, same, err)
+				}
+			}
 			tea, err := tx.Memories().Memory(ctx, annsSlack, 1)
 			if err != nil || tea.Confidence != 0.6 || tea.AccessCount != 2 || tea.Origin != memory.ByPerson {
 				t.Errorf("what both said is %+v, %v", tea, err)

@@ -22,7 +22,7 @@ var pgvectorSQL string
 // pgvectorVersion is written beside what pgvectorSQL makes; a database with a
 // higher one was set up by a newer binary and is left as it is. Raise it with every
 // change of the file.
-const pgvectorVersion = 4
+const pgvectorVersion = 6
 
 // VectorState says what pgvector is used for.
 type VectorState struct {
@@ -74,7 +74,7 @@ func OfVectors(name string) bool {
 // done is told and is no error.
 func (s *Store) setUpVectors(ctx context.Context) {
 	state, err := s.installVectors(ctx)
-	if isState(err, "42501") { // insufficient_privilege
+	if isState(err, pgPrivilege) {
 		s.log.WarnContext(ctx, "pgvector is available and not used", "fix", todoExtension)
 		return
 	}
@@ -277,7 +277,7 @@ func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 // another one has it.
 func (s *Store) lockVectors(ctx context.Context, conn *pgxpool.Conn) (unlock func() error, mine bool, err error) {
 	if s.pooled {
-		free, mine, err := s.lockTx(ctx, vectorLock, false)
+		free, mine, err := s.lockTx(ctx, vectorLock)
 		return func() error { free(); return nil }, mine, err
 	}
 	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, vectorLock).Scan(&mine)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/pressly/goose/v3/lock"
 
 	"remote-agent/internal/fault"
 )
@@ -141,9 +141,9 @@ func (s *Store) connectPostgres(ctx context.Context, config *pgxpool.Config, dae
 // so that LISTEN and locks of sessions do not work.
 func (s *Store) Pooled() bool { return s.pooled }
 
-// lockTx waits for an advisory lock that a transaction of its own holds until unlock
-// is called, for poolers that give each transaction another session.
-func (s *Store) lockTx(ctx context.Context, key int64, wait bool) (unlock func(), held bool, err error) {
+// lockTx takes an advisory lock, if nobody has it, that a transaction of its own holds until
+// unlock is called: whatever pooler is between, it is one. No limit for idle ones ends it.
+func (s *Store) lockTx(ctx context.Context, key int64) (unlock func(), held bool, err error) {
 	tx, err := s.pg.Begin(ctx)
 	if err != nil {
 		return nil, false, err
@@ -153,12 +153,7 @@ func (s *Store) lockTx(ctx context.Context, key int64, wait bool) (unlock func()
 		defer cancel()
 		_ = tx.Rollback(ctx) // the lock ends with the connection, too
 	}
-	if wait {
-		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, key)
-		held = err == nil
-	} else {
-		err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, key).Scan(&held)
-	}
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', '0', true)`, key).Scan(&held)
 	if err != nil || !held {
 		unlock()
 		return func() {}, false, err
@@ -166,16 +161,27 @@ func (s *Store) lockTx(ctx context.Context, key int64, wait bool) (unlock func()
 	return unlock, true, nil
 }
 
-// lockSchemaTx is lockSchema behind such a pooler.
-func (s *Store) lockSchemaTx(ctx context.Context, key int64) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	free, _, err := s.lockTx(ctx, key, true)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("wait for the schema: %w", err)
+// schemaLooks is how often it is looked whether another process still migrates. Waiting in
+// the server would end at its limits, and hold up what waits for all snapshots there.
+const schemaLooks = 200 * time.Millisecond
+
+// lockSchema keeps other processes from migrating the same PostgreSQL database, the
+// queue's part included. On SQLite the lock file of Options.Exclusive does.
+func (s *Store) lockSchema(ctx context.Context) (unlock func(), err error) {
+	if s.pg == nil {
+		return func() {}, nil
 	}
-	return func() {
-		free()
-		cancel()
-	}, nil
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for {
+		unlock, held, err := s.lockTx(ctx, lock.DefaultLockID)
+		if held || err != nil {
+			return unlock, err
+		}
+		select {
+		case <-time.After(schemaLooks):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

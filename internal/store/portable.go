@@ -20,6 +20,13 @@ const portableEntry = "entry"
 type Field struct {
 	Name  string
 	Value any
+
+	Damaged bool // what is stored is no JSON: Value is empty instead
+}
+
+// emptyJSON has what stands for JSON that is damaged, by column.
+var emptyJSON = map[string]string{
+	"commands": "{}", "settings": "{}", "metadata": "{}", "buttons": "[]", "sources": "[]", "source_events": "[]", "history": "[]",
 }
 
 // portable is a table in the form that export and import have in common, which
@@ -57,24 +64,36 @@ const (
 // stampLayout is the form of a time on SQLite, where it is sorted as text.
 const stampLayout = "2006-01-02T15:04:05.000Z"
 
-func cols(kind portableKind, names string) []portableColumn {
-	var list []portableColumn
-	for name := range strings.FieldsSeq(names) {
-		list = append(list, portableColumn{name: name, kind: kind})
+// portableKinds are the kinds as cols names them.
+var portableKinds = map[string]portableKind{
+	"text:": asText, "int:": asInt, "float:": asFloat, "bool:": asBool, "time:": asTime, "json:": asJSON, "bytes:": asBytes, "body:": asBody,
+}
+
+// cols reads columns, each behind their kind: "text: id name int: seq". Behind a "=" stands
+// the value of one that the table does not have.
+func cols(spec string) (list []portableColumn) {
+	var kind portableKind
+	for word := range strings.FieldsSeq(spec) {
+		if k, is := portableKinds[word]; is {
+			kind = k
+			continue
+		}
+		name, value, _ := strings.Cut(word, "=")
+		list = append(list, portableColumn{name, kind, value})
 	}
 	return list
 }
 
 var portableCodebase = portable{
 	kind: "codebase", table: "remote_agent_codebases",
-	columns: slices.Concat(cols(asText, "id name repository_url default_cwd ai_assistant_type"), cols(asJSON, "commands"), cols(asTime, "created_at updated_at")),
+	columns: cols("text: id name repository_url default_cwd ai_assistant_type json: commands time: created_at updated_at"),
 	from:    `remote_agent_codebases t WHERE $1 = '' OR CAST(t.id AS TEXT) IN (SELECT CAST(c.codebase_id AS TEXT) FROM remote_agent_conversations c WHERE CAST(c.id AS TEXT) = $1 UNION SELECT CAST(s.codebase_id AS TEXT) FROM remote_agent_sessions s WHERE CAST(s.conversation_id AS TEXT) = $1 UNION SELECT CAST(u.codebase_id AS TEXT) FROM usage_records u WHERE CAST(u.conversation_id AS TEXT) = $1) ORDER BY t.id`,
 }
 
 var portableIdentity = portable{
 	kind: "identity", table: "identities",
-	columns: slices.Concat(cols(asText, "platform_type user_id name role"), cols(asInt, "refused_ms created_ms"),
-		cols(asText, "granted_by"), cols(asInt, "granted_ms removed_ms"), cols(asBool, "reads")),
+	columns: cols(`text: platform_type user_id name role int: refused_ms created_ms text: granted_by int: granted_ms removed_ms
+		bool: reads`),
 	from: `identities t WHERE $1 = '' ORDER BY t.platform_type, t.user_id`,
 }
 
@@ -82,69 +101,69 @@ var portableIdentity = portable{
 var portables = []portable{
 	{
 		kind: "conversation", table: "remote_agent_conversations",
-		columns: slices.Concat(cols(asText, "id platform_type platform_conversation_id codebase_id cwd ai_assistant_type"),
-			cols(asJSON, "settings"), cols(asTime, "created_at updated_at"), cols(asInt, "inbox_seq stop_seq delivery_seq")),
+		columns: cols(`text: id platform_type platform_conversation_id codebase_id cwd ai_assistant_type json: settings
+			time: created_at updated_at int: inbox_seq stop_seq delivery_seq`),
 		from: `remote_agent_conversations t WHERE t.id = $1`,
 	},
 	{
 		kind: "session", table: "remote_agent_sessions",
-		columns: slices.Concat(cols(asText, "id conversation_id codebase_id parent_session_id ai_assistant_type assistant_session_id"),
-			cols(asBool, "active"), cols(asJSON, "metadata"), cols(asTime, "started_at ended_at"),
-			cols(asText, "agent_name model system_prompt user_prompt config status result error"), cols(asInt, "input_tokens output_tokens last_seq")),
+		columns: cols(`text: id conversation_id codebase_id parent_session_id ai_assistant_type assistant_session_id bool: active
+			json: metadata time: started_at ended_at
+			text: agent_name model system_prompt user_prompt config status result error
+			int: input_tokens output_tokens last_seq`),
 		from: `remote_agent_sessions t WHERE t.conversation_id = $1 ORDER BY t.started_at, t.id`,
 	},
 	{
 		kind: "message", table: "agent_messages",
-		columns: slices.Concat(cols(asText, "session_id"), cols(asInt, "seq part"), cols(asText, "role kind content data_json provider_metadata run_id"),
-			cols(asBool, "undone"), cols(asInt, "created_at")),
+		columns: cols(`text: session_id int: seq part text: role kind content data_json provider_metadata run_id bool: undone
+			int: created_at`),
 		from: `agent_messages t WHERE t.session_id = $1 ORDER BY t.seq, t.part`, bySession: true,
 	},
 	{
 		kind: "tool_call", table: "agent_tool_calls",
-		columns: slices.Concat(cols(asText, "session_id tool_call_id tool_name request response status"),
-			cols(asInt, "created_at completed_at execution_time_ms"), cols(asText, "error_details"), cols(asInt, "executing_ms"),
-			[]portableColumn{{"message_seq", asInt, "m.seq"}, {"message_part", asInt, "m.part"}}),
+		columns: cols(`text: session_id tool_call_id tool_name request response status int: created_at completed_at execution_time_ms
+			text: error_details int: executing_ms message_seq=m.seq message_part=m.part`),
 		from: `agent_tool_calls t LEFT JOIN agent_messages m ON m.id = t.message_id WHERE t.session_id = $1 ORDER BY t.id`, bySession: true,
 	},
 	{
 		kind: portableEntry, table: "inbound_events",
-		columns: slices.Concat(cols(asText, "id platform_type account event_id conversation_id"), cols(asInt, "seq"),
-			cols(asText, "lane state"), cols(asInt, "attempts"), cols(asText, "session_id message_id error data"), cols(asBody, "raw"), cols(asInt, "accepted_ms")),
+		columns: cols(`text: id platform_type account event_id conversation_id int: seq text: lane state int: attempts
+			text: session_id message_id error data body: raw int: accepted_ms`),
 		from: `inbound_events t WHERE t.conversation_id = $1 AND t.seq > 0 ORDER BY t.seq`,
 	},
 	{
 		kind: "delivery", table: "deliveries",
-		columns: slices.Concat(cols(asText, "id conversation_id event_id"), cols(asInt, "seq"), cols(asText, "reply_to placeholder body"),
-			cols(asBool, "final control"), cols(asText, "message_id state"), cols(asInt, "attempts"), cols(asText, "error"), cols(asInt, "created_ms"),
-			cols(asJSON, "buttons"), cols(asText, "only_for file_name"), cols(asBytes, "file")),
+		columns: cols(`text: id conversation_id event_id int: seq text: reply_to placeholder body bool: final control
+			text: message_id state int: attempts text: error int: created_ms json: buttons text: only_for file_name
+			bytes: file`),
 		from: `deliveries t WHERE t.conversation_id = $1 ORDER BY t.seq`,
 	},
 	{
 		kind: "run", table: "agent_runs",
-		columns: slices.Concat(cols(asText, "session_id"), cols(asInt, "number"), cols(asText, "entry_id status"),
-			cols(asInt, "started_ms finished_ms duration_ms"), cols(asText, "model"), cols(asInt, "input_tokens output_tokens cost_micros"), cols(asText, "error")),
+		columns: cols(`text: session_id int: number text: entry_id status int: started_ms finished_ms duration_ms text: model
+			int: input_tokens output_tokens cost_micros text: error`),
 		from: `agent_runs t WHERE t.session_id = $1 ORDER BY t.number`, bySession: true,
 	},
 	{
 		kind: "usage", table: "usage_records",
-		columns: slices.Concat(cols(asText, "event_id conversation_id session_id codebase_id actor ai_assistant_type model"),
-			cols(asInt, "input_tokens output_tokens cached_tokens written_tokens cost_micros at_ms")),
+		columns: cols(`text: event_id conversation_id session_id codebase_id actor ai_assistant_type model
+			int: input_tokens output_tokens cached_tokens written_tokens cost_micros at_ms`),
 		from: `usage_records t WHERE t.conversation_id = $1 ORDER BY t.id`,
 	},
 	// What a browser shows of a conversation. A chat in which nothing was taken has none,
 	// and is not exported.
 	{
-		kind: "web_chat", table: "web_chats", columns: slices.Concat(cols(asText, "id account"), cols(asInt, "last_seq changed_ms")),
+		kind: "web_chat", table: "web_chats", columns: cols("text: id account int: last_seq changed_ms"),
 		from: `web_chats t WHERE t.id = ` + chatOfConversation,
 	},
 	{
 		kind: "web_message", table: "web_messages",
-		columns: slices.Concat(cols(asText, "id chat_id"), cols(asInt, "seq"), cols(asText, "delivery_id author body"), cols(asJSON, "buttons"), cols(asText, "mark"), cols(asInt, "created_ms")),
+		columns: cols("text: id chat_id int: seq text: delivery_id author body json: buttons text: mark int: created_ms"),
 		from:    `web_messages t WHERE t.chat_id = ` + chatOfConversation + ` ORDER BY t.seq`,
 	},
 	{
 		kind: "web_file", table: "web_files",
-		columns: slices.Concat(cols(asText, "id message_id name media_type"), cols(asInt, "size"), cols(asBytes, "data")),
+		columns: cols("text: id message_id name media_type int: size bytes: data"),
 		from:    `web_messages m JOIN web_files t ON t.message_id = m.id WHERE m.chat_id = ` + chatOfConversation + ` ORDER BY m.seq, t.id`,
 	},
 }
@@ -219,7 +238,7 @@ func (t *Portable) exportTable(ctx context.Context, p portable, id string, visit
 		dest := make([]any, len(p.columns))
 		for i, c := range p.columns {
 			row[i].Name = c.name
-			dest[i] = portableValue{c.kind, &row[i].Value}
+			dest[i] = portableValue{c.kind, &row[i]}
 		}
 		if err := scan(dest...); err != nil {
 			return err
@@ -237,54 +256,58 @@ func (p portable) whole(row []Field) error {
 	if p.table != "inbound_events" {
 		return nil
 	}
-	column := func(name string) *any {
-		return &row[slices.IndexFunc(row, func(f Field) bool { return f.Name == name })].Value
+	column := func(name string) *Field {
+		return &row[slices.IndexFunc(row, func(f Field) bool { return f.Name == name })]
 	}
-	of := func(name string) string { s, _ := (*column(name)).(string); return s }
+	of := func(name string) string { s, _ := column(name).Value.(string); return s }
 	event := storedEvent{
 		platform: messages.Platform(of("platform_type")), account: of("account"), event: messages.EventID(of("event_id")),
 		message: messages.MessageID(of("message_id")), data: of("data"),
 	}
 	in, part, err := event.decode()
-	if err != nil || !part {
-		return err
+	if err != nil {
+		column("data").Value, column("data").Damaged = nil, true
+		return nil //nolint:nilerr // it is on the field
+	}
+	if !part {
+		return nil
 	}
 	data, err := json.Marshal(in)
-	*column("data") = string(data)
+	column("data").Value = string(data)
 	return wrap(err, "encode inbound event")
 }
 
 // portableValue scans a column of a kind.
 type portableValue struct {
 	kind portableKind
-	to   *any
+	to   *Field
 }
 
 // Scan implements sql.Scanner.
 func (v portableValue) Scan(value any) error {
 	if value == nil {
-		*v.to = nil
+		v.to.Value = nil
 		return nil
 	}
 	switch v.kind {
 	case asInt:
 		n, ok := value.(int64)
-		*v.to = n
+		v.to.Value = n
 		if !ok {
 			return fmt.Errorf("cannot read %T as a number", value)
 		}
 	case asFloat:
 		f, ok := value.(float64)
-		*v.to = f
+		v.to.Value = f
 		if !ok {
 			return fmt.Errorf("cannot read %T as a number", value)
 		}
 	case asBool:
 		switch b := value.(type) {
 		case bool:
-			*v.to = b
+			v.to.Value = b
 		case int64:
-			*v.to = b != 0
+			v.to.Value = b != 0
 		default:
 			return fmt.Errorf("cannot read %T as yes or no", value)
 		}
@@ -293,7 +316,7 @@ func (v portableValue) Scan(value any) error {
 		if v.kind == asBody {
 			b = unpackBody(b)
 		}
-		*v.to = slices.Clone(b)
+		v.to.Value = slices.Clone(b)
 		if !ok {
 			return fmt.Errorf("cannot read %T as bytes", value)
 		}
@@ -302,14 +325,17 @@ func (v portableValue) Scan(value any) error {
 		if err := (stamp{&at}).Scan(value); err != nil {
 			return err
 		}
-		*v.to = stampText(at)
+		v.to.Value = stampText(at)
 	case asText, asJSON:
 		var s string
 		if err := (text{&s}).Scan(value); err != nil {
 			return err
 		}
-		if *v.to = s; v.kind == asJSON {
-			*v.to = json.RawMessage(s)
+		if v.to.Value = s; v.kind == asJSON {
+			if v.to.Damaged = !json.Valid([]byte(s)); v.to.Damaged {
+				s = emptyJSON[v.to.Name]
+			}
+			v.to.Value = json.RawMessage(s)
 		}
 	}
 	return nil

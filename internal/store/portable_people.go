@@ -24,7 +24,7 @@ var portableShared = []portable{
 
 var portableMemoryPerson = portable{
 	kind: "memory_person", table: "memory_people",
-	columns: slices.Concat(cols(asText, "user_id"), cols(asBool, "enabled"), cols(asInt, "seq")),
+	columns: cols("text: user_id bool: enabled int: seq"),
 	from: `memory_people t WHERE $1 = '' AND NOT EXISTS (SELECT 1 FROM memory_accounts a WHERE a.account = t.user_id)
 		ORDER BY t.user_id`, // what is left of an account that was linked means nothing
 }
@@ -33,7 +33,7 @@ var portableMemoryPerson = portable{
 // linked is not part of it: whoever moves is told nothing of old links.
 var portableMemoryAccount = portable{
 	kind: "memory_account", table: "memory_accounts",
-	columns: slices.Concat(cols(asText, "user_id account"), cols(asBool, "whispered"), cols(asText, "last_key"), cols(asInt, "linked_ms")),
+	columns: cols("text: user_id account bool: whispered text: last_key int: linked_ms"),
 	from:    `memory_accounts t WHERE $1 = '' ORDER BY t.user_id, t.account`,
 }
 
@@ -42,10 +42,8 @@ var portableMemoryAccount = portable{
 func portableMemory(kind, table, text, category, lists, expires string) portable {
 	return portable{
 		kind: kind, table: table,
-		columns: slices.Concat(
-			cols(asText, "user_id"), cols(asInt, "seq"), cols(asText, "run_id "+text+" "+category+" origin codebase_id"), cols(asFloat, "confidence"),
-			cols(asInt, "access_count"), cols(asJSON, lists), cols(asTime, "created_at updated_at "+expires),
-			cols(asText, "embedding_model last_key"), cols(asBytes, "embedding")),
+		columns: cols("text: user_id int: seq text: run_id " + text + " " + category + " origin codebase_id float: confidence int: access_count json: " + lists +
+			" time: created_at updated_at " + expires + " text: embedding_model last_key bytes: embedding"),
 		from: table + ` t WHERE $1 = '' ORDER BY t.user_id, t.seq`,
 	}
 }

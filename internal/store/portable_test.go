@@ -224,6 +224,35 @@ func TestAnExportedEventIsWhole(t *testing.T) {
 	})
 }
 
+// An event that is damaged does not keep all else from an export: what cannot be read of it is
+// said, and empty.
+func TestAnExportGoesOnBehindADamagedEvent(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		first, second := b.accept(t, "chat", "1"), b.accept(t, "chat", "2")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return store.Exec(ctx, tx, `UPDATE inbound_events SET data = '{"text":"hel' WHERE id = $1`, first.ID)
+		})
+		got := make(map[string]store.Field)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Portable().ExportConversation(ctx, first.ConversationID, func(kind string, row []store.Field) error {
+				for _, f := range row {
+					if kind == "entry" && f.Name == "data" {
+						got[row[0].Value.(string)] = f
+					}
+				}
+				return nil
+			})
+		})
+		if f := got[first.ID]; !f.Damaged || f.Value != nil {
+			t.Errorf("of the damaged event is exported %+v", f)
+		}
+		if f := got[second.ID]; f.Damaged || f.Value == nil {
+			t.Errorf("of the other one is exported %+v", f)
+		}
+	})
+}
+
 // importShared imports a row, and returns what ImportShared does.
 func (b bundle) importShared(t *testing.T, kind, row string, codebases map[string]string) (stored bool) {
 	t.Helper()

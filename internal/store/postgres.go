@@ -41,6 +41,7 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 	if !t.limited {
 		config.MaxConns = int32(min(maxConns, 1000)) //nolint:gosec // bounded
 	}
+	config.MaxConns = max(config.MaxConns, 2) // a migration holds its lock over one and works over another
 
 	if err := s.connectPostgres(ctx, config, options.Exclusive); err != nil {
 		return &fault.Error{

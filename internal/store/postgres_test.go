@@ -3,13 +3,17 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3/lock"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
+	"remote-agent/internal/waittest"
 )
 
 // What an operator set for the database does not change how transactions see each other.
@@ -26,6 +30,104 @@ func TestADatabaseThatIsolatesMoreByDefault(t *testing.T) {
 		return err
 	})
 	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A database that lacks characters is refused before anything is made in it.
+func TestADatabaseThatLacksCharactersIsRefused(t *testing.T) {
+	t.Parallel()
+	for encoding, refused := range map[string]bool{"LATIN1": true, "EUC_JP": true, "SQL_ASCII": false} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			s := openURL(t, storetest.PostgresURLIn(t, encoding))
+			_, err := s.Migrate(t.Context())
+			if !refused {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if said := fault.Public(err); !fault.Is(err, fault.Invalid) || !strings.Contains(said, "stores text as "+encoding) || !strings.Contains(said, "createdb -E UTF8 -T template0") {
+				t.Errorf("%v", err)
+			}
+			if empty, err := s.IsEmpty(t.Context()); err != nil || !empty {
+				t.Errorf("it is not untouched: %t, %v", empty, err)
+			}
+		})
+	}
+}
+
+// Who runs the bot reads what its user lacks, and what to change.
+func TestWhatTheUserOfTheDatabaseLacksIsSaid(t *testing.T) {
+	t.Parallel()
+	const stranger = "&role=pg_monitor" // may do nothing here
+	for name, tt := range map[string]struct{ options, want string }{
+		"no right to create": {stranger, `permission denied for schema public"; make the bot's user the owner of the database, or GRANT it`},
+		"no schema":          {"&search_path=elsewhere", `no schema has been selected to create in"; create one that search_path names`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := storetest.PostgresURL(t)
+			administer(t, address, "REVOKE CREATE ON SCHEMA public FROM PUBLIC") // as since PostgreSQL 15
+			s := openURL(t, address+tt.options)
+			_, err := s.Migrate(t.Context())
+			said := fault.Public(s.Explain(err))
+			if !strings.HasPrefix(said, "The database cannot be used: PostgreSQL says ") || !strings.Contains(said, tt.want) {
+				t.Errorf("%s, want %s", said, tt.want)
+			}
+		})
+	}
+	t.Run("a right that was taken away", func(t *testing.T) {
+		t.Parallel()
+		s := openURL(t, storetest.PostgresMigratedURL(t)+stranger)
+		err := s.CheckWrites(t.Context())
+		if said := fault.Public(err); !fault.Passing(err) || !strings.Contains(said, `permission denied for table service_state"; make`) {
+			t.Errorf("%v: %s", err, said)
+		}
+	})
+}
+
+// An operator who wants few connections gets a bot that starts.
+func TestMigrateWithoutAConnectionToSpare(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Scaled(20*time.Second))
+	defer cancel()
+	if _, err := openURL(t, storetest.PostgresURL(t)+"&pool_max_conns=1").Migrate(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A replica waits while another one migrates, and goes on when that has ended.
+func TestMigrateWaitsForAnotherMigration(t *testing.T) {
+	t.Parallel()
+	address := storetest.PostgresURL(t)
+	other, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context()) //nolint:errcheck // was only a lock
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, lock.DefaultLockID); err != nil {
+		t.Fatal(err)
+	}
+	s := openURL(t, address)
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := s.Migrate(t.Context())
+		migrated <- err
+	}()
+	if _, err := other.Exec(t.Context(), `SELECT pg_sleep(1)`); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-migrated:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	if _, err := other.Exec(t.Context(), `SELECT pg_advisory_unlock($1)`, lock.DefaultLockID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
 		t.Error(err)
 	}
 }

@@ -78,10 +78,7 @@ func (t *Queue) openEntries(ctx context.Context, query string, args ...any) (lis
 		var event storedEvent
 		err := scan(slices.Concat([]any{text{&e.ID}, text{&e.ConversationID}, &e.Key.Platform, &e.Key.ID, &e.Seq, &e.State, text{&e.SessionID}, &e.Attempts,
 			msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}}, event.dest(), []any{text{&e.LastTool}})...)
-		if err != nil {
-			return err
-		}
-		e.In, _, err = event.decode()
+		e.In = event.read()
 		list = append(list, e)
 		return err
 	}, query, args...)
@@ -94,10 +91,7 @@ func (t *Queue) DropFailed(ctx context.Context, id string) (conversationID strin
 	if err := checkID(id, "message"); err != nil {
 		return "", err
 	}
-	ok, err := t.tx.one(ctx, []any{text{&conversationID}}, `
-		UPDATE inbound_events SET state = 'stopped' WHERE id = $1 AND lane = 'turn' AND state = 'failed' RETURNING conversation_id`, id)
-	t.tx.touches(conversationID)
-	return conversationID, deadEnd(ok, err)
+	return t.deadEnd(ctx, `UPDATE inbound_events SET state = 'stopped' WHERE id = $1 AND lane = 'turn' AND state = 'failed' RETURNING conversation_id`, id)
 }
 
 // QueuedDelivery is an answer that is on its way, or that was given up.
@@ -154,27 +148,25 @@ func (t *Queue) queuedDeliveries(ctx context.Context, query string, args ...any)
 // RetryDelivery has an answer that was given up sent again, as if it never had been
 // tried; fault.Conflict if it is not given up now.
 func (t *Queue) RetryDelivery(ctx context.Context, id string) (conversationID string, err error) {
-	ok, err := t.tx.one(ctx, []any{text{&conversationID}}, `
+	return t.deadEnd(ctx, `
 		UPDATE deliveries SET state = CASE WHEN message_id <> '' THEN 'placed' ELSE 'pending' END, attempts = 0, next_ms = 0, error = ''
 		WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
-	t.tx.touches(conversationID)
-	return conversationID, deadEnd(ok, err)
 }
 
 // DropDelivery forgets an answer that was given up; what it says is in the transcript.
 // It is fault.Conflict if it is not given up now.
 func (t *Queue) DropDelivery(ctx context.Context, id string) (conversationID string, err error) {
-	ok, err := t.tx.one(ctx, []any{text{&conversationID}}, `DELETE FROM deliveries WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
-	t.tx.touches(conversationID)
-	return conversationID, deadEnd(ok, err)
+	return t.deadEnd(ctx, `DELETE FROM deliveries WHERE id = $1 AND state = 'failed' RETURNING conversation_id`, id)
 }
 
-// deadEnd is the error of what was a dead end when somebody saw it.
-func deadEnd(is bool, err error) error {
+// deadEnd changes what was a dead end when somebody saw it, and returns its conversation.
+func (t *Queue) deadEnd(ctx context.Context, query, id string) (conversationID string, err error) {
+	is, err := t.tx.one(ctx, []any{text{&conversationID}}, query, id)
 	if err == nil && !is {
-		return fault.New(fault.Conflict, "Somebody retried or dropped this in the meantime, so nothing was done.")
+		return "", fault.New(fault.Conflict, "Somebody retried or dropped this in the meantime, so nothing was done.")
 	}
-	return wrap(err, "change a dead end")
+	t.tx.touches(conversationID)
+	return conversationID, wrap(err, "change a dead end")
 }
 
 // QueueCounts says how much waits and failed.

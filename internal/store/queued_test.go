@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"remote-agent/internal/fault"
+	"remote-agent/internal/store/storetest"
+
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -116,6 +120,76 @@ func TestOpenEntriesAreInOrder(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// TestADamagedEventIsReadWithoutItsContent, wherever events are read: an error there would hold
+// up its conversation for good, and take a page away.
+func TestADamagedEventIsReadWithoutItsContent(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		damaged, sound := b.accept(t, "chat", "1"), b.accept(t, "chat", "2")
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			if err := store.Exec(ctx, tx, `UPDATE inbound_events SET data = '{"kind":"message","text":' WHERE id = $1`, damaged.ID); err != nil {
+				return err
+			}
+			conv, err := tx.Conversations().Conversation(ctx, damaged.ConversationID)
+			if err != nil {
+				return err
+			}
+			want := messages.Inbound{Kind: messages.KindUnreadable, Account: damaged.In.Account, Event: damaged.In.Event, Message: damaged.In.Message}
+			want.Conversation.Platform = conv.Key.Platform
+			check := func(where string, got messages.Inbound, err error) {
+				got.Raw = nil // what the platform sent is stored by itself
+				if diff := cmp.Diff(want, got); diff != "" || err != nil {
+					t.Errorf("%s (-want +got): %v\n%s", where, err, diff)
+				}
+			}
+			next, _, err := tx.Inbox().NextEntry(ctx, conv.ID)
+			check("NextEntry", next.In, err)
+			next, err = tx.Inbox().Entry(ctx, damaged.ID)
+			check("Entry", next.In, err)
+			waiting, err := tx.Inbox().WaitingEntries(ctx, conv.ID, 0, 10)
+			if len(waiting) != 2 || waiting[1].In.Text != sound.In.Text {
+				t.Fatalf("WaitingEntries: %v, %+v", err, waiting)
+			}
+			check("WaitingEntries", waiting[0].In, err)
+			open, err := tx.Queue().OpenEntries(ctx, store.Viewer{}, 10)
+			if len(open) != 2 {
+				t.Fatalf("OpenEntries: %v, %+v", err, open)
+			}
+			check("OpenEntries", open[0].In, err)
+			events, err := tx.Pages().SessionEvents(ctx, sessions.Session{ConversationID: conv.ID, ID: conv.ID, StartedAt: time.Now()}, 0, 10)
+			if len(events) != 2 {
+				t.Fatalf("SessionEvents: %v, %+v", err, events)
+			}
+			check("SessionEvents", events[1].In, err)
+			return nil
+		})
+	})
+}
+
+// TestDamagedButtonsHoldNoAnswerUp: its text goes out without them. PostgreSQL stores what they
+// are, and no text of it.
+func TestDamagedButtonsHoldNoAnswerUp(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.SQLite(t)(t)}
+	e := b.accept(t, "chat", "1")
+	d := messages.Delivery{ConversationID: e.ConversationID, EventID: e.ID, Text: "an answer", Final: true, Buttons: []messages.Button{{ID: "go", Label: "Go"}}}
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
+			return err
+		}
+		for _, statement := range []string{`PRAGMA ignore_check_constraints = ON`, `UPDATE deliveries SET buttons = '[{"id":"go"},{"id":'`, `PRAGMA ignore_check_constraints = OFF`} {
+			if err := store.Exec(ctx, tx, statement); err != nil {
+				return err
+			}
+		}
+		open, err := tx.Deliveries().AllOpenDeliveries(ctx, e.ConversationID)
+		if err == nil && (len(open) != 1 || open[0].Text != d.Text || len(open[0].Buttons) != 0) {
+			t.Errorf("%+v", open)
+		}
+		return err
 	})
 }
 

@@ -29,7 +29,7 @@ func refusal(c *pgconn.Config, err error) string {
 		why += fmt.Sprintf("; create the user %q, or let it in with pg_hba.conf", c.User)
 	case "3D000":
 		why = fmt.Sprintf(": it has no database %q; create it with createdb", c.Database)
-	case "42501":
+	case pgPrivilege:
 		why = fmt.Sprintf(": the user %q may not use the database %q; GRANT CONNECT allows it", c.User, c.Database)
 	case "53300":
 		why = ": all of its connections are in use; raise max_connections, or set pool_max_conns in the address to use fewer"

@@ -77,6 +77,16 @@ func (t *Tx) run(ctx context.Context, doing, query string, args ...any) error {
 	return wrap(err, doing)
 }
 
+// runAll is run for several statements of the same arguments, one after the other.
+func (t *Tx) runAll(ctx context.Context, doing string, queries []string, args ...any) error {
+	for _, query := range queries {
+		if err := t.run(ctx, doing, query, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // change runs a statement that has to touch a row; fault.NotFound says what there is none
 // of.
 func (t *Tx) change(ctx context.Context, doing, what, query string, args ...any) error {

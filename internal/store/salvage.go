@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/fault"
@@ -25,6 +26,9 @@ type SalvagedTable struct {
 	Lost  int64
 	Known bool
 
+	// Emptied is how many of the copied rows had JSON that is damaged, and could do without.
+	Emptied int64
+
 	Problem string // why the table could not be read at all; empty if it could
 }
 
@@ -33,6 +37,9 @@ type Salvaged struct {
 	Tables  []SalvagedTable // in order of their names
 	Mended  string          // what of the beginning of the file had to be guessed; empty if nothing
 	Settled Settled
+
+	// Made is set as soon as the new file can be used. With an error it belongs to root.
+	Made bool
 }
 
 // probesPerTable bounds how often is looked for rows behind damage. Each look reads a
@@ -48,7 +55,9 @@ const (
 // as much room again beside the new file. Nobody may work on the damaged one:
 // fault.Conflict if somebody does, or if the new file exists. What was open is ended,
 // as by a restore, and notice is put into the conversations concerned: what was lost
-// may have been the answer. fault.Damaged means that nothing could be read.
+// may have been the answer. fault.Damaged means that nothing could be read. What root
+// salvages belongs to the owner of the folder that it is put into. The audit log has a row
+// of ActionSalvage behind the last one that was saved.
 func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r Salvaged, err error) {
 	info, err := os.Stat(from)
 	if os.IsPermission(err) {
@@ -86,6 +95,11 @@ func Salvage(ctx context.Context, from, to, notice string, log *slog.Logger) (r 
 	}
 	if err := errors.Join(syncFile(target), os.Rename(target, to)); err != nil {
 		return r, unreadable(to, err)
+	}
+	r.Made = true
+	dir := filepath.Dir(to)
+	if err := OwnerAt(dir).Take(dir, filepath.Base(to)); err != nil {
+		return r, &fault.Error{Kind: fault.Unavailable, Err: err, Public: "What can be read is in " + to + ", but that belongs to root: give it to the user as whom the bot runs, with chown."}
 	}
 	return r, nil
 }
@@ -137,8 +151,10 @@ func salvageInto(ctx context.Context, source, target, notice string, log *slog.L
 		return fault.New(fault.Damaged, "Nothing of the database can be read.")
 	}
 	return s.InTx(ctx, func(tx *Tx) (err error) {
-		r.Settled, err = tx.Care().SettleRestored(ctx, notice)
-		return err
+		if r.Settled, err = tx.Care().SettleRestored(ctx, notice); err != nil {
+			return err
+		}
+		return tx.AuditLog().noteSalvage(ctx)
 	})
 }
 
@@ -187,7 +203,7 @@ func (v *salvage) run(ctx context.Context) (list []SalvagedTable, err error) {
 		}
 		list = append(list, done)
 	}
-	if err := v.dropOrphans(ctx, list); err != nil {
+	if err := errors.Join(v.dropUnreadable(ctx, list), v.dropOrphans(ctx, list), v.keepNumbers(ctx)); err != nil {
 		return nil, err
 	}
 	for _, statement := range restore {
@@ -258,6 +274,26 @@ const spreadUsage = `
 	SELECT u.event_id FROM usage_records u LEFT JOIN inbound_events e ON e.id = u.event_id
 	WHERE u.event_id IS NOT NULL AND u.at_ms / 86400000 IS NOT e.accepted_ms / 86400000`
 
+// keepNumbers has no number given out again, as far as can be read which were. One that nobody
+// came to is damage, and would leave none to give out.
+func (v *salvage) keepNumbers(ctx context.Context) error {
+	rows, err := queryAll(ctx, v.from, `SELECT name, seq FROM sqlite_sequence WHERE typeof(seq) = 'integer' AND seq BETWEEN 1 AND 1 << 40`)
+	if err != nil {
+		return nil //nolint:nilerr // they go on behind those of the rows that were saved
+	}
+	for _, row := range rows {
+		_, err = v.to.ExecContext(ctx, `INSERT INTO sqlite_sequence SELECT t.name, 0 FROM sqlite_schema t
+			WHERE t.name = $1 AND t.sql LIKE '%AUTOINCREMENT%' AND NOT EXISTS (SELECT 1 FROM sqlite_sequence s WHERE s.name = t.name)`, row[0])
+		if err == nil {
+			_, err = v.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = max(seq, $2) WHERE name = $1`, row...)
+		}
+		if err != nil {
+			return classifySQLite(err)
+		}
+	}
+	return nil
+}
+
 // table copies one table, in one transaction.
 func (v *salvage) table(ctx context.Context, t table) (SalvagedTable, error) {
 	done := SalvagedTable{Name: t.name}
@@ -279,7 +315,7 @@ func (v *salvage) table(ctx context.Context, t table) (SalvagedTable, error) {
 	if c.failed != nil {
 		return done, classifySQLite(c.failed)
 	}
-	done.Copied = c.copied
+	done.Copied, done.Emptied = c.copied, c.emptied
 	total, known := v.count(ctx, t)
 	switch {
 	case known:
@@ -292,7 +328,7 @@ func (v *salvage) table(ctx context.Context, t table) (SalvagedTable, error) {
 	if c.damage != nil && c.copied == 0 {
 		done.Problem = c.damage.Error()
 	}
-	if c.copied == 0 && done.Lost > 0 {
+	if c.copied == 0 {
 		return done, nil // rolled back: the rows that every database has stay
 	}
 	return done, classifySQLite(tx.Commit())
@@ -316,6 +352,40 @@ func (v *salvage) count(ctx context.Context, t table) (total int64, known bool) 
 	return total, known
 }
 
+// useless are the rows that nobody can read without their JSON, and that would keep others from
+// being read.
+var useless = map[string]string{
+	"inbound_events":  `data <> '' AND NOT json_valid(data)`,
+	"agent_messages":  `data_json <> '' AND NOT json_valid(data_json) AND kind IN ('tool_call', 'tool_result', 'tool', 'thinking', 'attachment')`,
+	"agent_schedules": `NOT json_valid(origin)`,
+}
+
+// dropUnreadable removes rows whose JSON is damaged.
+func (v *salvage) dropUnreadable(ctx context.Context, list []SalvagedTable) error {
+	for name, where := range useless {
+		n, err := v.change(ctx, `DELETE FROM `+name+` WHERE `+where)
+		if err != nil {
+			return err
+		}
+		lose(list, name, n)
+	}
+	return nil
+}
+
+func (v *salvage) change(ctx context.Context, query string, args ...any) (rows int64, err error) {
+	result, err := v.to.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, classifySQLite(err)
+	}
+	return result.RowsAffected()
+}
+
+// lose counts copied rows of a table as lost.
+func lose(list []SalvagedTable, name string, n int64) {
+	i := slices.IndexFunc(list, func(t SalvagedTable) bool { return t.Name == name })
+	list[i].Copied, list[i].Lost = list[i].Copied-n, list[i].Lost+n
+}
+
 // dropOrphans removes rows that refer to others which were lost, or takes the
 // reference out where it may be missing.
 func (v *salvage) dropOrphans(ctx context.Context, list []SalvagedTable) error {
@@ -336,16 +406,12 @@ func (v *salvage) dropOrphans(ctx context.Context, list []SalvagedTable) error {
 			if fmt.Sprint(row[3]) != "0" {
 				change = `DELETE FROM ` + quoted(name) + ` WHERE ` + where
 			}
-			result, err := v.to.ExecContext(ctx, change, args...)
+			n, err := v.change(ctx, change, args...)
 			if err != nil {
-				return classifySQLite(err)
+				return err
 			}
-			if n, _ := result.RowsAffected(); n > 0 && strings.HasPrefix(change, "DELETE") {
-				for i := range list {
-					if list[i].Name == name {
-						list[i].Copied, list[i].Lost = list[i].Copied-n, list[i].Lost+n
-					}
-				}
+			if strings.HasPrefix(change, "DELETE") {
+				lose(list, name, n)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -20,6 +21,7 @@ type copier struct {
 	insert  string
 	probes  int
 	copied  int64
+	emptied int64 // of those, how many had damaged JSON
 	refused int64 // read, but not taken: no row could be so
 	damage  error // the first one that was met
 	failed  error // of the target: ends everything
@@ -153,11 +155,19 @@ func (c *copier) readByKey(direction string) error {
 }
 
 // take stores a row. One that breaks the rules of its table, or has text that is no
-// text, is damage that looks like a row, and is left out. It reports false if the
-// target failed.
+// text, is damage that looks like a row, and is left out; JSON that the row can do
+// without is emptied instead. It reports false if the target failed.
 func (c *copier) take(values []any) bool {
-	for _, value := range values {
-		if text, ok := value.(string); ok && !utf8.ValidString(text) {
+	emptied := int64(0)
+	for i, value := range values {
+		text, ok := value.(string)
+		if !ok {
+			continue
+		}
+		sound := utf8.ValidString(text)
+		if empty := emptyJSON[c.table.columns[i]]; empty != "" && (!sound || !json.Valid([]byte(text))) {
+			values[i], emptied = empty, 1
+		} else if !sound {
 			c.refused++
 			return true
 		}
@@ -175,6 +185,7 @@ func (c *copier) take(values []any) bool {
 	}
 	if n, _ := result.RowsAffected(); n > 0 {
 		c.copied++
+		c.emptied += emptied
 	}
 	return true
 }
@@ -207,4 +218,5 @@ func queryAll(ctx context.Context, db *sql.DB, query string, args ...any) (list 
 	return list, classifySQLite(rows.Err())
 }
 
+//go:noinline // it would be copied into many callers
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -35,6 +35,13 @@ func (t *Tasks) Schedules(ctx context.Context, limit int) ([]sessions.Schedule, 
 	return t.schedules(ctx, `ORDER BY s.next_ms, s.id LIMIT $1`, limit)
 }
 
+// SchedulesOf returns those that an account switched on and that of a conversation, up to
+// limit, by their next run.
+func (t *Tasks) SchedulesOf(ctx context.Context, account, conversationID string, limit int) ([]sessions.Schedule, error) {
+	return t.schedules(ctx, `WHERE s.created_by = $1 OR CAST(s.conversation_id AS TEXT) = $2 ORDER BY s.next_ms, s.id LIMIT $3`,
+		account, conversationID, limit)
+}
+
 const dueSchedulesSQL = `
 	JOIN agents a ON a.id = s.agent_id WHERE s.next_ms <= $1 AND a."interval" > 0 ORDER BY s.next_ms, s.id LIMIT $2`
 

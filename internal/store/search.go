@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -39,8 +40,10 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // Messages returns what people and assistants wrote that has all the
 // words, the newest first. A word that ends with * is the beginning of words,
 // which takes longer where many begin so. Case does not matter (on PostgreSQL
-// with the locale C: that of ASCII only), accents do. Turns that were taken back
-// are left out. Without a word it is fault.Invalid.
+// with the locale C: that of ASCII only), accents do. What is in a script without
+// spaces, such as Chinese, is found anywhere in a text (not on PostgreSQL with the
+// encoding SQL_ASCII). Turns that were taken back are left out. Without a word it is
+// fault.Invalid.
 func (t *Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
 	f.Limit = page(f.Limit)
 	terms := searchTerms(f.Words)
@@ -93,7 +96,7 @@ const indexedSQL = `COALESCE((SELECT max(d.id) FROM agent_messages_fts_docsize d
 
 // unindexedSQL are up to $1 messages that the index of SQLite does not have yet.
 const unindexedSQL = `
-	SELECT m.id, substr(m.content, 1, 100000) FROM agent_messages m WHERE m.id > ` + indexedSQL + ` AND ` + searched + `
+	SELECT m.id, m.content FROM agent_messages m WHERE m.id > ` + indexedSQL + ` AND ` + searched + `
 	ORDER BY m.id LIMIT $1`
 
 // How many messages are brought into the index at once. Fewer are left for later
@@ -111,8 +114,19 @@ func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err err
 			return 0, wrap(err, "look for messages to index")
 		}
 	}
-	n, err = t.tx.exec(ctx, `INSERT INTO agent_messages_fts(rowid, body)`+unindexedSQL, mostIndexed)
-	return n, wrap(err, "index messages")
+	var ids []int64
+	var bodies []string
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
+		var id int64
+		var said string
+		err := scan(&id, &said)
+		ids, bodies = append(ids, id), append(bodies, spread(indexed(said))) // the view is slow
+		return err
+	}, unindexedSQL, mostIndexed)
+	for i := 0; err == nil && i < len(ids); i++ {
+		_, err = t.tx.exec(ctx, `INSERT INTO agent_messages_fts(rowid, body) VALUES ($1, $2)`, ids[i], bodies[i])
+	}
+	return int64(len(ids)), wrap(err, "index messages")
 }
 
 // searchIndexed asks the index at once, which tells the newest first, but in two
@@ -123,7 +137,7 @@ func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err err
 func (t *Search) searchIndexed(ctx context.Context, f SearchFilter, terms []searchTerm) ([]Hit, error) {
 	whole := wholeWords(terms)
 	if !readable(terms) || !f.somewhere() && len(whole) == len(terms) {
-		return t.searchRange(ctx, f, matchSQLite(terms), 0)
+		return t.searchRange(ctx, f, terms, 0)
 	}
 	steps := []int{100, 400, readFirst - 500} // what is common is found among few
 	if f.somewhere() {
@@ -153,7 +167,7 @@ func (t *Search) searchIndexed(ctx context.Context, f SearchFilter, terms []sear
 		}
 	}
 	f.Limit = limit - len(hits)
-	more, err := t.searchRange(ctx, f, matchSQLite(terms), 0)
+	more, err := t.searchRange(ctx, f, terms, 0)
 	return append(hits, more...), err
 }
 
@@ -192,11 +206,8 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 		return nil, fmt.Errorf("search messages: %w", err)
 	}
 	if n <= fewFound {
-		args, match := []any{matchPostgres(few)}, "1 = 1"
-		if len(few) < len(terms) {
-			match = textMatch(terms, &args)
-		}
-		return t.searchIn(ctx, f, foundSource(""), "m.id", match, args)
+		args := []any{matchPostgres(few)}
+		return t.searchIn(ctx, f, foundSource(""), "m.id", foundMatch(terms, len(few), &args), args)
 	}
 	end := f.Before
 	if end == 0 {
@@ -205,7 +216,7 @@ func (t *Search) searchPostgres(ctx context.Context, f SearchFilter, terms []sea
 		}
 	}
 	for window := int64(5_000); ; window *= 10 {
-		hits, err := t.searchRange(ctx, f, matchPostgres(terms), max(0, end-window))
+		hits, err := t.searchRange(ctx, f, terms, max(0, end-window))
 		if err != nil || len(hits) == f.Limit || window >= end {
 			return hits, err
 		}
@@ -224,15 +235,31 @@ func (t *Search) searchNewest(ctx context.Context, f SearchFilter, terms []searc
 // its index. Words of common letters are first looked for in the text as it is,
 // which costs a hundredth of taking it apart.
 func textMatch(terms []searchTerm, args *[]any) string {
-	*args = append(*args, matchPostgres(terms))
-	match := []string{fmt.Sprintf("agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $%d)", len(*args))}
+	match := []string{"1 = 1"}
+	var apart []searchTerm
 	for _, term := range terms {
-		if strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-			*args = append(*args, term.word)
+		if !term.unspaced() {
+			apart = append(apart, term)
+		}
+		if term.unspaced() || strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+			*args = append(*args, term.typed)
 			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(*args)))
 		}
 	}
+	if len(apart) > 0 {
+		*args = append(*args, matchPostgres(apart))
+		match = append(match, fmt.Sprintf("agent_message_words(m.content) @@ to_tsquery('pg_catalog.simple', $%d)", len(*args)))
+	}
 	return strings.Join(match, " AND ")
+}
+
+// foundMatch is the condition that a text has all terms, where the index of PostgreSQL
+// has found so many of them. It does not know whether pairs follow each other.
+func foundMatch(terms []searchTerm, found int, args *[]any) string {
+	if found == len(terms) {
+		terms = slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return !strings.Contains(t.word, " ") })
+	}
+	return textMatch(terms, args)
 }
 
 // somewhere reports whether only some conversations are searched.
@@ -252,10 +279,10 @@ func newest(f SearchFilter, n int, args *[]any) string {
 	}
 	where += " AND m.session_id = s.id"
 	if f.ConversationID != "" {
-		where += " AND " + within([]string{f.ConversationID}, args)
+		where += " AND " + within("s.conversation_id", []string{f.ConversationID}, args)
 	}
 	if f.Within != nil {
-		where += " AND " + within(f.Within, args)
+		where += " AND " + within("s.conversation_id", f.Within, args)
 	}
 	// By itself, so that nobody goes through everybody's messages, the newest first.
 	own := `WITH own AS MATERIALIZED (SELECT m.id FROM remote_agent_sessions s CROSS JOIN agent_messages m WHERE ` + where + `)
@@ -264,11 +291,11 @@ func newest(f SearchFilter, n int, args *[]any) string {
 }
 
 // searchRange searches the messages with numbers from a first one on by the index.
-func (t *Search) searchRange(ctx context.Context, f SearchFilter, expression string, first int64) ([]Hit, error) {
-	args := []any{expression}
+func (t *Search) searchRange(ctx context.Context, f SearchFilter, terms []searchTerm, first int64) ([]Hit, error) {
 	if t.tx.pg == nil {
-		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, args)
+		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, []any{matchSQLite(terms)})
 	}
+	args := []any{matchPostgres(terms)}
 	condition := ""
 	bound := func(text string, id int64) {
 		if id > 0 {
@@ -278,7 +305,7 @@ func (t *Search) searchRange(ctx context.Context, f SearchFilter, expression str
 	}
 	bound(" AND m.id >= $%d", first)
 	bound(" AND m.id < $%d", f.Before)
-	return t.searchIn(ctx, f, foundSource(condition), "m.id", "1 = 1", args)
+	return t.searchIn(ctx, f, foundSource(condition), "m.id", foundMatch(terms, len(terms), &args), args)
 }
 
 // foundSource is a table m of what the index of PostgreSQL finds.
@@ -317,7 +344,7 @@ func (t *Search) searchEach(ctx context.Context, f SearchFilter, source, id, mat
 		condition("s.conversation_id = $%d", f.ConversationID)
 	}
 	if f.Within != nil {
-		query += " AND " + within(f.Within, &args)
+		query += " AND " + within("s.conversation_id", f.Within, &args)
 	}
 	args = append(args, f.Limit)
 	query += fmt.Sprintf(" ORDER BY %s DESC LIMIT $%d", id, len(args))

@@ -1,10 +1,14 @@
 package store
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"remote-agent/internal/memory"
 )
 
 const (
@@ -12,11 +16,16 @@ const (
 	indexedChars = 100_000 // of a message, see migration 00013
 )
 
-// searchTerm is a word of a search, or the beginning of words.
+// searchTerm is a word of a search, or the beginning of words. In a script without
+// spaces it is what is looked for anywhere.
 type searchTerm struct {
-	word   string
+	typed  string
+	word   string // as the indexes have it: typed, or its pairs
 	begins bool
 }
+
+// unspaced reports whether the term is in a script without spaces.
+func (t searchTerm) unspaced() bool { return t.word != t.typed }
 
 // wholeWords returns the terms that are no beginnings.
 func wholeWords(terms []searchTerm) []searchTerm {
@@ -36,7 +45,7 @@ func matchSQLite(terms []searchTerm) string {
 func matchPostgres(terms []searchTerm) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
-		if list[i] = t.word; t.begins {
+		if list[i] = strings.ReplaceAll(t.word, " ", " & "); t.begins {
 			list[i] += ":*"
 		}
 	}
@@ -48,11 +57,64 @@ func matchPostgres(terms []searchTerm) string {
 func searchTerms(typed string) []searchTerm {
 	var terms []searchTerm
 	for word, next := range wordsOf(typed) {
-		if terms = append(terms, searchTerm{word, next == '*'}); len(terms) == maxWords {
-			break
+		for part, more := range scripts(word) {
+			term := searchTerm{typed: part, word: part, begins: next == '*' && !more}
+			if r, size := utf8.DecodeRuneInString(part); memory.Unspaced(r) {
+				term.begins = size == len(part) // of pairs
+				pairs := strings.Fields(spread(part))
+				term.word = strings.Join(pairs[:max(1, len(pairs)-1)], " ") // something may follow the last letter
+			}
+			if terms = append(terms, term); len(terms) == maxWords {
+				return terms
+			}
 		}
 	}
 	return terms
+}
+
+// scripts yields the parts of a word with and without scripts that have no spaces, each
+// with whether there is more. Marks by themselves are left out.
+func scripts(word string) iter.Seq2[string, bool] {
+	return func(yield func(part string, more bool) bool) {
+		for more := word != ""; more; {
+			first, _ := utf8.DecodeRuneInString(word)
+			end := strings.IndexFunc(word, func(r rune) bool { return memory.Unspaced(r) != memory.Unspaced(first) })
+			if more = end > 0; !more {
+				end = len(word)
+			}
+			if strings.ContainsFunc(word[:end], func(r rune) bool { return !unicode.IsMark(r) }) && !yield(word[:end], more) {
+				return
+			}
+			word = word[end:]
+		}
+	}
+}
+
+// spread returns a text as the indexes of words have it: each letter of a script without
+// spaces is a word together with the one that follows it. Two are found as one such word,
+// more by words that follow each other, and one by the beginning of words. The schema
+// does the same; see migration 00043.
+func spread(text string) string {
+	if strings.IndexFunc(text, memory.Unspaced) < 0 {
+		return text
+	}
+	var b strings.Builder
+	pair := false // a first letter was written
+	for _, r := range text {
+		is := memory.Unspaced(r)
+		switch {
+		case pair && is:
+			fmt.Fprintf(&b, "%x ", r)
+		case pair:
+			b.WriteByte(' ')
+		}
+		if pair = is; is {
+			fmt.Fprintf(&b, " u%xx", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // wordsOf yields the words of what somebody looks for, each with what follows it; 0
@@ -120,31 +182,43 @@ func folded(r rune) rune {
 	return unicode.ToLower(least)
 }
 
-// hasTerms reports whether what is indexed of a text has all terms. It finds what the
-// index of SQLite finds, which takes a term of several words for a phrase.
-func hasTerms(text string, terms []searchTerm) bool {
+// indexed is what the indexes have of a text.
+func indexed(text string) string {
 	if len(text) > indexedChars {
 		n := 0
 		for i := range text {
 			if n == indexedChars {
-				text = text[:i]
-				break
+				return text[:i]
 			}
 			n++
 		}
 	}
-	text = strings.Map(folded, text)
-	phrases := make([][]string, len(terms))
-	for i, term := range terms {
-		phrases[i] = tokens(strings.Map(folded, term.word))
-		for _, word := range phrases[i] {
+	return text
+}
+
+// hasTerms reports whether what is indexed of a text has all terms. It finds what the
+// index of SQLite finds, which takes a term of several words for a phrase.
+func hasTerms(text string, terms []searchTerm) bool {
+	text = strings.Map(folded, indexed(text))
+	var spaced []searchTerm
+	var phrases [][]string
+	for _, term := range terms {
+		words := []string{term.typed}
+		if !term.unspaced() {
+			words = tokens(strings.Map(folded, term.word))
+			spaced, phrases = append(spaced, term), append(phrases, words)
+		}
+		for _, word := range words {
 			if !strings.Contains(text, word) {
 				return false // as most do not; taking them apart takes longer
 			}
 		}
 	}
-	all := tokens(text)
-	for i, term := range terms {
+	if len(spaced) == 0 {
+		return true
+	}
+	all := tokens(spread(text))
+	for i, term := range spaced {
 		if !hasPhrase(all, phrases[i], term.begins) {
 			return false
 		}
@@ -180,7 +254,7 @@ func hasPhrase(all, phrase []string, begins bool) bool {
 func Words(typed string) []string {
 	var words []string
 	for _, t := range searchTerms(typed) {
-		words = append(words, t.word)
+		words = append(words, t.typed)
 	}
 	return words
 }

@@ -78,26 +78,52 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 		b.say(t, s.ID, "", textOf(messages.RoleUser, path), textOf(messages.RoleAssistant, french))
 		half()
 		b.say(t, other.ID, "", textOf(messages.RoleUser, quoted), textOf(messages.RoleUser, cyrillic))
+		const chinese, japanese, thai, burmese = "我不喜欢喝咖啡，但是用Docker部署Go语言很好", "毎朝コーヒーを飲みます。スーパーへ行く", "ฉันชอบดื่มกาแฟทุกเช้า", "ကျွန်တော်ကော်ဖီကြိုက်တယ်"
+		b.say(t, s.ID, "", textOf(messages.RoleUser, chinese), textOf(messages.RoleUser, japanese), textOf(messages.RoleUser, thai), textOf(messages.RoleUser, burmese))
 		b.say(t, s.ID, "", messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
 			messages.Thinking{Text: "secretthought"}, messages.ToolCall{ID: "1", Name: "shell", Arguments: `{"a":"toolword"}`},
 		}}, messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "1", Content: "toolword"}}})
 		all()
 		for words, want := range map[string][]string{
-			"search":             {path},
-			"SEARCH go":          {path},
-			"internal/store":     {path},
-			"42":                 {path},
-			"sear":               nil,
-			"sear*":              {path},
-			"SEAR* 42":           {path},
-			"internal/st*":       {path},
-			"earch":              nil,
-			"café":               {french},
-			"cafe":               nil,
-			"hello":              {quoted},
-			"hello world":        {quoted},
-			"Привет":             {cyrillic},
-			"search hello":       nil,
+			"search":         {path},
+			"SEARCH go":      {path},
+			"internal/store": {path},
+			"42":             {path},
+			"sear":           nil,
+			"sear*":          {path},
+			"SEAR* 42":       {path},
+			"internal/st*":   {path},
+			"earch":          nil,
+			"café":           {french},
+			"cafe":           nil,
+			"hello":          {quoted},
+			"hello world":    {quoted},
+			"Привет":         {cyrillic},
+			"search hello":   nil,
+			"咖啡":             {chinese},
+			"喝咖啡":            {chinese},
+			"咖啡喝":            nil,
+			"喜咖":             nil,
+			"咖":              {chinese},
+			"啡":              {chinese},
+			"茶":              nil,
+			"咖啡*":            {chinese},
+			"Go语言 咖啡":        {chinese},
+			"docker":         {chinese},
+			"部署go":           {chinese},
+			"但是 dock*":       {chinese},
+			"ocker":          nil,
+			"咖啡 茶":           nil,
+			"很好":             {chinese},
+			"好":              {chinese},
+			"コーヒー":           {japanese},
+			"コーパー":           nil,
+			"スーパーへ":          {japanese},
+			"朝コーヒー 行く":       {japanese},
+			"กาแฟ":           {thai},
+			"แฟกา":           nil,
+			"กาแฟทุกเช้า ฉัน":    {thai},
+			"ကော်ဖီ":             {burmese},
 			"s":                  nil,
 			"s*":                 {quoted, path},
 			"secretthought":      nil,
@@ -113,6 +139,15 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 		got, _ := b.search(t, store.SearchFilter{Words: "s*", ConversationID: c.ID})
 		if diff := cmp.Diff([]string{path}, got); diff != "" {
 			t.Errorf("in one conversation (-want +got):\n%s", diff)
+		}
+		for conversation, want := range map[string][]string{c.ID: {chinese}, other.ConversationID: nil} {
+			got, _ := b.search(t, store.SearchFilter{Words: "喝咖啡 go", Within: []string{conversation}})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("without spaces in one conversation (-want +got):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff([]string{s.ID}, findAll(t, b, store.SessionFilter{Limit: 5}, "喝咖啡 go")); diff != "" {
+			t.Errorf("sessions without spaces (-want +got):\n%s", diff)
 		}
 		_, hits := b.search(t, store.SearchFilter{Words: "s*", Limit: 1})
 		if got, _ := b.search(t, store.SearchFilter{Words: "s*", Before: hits[0].ID}); !cmp.Equal(got, []string{path}) {

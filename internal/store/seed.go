@@ -37,6 +37,11 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 	rows := make(map[string][]SeedRow)
 	err := s.InRead(ctx, func(tx *Tx) error {
 		clear(rows)
+		if tx.pg != nil { // else it says what it stores as it is stored, in whatever encoding
+			if err := tx.run(ctx, "choose the encoding", `SET LOCAL client_encoding TO 'UTF8'`); err != nil {
+				return err
+			}
+		}
 		var missing []string
 		for _, table := range seedTables {
 			there, err := tx.Portable().columnsOf(ctx, table.name)

@@ -307,18 +307,17 @@ func (t *Lists) sessionRows(ctx context.Context, ids ...string) ([]SessionRow, e
 	}, query, arg)
 }
 
-// within is the condition that a session is of one of some conversations; their
-// ids are added to args.
-func within(ids []string, args *[]any) string {
+// within is the condition that a column has one of some ids, which are added to args.
+func within(column string, ids []string, args *[]any) string {
+	if len(ids) == 0 {
+		return "1 = 0"
+	}
 	places := make([]string, len(ids))
 	for i, id := range ids {
 		*args = append(*args, id)
 		places[i] = fmt.Sprintf("$%d", len(*args))
 	}
-	if len(places) == 0 {
-		return "1 = 0"
-	}
-	return "s.conversation_id IN (" + strings.Join(places, ", ") + ")"
+	return column + " IN (" + strings.Join(places, ", ") + ")"
 }
 
 // ConversationsAt returns the ids of the conversation at a place of a platform
@@ -340,7 +339,7 @@ func (t *Lists) ConversationsAt(ctx context.Context, key messages.ConversationKe
 // the place of one in the list is a number that people can call it by.
 func (t *Lists) SessionIDs(ctx context.Context, conversations []string) ([]string, error) {
 	var args []any
-	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within(conversations, &args) + ` ORDER BY s.started_at, s.id`
+	query := `SELECT s.id FROM remote_agent_sessions s WHERE ` + within("s.conversation_id", conversations, &args) + ` ORDER BY s.started_at, s.id`
 	list, err := t.tx.ids(ctx, query, args...)
 	return list, wrap(err, "number sessions")
 }
@@ -365,20 +364,16 @@ func (t *Lists) Transcript(ctx context.Context, sessionID string, visit func(Tra
 		if err := scan(&r.Seq, &r.Role, &r.Kind, &r.Content, text{&r.DataJSON}, secTime{&m.At}, &m.Undone); err != nil {
 			return err
 		}
-		decoded, ok, err := messages.FromRecord(r)
-		if err != nil {
-			return fault.Wrap(err, fault.Internal, "decode message")
+		var last *messages.Message
+		if held != nil {
+			last = &held.Message
 		}
-		if !ok {
-			return nil
-		}
-		if held != nil && held.Seq == decoded.Seq {
-			held.Blocks = append(held.Blocks, decoded.Blocks...)
-			return nil
+		decoded, begins, err := nextMessage(r, last)
+		if !begins {
+			return err
 		}
 		ready := held
-		m.Message = decoded
-		held = &m
+		m.Message, held = decoded, &m
 		if ready == nil {
 			return nil
 		}

@@ -150,9 +150,7 @@ func (t *Pages) SessionEvents(ctx context.Context, s sessions.Session, before in
 		var e SessionEvent
 		var event storedEvent
 		err := scan(append([]any{text{&e.ID}, &e.Seq, &e.Lane, &e.State, &e.Attempts, msTime{&e.NextAt}, msTime{&e.AcceptedAt}, text{&e.Error}}, event.dest()...)...)
-		if err == nil {
-			e.In, _, err = event.decode()
-		}
+		e.In = event.read()
 		list = append(list, e)
 		return err
 	}, sessionEventsSQL, s.ConversationID, before, s.ID, millis(s.StartedAt.Add(-time.Minute)), millis(until), limit)
@@ -167,11 +165,12 @@ func (t *Pages) addDeliveries(ctx context.Context, events []SessionEvent) error 
 	if len(events) == 0 {
 		return nil
 	}
-	places, args := make([]string, len(events)), make([]any, len(events), len(events)+1)
+	ids, args := make([]string, len(events)), []any{maxEventDeliveries}
 	at := make(map[string]int, len(events))
 	for i, e := range events {
-		places[i], args[i], at[e.ID] = fmt.Sprintf("$%d", i+1), e.ID, i
+		ids[i], at[e.ID] = e.ID, i
 	}
+	these := within("event_id", ids, &args)
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		var d messages.Delivery
 		err := scan(text{&d.EventID}, &d.Seq, &d.Control, &d.State, &d.Attempts, msTime{&d.NextAt}, &d.Error, msTime{&d.CreatedAt}, &d.OnlyFor, &d.FileName, &d.Text)
@@ -180,7 +179,7 @@ func (t *Pages) addDeliveries(ctx context.Context, events []SessionEvent) error 
 		}
 		return err
 	}, `SELECT event_id, seq, control, state, attempts, next_ms, error, created_ms, only_for, file_name, substr(body, 1, 300) FROM deliveries
-		WHERE event_id IN (`+strings.Join(places, ", ")+fmt.Sprintf(`) ORDER BY event_id DESC, seq LIMIT $%d`, len(args)+1), append(args, maxEventDeliveries)...)
+		WHERE `+these+` ORDER BY event_id DESC, seq LIMIT $1`, args...)
 	return wrap(err, "list what was sent")
 }
 

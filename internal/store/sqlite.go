@@ -141,12 +141,14 @@ func unreadable(path string, err error) error {
 }
 
 // createFile makes the directory and an empty file with the permissions of a
-// secret. SQLite gives its side files the mode of the database.
+// secret. SQLite gives its side files the mode and the owner of the database.
 func createFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	dir := filepath.Dir(path)
+	whose := OwnerAt(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return unreadable(path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own path
+	f, err := openOrMake(path, whose)
 	if err != nil {
 		return unreadable(path, err)
 	}
@@ -155,6 +157,19 @@ func createFile(path string) error {
 		return unreadable(path, err)
 	}
 	return refuseLinks(path)
+}
+
+// openOrMake opens a file, or makes one with the permissions of a secret for an owner. One that
+// was there is left to whom it belongs: it may have another name elsewhere.
+func openOrMake(path string, whose Owner) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own path
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // as above; a link to nothing makes what it leads to
+	}
+	if err == nil {
+		_ = whose.Take(filepath.Dir(path), filepath.Base(path)) // a root that may not is the one who works on it
+	}
+	return f, err
 }
 
 // openPool opens one of the two pools of a file. Pragmas stand in the DSN,

@@ -38,8 +38,8 @@ type Options struct {
 	// SQLite not a byte of the file is changed, and InTx is fault.Unsupported.
 	Foreign bool
 
-	// MaxConns limits the connections to PostgreSQL. Zero is 8. A limit in URL
-	// (pool_max_conns) wins.
+	// MaxConns limits the connections to PostgreSQL. Zero is 8, and at least two are
+	// used. A limit in URL (pool_max_conns) wins.
 	MaxConns int
 
 	// Redact takes credentials out of what providers, platforms and programs said

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 )
 
 // newID mints an id: UUIDv7, so that rows of one time lie together in an index.
@@ -39,6 +40,8 @@ func bytesOrNull(b []byte) any {
 }
 
 // millis is t as Unix milliseconds; the zero time is 0.
+//
+//go:noinline // it would be copied into many callers
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -110,6 +113,18 @@ func (j jsonList) Scan(value any) error {
 		return err
 	}
 	return jsonText(j).Scan(encoded)
+}
+
+// buttonList scans buttons. Those that are damaged are none: they are no reason to hold up
+// the message that they are under.
+type buttonList struct{ to *[]messages.Button }
+
+// Scan implements sql.Scanner.
+func (l buttonList) Scan(value any) error {
+	if (jsonList{l.to, "buttons"}).Scan(value) != nil {
+		*l.to = nil
+	}
+	return nil
 }
 
 // rawJSON scans a column of JSON as it is; NULL and the empty string are nil.

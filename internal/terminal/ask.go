@@ -23,6 +23,10 @@ type Asker struct {
 	out     io.Writer
 	lines   *bufio.Reader
 	pending chan answer // of a question that nobody waits for any more
+
+	// Interrupt does what Ctrl-C does. It is called for that key at the question of a
+	// Secret, which ends for it as for Ctrl-D if it is nil.
+	Interrupt func()
 }
 
 type answer struct {
@@ -69,20 +73,42 @@ func (a *Asker) Secret(ctx context.Context, prompt string) (string, error) {
 	}
 	a.Print(prompt)
 	fd := int(f.Fd()) //nolint:gosec // a descriptor fits
-	before, err := term.GetState(fd)
+	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", err
 	}
-	a.read(func() (string, error) {
-		text, err := term.ReadPassword(fd)
-		return string(text), err
-	})
+	a.read(a.secret)
 	text, err := a.await(ctx)
-	if ctx.Err() != nil {
-		_ = term.Restore(fd, before) // the reader still waits, in its own state
-	}
+	_ = term.Restore(fd, before) // a closed terminal
 	a.Print("\n")
 	return text, err
+}
+
+// secret reads one line of a terminal that passes keys on and shows nothing of them.
+func (a *Asker) secret() (string, error) {
+	var keys decoder
+	var typed line
+	key := make([]byte, 1) // what is typed behind the line is for the next question
+	for {
+		n, err := a.in.Read(key)
+		for _, e := range keys.feed(key[:n]) {
+			switch {
+			case e.do == submit:
+				return typed.text, nil
+			case e.do == interrupt && a.Interrupt != nil:
+				a.Interrupt()
+			case e.do == interrupt, e.do == endOfInput && typed.text == "":
+				return "", io.EOF
+			case e.do == insert, e.do == paste:
+				typed.put(e.text, false)
+			default:
+				typed.edit(e.do)
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 }
 
 // read has a goroutine read one answer. It ends with the process if none comes.

@@ -3,7 +3,9 @@ package terminal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -181,5 +183,64 @@ func BenchmarkEcho(b *testing.B) {
 	slices.Sort(took)
 	for name, at := range map[string]int{"p50": len(took) / 2, "p99": len(took) * 99 / 100, "max": len(took) - 1} {
 		b.ReportMetric(float64(took[at].Microseconds()), "µs-"+name)
+	}
+}
+
+func echoes(program *os.File) bool {
+	state, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS) //nolint:gosec // a descriptor fits
+	return err == nil && state.Lflag&unix.ECHO != 0
+}
+
+// A secret is read like any line, and shown to nobody: Ctrl-D ends the questions, Ctrl-C the
+// program.
+func TestASecretAtATerminal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		typed, want string
+		err         error
+	}{
+		"a line":             {"key\r", "key", nil},
+		"corrected":          {"wrong\x15kez\x7fy\r", "key", nil},
+		"pasted with an é":   {"\x1b[200~clé\x1b[201~\r", "clé", nil},
+		"nothing":            {"\r", "", nil},
+		"Ctrl-D":             {"\x04", "", io.EOF},
+		"Ctrl-D in a line":   {"key\x04\r", "key", nil},
+		"Ctrl-C":             {"key\x03", "", context.Canceled},
+		"an arrow before it": {"\x1b[Akey\n", "key", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			person, program := openPTY(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			asker := NewAsker(program, program)
+			asker.Interrupt = cancel
+			seen := make(chan string)
+			go func() {
+				var all bytes.Buffer
+				buffer := make([]byte, 1024)
+				for {
+					n, err := person.Read(buffer)
+					all.Write(buffer[:n])
+					if err != nil || strings.HasSuffix(all.String(), "\n") {
+						seen <- all.String()
+						return
+					}
+					if strings.HasSuffix(all.String(), "Key: ") {
+						for echoes(program) { //nolint:revive // the question is there a moment before
+						}
+						_, _ = person.WriteString(c.typed)
+					}
+				}
+			}()
+			got, err := asker.Secret(ctx, "Key: ")
+			if got != c.want || !errors.Is(err, c.err) {
+				t.Errorf("got %q, %v; want %q, %v", got, err, c.want, c.err)
+			}
+			if shown := <-seen; shown != "Key: \r\n" {
+				t.Errorf("the screen shows %q", shown)
+			}
+			_, _ = person.WriteString("\n") // frees the goroutine that reads
+		})
 	}
 }

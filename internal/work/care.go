@@ -54,8 +54,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) (codebase.Swept, 
 // bytes that freed. One that fails does not stop the others; their errors are joined.
 func (s *Service) Maintain(ctx context.Context) (done int, freed int64, err error) {
 	all, busy := []sessions.Codebase(nil), []string(nil)
-	err = s.store.InRead(ctx, func(tx *store.Tx) error {
-		var err error
+	err = s.store.InRead(ctx, func(tx *store.Tx) (err error) {
 		if all, err = tx.Registry().List(ctx); err != nil {
 			return err
 		}

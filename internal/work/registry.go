@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"remote-agent/internal/codebase"
 	"remote-agent/internal/codebase/commandfile"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
@@ -44,9 +45,43 @@ func refreshed(old, found map[string]sessions.CommandDef) map[string]sessions.Co
 	return all
 }
 
+// registerNew registers the command files that a new worktree has: it begins with the
+// repository as it is now, which may have more of them than when it was cloned. None is taken
+// away, for a conversation may have one that it wrote itself.
+func (s *Service) registerNew(ctx context.Context, c sessions.Codebase, t codebase.Tree) error {
+	if !t.Created || t.Protected {
+		return nil
+	}
+	found, _, err := loadDefaults(t.Dir)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	err = s.store.InTx(ctx, func(tx *store.Tx) error {
+		old, err := tx.Registry().CodebaseCommands(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		all := refreshed(old, found)
+		for name, def := range old {
+			if _, ok := all[name]; !ok {
+				all[name] = def
+			}
+		}
+		if maps.Equal(all, old) {
+			return nil
+		}
+		return tx.Registry().UpdateCodebaseCommands(ctx, c.ID, all)
+	})
+	if err != nil {
+		return fmt.Errorf("register the command files: %w", err)
+	}
+	return nil
+}
+
 // Merge adds files to a registry under their canonical names. Of two files of
 // one name neither wins; both are named, and the name runs nothing until
-// somebody chooses.
+// somebody chooses. A file that cannot be used has a name that no other file
+// takes: whoever runs it reads what is wrong with it.
 func Merge(registry map[string]sessions.CommandDef, files []commandfile.File) (problems []string) {
 	clashes := make(map[string][]string)
 	for _, f := range files {
@@ -57,6 +92,10 @@ func Merge(registry map[string]sessions.CommandDef, files []commandfile.File) (p
 		case f.Conflict:
 			clashes[name] = append(clashes[name], "`"+f.Path+"`")
 			registry[name] = sessions.CommandDef{Description: "several files have this name"}
+		case f.Problem != "":
+			if _, taken := registry[name]; !taken {
+				registry[name] = sessions.CommandDef{Path: f.Path, Description: "⚠ " + f.Problem}
+			}
 		default:
 			registry[name] = Definition(f)
 		}

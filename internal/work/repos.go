@@ -158,7 +158,7 @@ func (s *Service) tree(ctx context.Context, c sessions.Codebase, conv sessions.C
 	if err != nil {
 		return t, fmt.Errorf("prepare the worktree: %w", err)
 	}
-	return t, nil
+	return t, s.registerNew(ctx, c, t)
 }
 
 // openTree opens a worktree. Everything below is reached through it, so that nothing

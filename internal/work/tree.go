@@ -32,10 +32,13 @@ func (s *Service) WorktreeFor(ctx context.Context, c sessions.Codebase, conv ses
 		start = codebase.Start{Fetch: about.Fetch, Base: about.Base, Head: about.Head}
 	}
 	t, err := s.space.WorktreeAt(ctx, repo, conv.WorkID(), start)
+	if fault.Is(err, fault.NotFound) && about.Existing && about.Fetch != "" { // closed, and its branch is gone
+		t, err = s.space.WorktreeAt(ctx, repo, conv.WorkID(), codebase.Start{Fetch: about.Fetch, Head: about.Head})
+	}
 	if err != nil {
 		return t, fmt.Errorf("prepare the worktree: %w", err)
 	}
-	return t, nil
+	return t, s.registerNew(ctx, c, t)
 }
 
 // sameRepository compares two addresses for git.

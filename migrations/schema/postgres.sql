@@ -1,4 +1,4 @@
--- version 42
+-- version 43
 SET LOCAL check_function_bodies = off;
 CREATE TYPE memory AS (
 	enabled boolean,
@@ -47,10 +47,27 @@ CREATE CAST (rag AS jsonb) WITH FUNCTION rag_to_json(rag) AS ASSIGNMENT;
 CREATE FUNCTION agent_message_words(content text) RETURNS tsvector
     LANGUAGE plpgsql IMMUTABLE STRICT COST 10000 PARALLEL SAFE
     AS $_$
+DECLARE
+  said TEXT := pg_catalog."left"(content, 100000);
+  unspaced CONSTANT TEXT := '[\u4E00-\u9FFF\u3041-\u30FA\u30FC-\u30FF\u0E01-\u0EFF\u1000-\u109F\u1780-\u17FF\u3005-\u3007\u31F0-\u31FF\u3400-\u4DBF\uF900-\uFAFF\uFF66-\uFF9F\U00020000-\U0003FFFF]';
+  pairs TEXT[];
 BEGIN
-  RETURN pg_catalog.to_tsvector('pg_catalog.simple'::pg_catalog.regconfig, pg_catalog.translate(pg_catalog."left"(content, 100000),
+  IF pg_catalog.getdatabaseencoding() = 'SQL_ASCII' THEN
+    RETURN pg_catalog.to_tsvector('pg_catalog.simple'::pg_catalog.regconfig, pg_catalog.translate(said,
+      '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                '));
+  END IF;
+  IF said ~ unspaced THEN
+    pairs := ARRAY(
+      SELECT DISTINCT 'u' || to_hex(ascii(p.letter)) || 'x' || CASE WHEN p.next ~ unspaced THEN to_hex(ascii(p.next)) ELSE '' END
+      FROM (
+        SELECT u.letter, lead(u.letter) OVER (ORDER BY u.i) AS next
+        FROM unnest(string_to_array(said, NULL)) WITH ORDINALITY AS u(letter, i)
+      ) p WHERE p.letter ~ unspaced LIMIT 75000);
+    said := regexp_replace(said, unspaced || '+', ' ', 'g');
+  END IF;
+  RETURN pg_catalog.to_tsvector('pg_catalog.simple'::pg_catalog.regconfig, pg_catalog.translate(said,
     '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~“”„‘’‚«»‹›–—…·•¡¿、。，！？：；（）「」『』 ',
-    '                                                               '));
+    '                                                               ')) || array_to_tsvector(COALESCE(pairs, '{}'));
 END
 $_$;
 CREATE FUNCTION delete_all_agents(p_group text DEFAULT 'default_group'::text) RETURNS TABLE(deleted_count integer, message text)

@@ -1,4 +1,4 @@
--- version 42
+-- version 43
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -554,11 +554,6 @@ CREATE TRIGGER semantic_words_changed AFTER UPDATE OF terms ON semantic_memories
   INSERT INTO semantic_words(rowid, terms) VALUES (NEW.id, NEW.terms);
 END
 ;;
-CREATE VIEW agent_messages_searchable AS
-SELECT id, substr(content, 1, 100000) AS body
-FROM agent_messages
-WHERE kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')
-;;
 CREATE VIRTUAL TABLE agent_messages_fts USING fts5(
   body, content = 'agent_messages_searchable', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0')
 ;;
@@ -852,33 +847,6 @@ BEGIN
   UPDATE usage_records SET session_id = NULL WHERE conversation_id = OLD.id AND session_id IS NOT NULL;
 END
 ;;
-CREATE TRIGGER agent_messages_fts_insert
-  AFTER INSERT ON agent_messages
-  FOR EACH ROW WHEN NEW.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')
-    AND NEW.id < (SELECT max(d.id) FROM agent_messages_fts_docsize d)
-BEGIN
-  INSERT INTO agent_messages_fts(rowid, body) VALUES (NEW.id, substr(NEW.content, 1, 100000));
-END
-;;
-CREATE TRIGGER agent_messages_fts_delete
-  AFTER DELETE ON agent_messages
-  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM agent_messages_fts_docsize d WHERE d.id = OLD.id)
-BEGIN
-  INSERT INTO agent_messages_fts(agent_messages_fts, rowid, body) VALUES ('delete', OLD.id, substr(OLD.content, 1, 100000));
-END
-;;
-CREATE TRIGGER agent_messages_fts_update
-  AFTER UPDATE OF id, kind, content ON agent_messages
-BEGIN
-  INSERT INTO agent_messages_fts(agent_messages_fts, rowid, body)
-    SELECT 'delete', OLD.id, substr(OLD.content, 1, 100000)
-    WHERE EXISTS (SELECT 1 FROM agent_messages_fts_docsize d WHERE d.id = OLD.id);
-  INSERT INTO agent_messages_fts(rowid, body)
-    SELECT NEW.id, substr(NEW.content, 1, 100000)
-    WHERE NEW.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')
-      AND NEW.id < (SELECT max(d.id) FROM agent_messages_fts_docsize d);
-END
-;;
 CREATE TABLE replicas (
   owner TEXT CHECK (length(owner) <= 255) PRIMARY KEY,
   lock_key BIGINT NOT NULL,
@@ -1128,6 +1096,57 @@ SELECT
   strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at, 'unixepoch') AS "timestamp"
 FROM agent_messages m
 JOIN remote_agent_sessions s ON s.id = m.session_id
+;;
+CREATE VIEW agent_messages_searchable AS
+SELECT m.id, CASE WHEN m.content NOT GLOB '*' || l.class || '*' THEN substr(m.content, 1, 100000) ELSE (
+  WITH RECURSIVE
+    parts(at, part) AS (
+      SELECT 1, substr(m.content, 1, 101)
+      UNION ALL SELECT at + 100, substr(m.content, at + 100, 101) FROM parts WHERE at + 100 <= min(length(m.content), 100000)),
+    places(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM places WHERE i < 100)
+  SELECT group_concat(CASE
+      WHEN letter NOT GLOB l.class THEN letter
+      WHEN next GLOB l.class THEN printf(' u%xx%x ', unicode(letter), unicode(next))
+      ELSE printf(' u%xx ', unicode(letter)) END, '')
+  FROM (
+    SELECT substr(part, i, 1) AS letter, CASE WHEN at + i <= 100000 THEN substr(part, i + 1, 1) ELSE '' END AS next
+    FROM parts CROSS JOIN places ORDER BY at, i)
+  ) END AS body
+FROM agent_messages m CROSS JOIN (SELECT '[' || char(
+  0x4E00, 45, 0x9FFF, 0x3041, 45, 0x30FA, 0x30FC, 45, 0x30FF, 0x0E01, 45, 0x0EFF, 0x1000, 45, 0x109F, 0x1780, 45, 0x17FF,
+  0x3005, 45, 0x3007, 0x31F0, 45, 0x31FF, 0x3400, 45, 0x4DBF, 0xF900, 45, 0xFAFF, 0xFF66, 45, 0xFF9F, 0x20000, 45, 0x3FFFF) || ']' AS class) l
+WHERE m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')
+;;
+CREATE TRIGGER agent_messages_fts_insert
+  AFTER INSERT ON agent_messages
+  FOR EACH ROW WHEN NEW.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking', 'system')
+    AND NEW.id < (SELECT max(d.id) FROM agent_messages_fts_docsize d)
+BEGIN
+  INSERT INTO agent_messages_fts(rowid, body) SELECT s.id, s.body FROM agent_messages_searchable s WHERE s.id = NEW.id;
+END
+;;
+CREATE TRIGGER agent_messages_fts_delete
+  BEFORE DELETE ON agent_messages
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM agent_messages_fts_docsize d WHERE d.id = OLD.id)
+BEGIN
+  INSERT INTO agent_messages_fts(agent_messages_fts, rowid, body)
+    SELECT 'delete', s.id, s.body FROM agent_messages_searchable s WHERE s.id = OLD.id;
+END
+;;
+CREATE TRIGGER agent_messages_fts_update_old
+  BEFORE UPDATE OF id, kind, content ON agent_messages
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM agent_messages_fts_docsize d WHERE d.id = OLD.id)
+BEGIN
+  INSERT INTO agent_messages_fts(agent_messages_fts, rowid, body)
+    SELECT 'delete', s.id, s.body FROM agent_messages_searchable s WHERE s.id = OLD.id;
+END
+;;
+CREATE TRIGGER agent_messages_fts_update_new
+  AFTER UPDATE OF id, kind, content ON agent_messages
+  FOR EACH ROW WHEN NEW.id < (SELECT max(d.id) FROM agent_messages_fts_docsize d)
+BEGIN
+  INSERT INTO agent_messages_fts(rowid, body) SELECT s.id, s.body FROM agent_messages_searchable s WHERE s.id = NEW.id;
+END
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

@@ -31,9 +31,13 @@ import (
 
 const (
 	defaultIdle    = 10 * time.Minute
-	defaultInit    = 30 * time.Second
+	defaultInit    = time.Minute
 	defaultSilence = 10 * time.Minute
 	defaultMax     = 20
+
+	// maxInit is how long an agent may be silent while it starts that says on stderr that
+	// it is at work.
+	maxInit = 5 * time.Minute
 
 	// cancelGrace is how long an agent may take to end a turn that was stopped,
 	// before its process group is ended. killGrace is the time between SIGTERM
@@ -78,18 +82,20 @@ type Config struct {
 	// are. Its context is for the start only.
 	Start func(ctx context.Context, spec StartSpec) (Process, error)
 
-	// ModeFor returns the session mode in which the agent is to do a turn, by
-	// its id at the agent; empty leaves it as it is. A mode that the agent does
-	// not offer is left out, with a line in the log; permissions are asked
-	// for all the same. Nil means none.
-	ModeFor func(turn assistant.Turn) string
+	// ModeFor returns the session modes in which the agent may do a turn, by
+	// their ids at the agent; it is put into the first that it offers. Without
+	// any, it stays as it is, with a line in the log if there was a choice;
+	// permissions are asked for all the same. Nil means none. AnyMode leaves the
+	// line out, for an agent that need not have any of them.
+	ModeFor func(turn assistant.Turn) []string
+	AnyMode bool
 
 	// SessionMeta is sent as _meta when a session is opened, for what only one
 	// agent understands. May be nil.
 	SessionMeta map[string]any
 
 	IdleTimeout    time.Duration // a process whose conversation was idle for so long ends; 0 means 10 min
-	InitTimeout    time.Duration // the longest silence while a process or a session starts; 0 means 30 s
+	InitTimeout    time.Duration // the longest silence while a process or a session starts, unless it writes to stderr; 0 means 1 min
 	SilenceTimeout time.Duration // the longest silence in a turn while no person is asked; 0 means 10 min
 	MaxProcesses   int           // at once; a turn beyond it waits, and ends the process that was idle longest; 0 means 20
 
@@ -106,12 +112,14 @@ type Assistant struct {
 	places  map[string]*place // by conversation; only those in use or with a process
 	slots   chan struct{}     // one for each process
 	waiting int               // turns that wait for a slot
+	models  []string          // what a session offered last
 	closing chan struct{}     // closed by Close
 	wg      sync.WaitGroup    // everything that runs
 }
 
 var (
 	_ assistant.Agent   = (*Assistant)(nil)
+	_ assistant.Lister  = (*Assistant)(nil)
 	_ assistant.Checker = (*Assistant)(nil)
 )
 
@@ -176,6 +184,13 @@ func (a *Assistant) Name() assistant.Name { return a.config.Name }
 // Model implements assistant.Assistant. The agent chooses its model, so there is
 // none.
 func (a *Assistant) Model() string { return "" }
+
+// Models implements assistant.Lister.
+func (a *Assistant) Models(context.Context) ([]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.models), nil
+}
 
 // Check reports whether the program can be found, as a fault.Unsupported that
 // says how to install it. It starts nothing.

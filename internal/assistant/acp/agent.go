@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type agent struct {
 	private  bool // dir is ours, and goes when it is empty
 	readOnly bool // it cannot change the worktree
 	process  Process
+	began    time.Time
+	stderr   string // as it was when the agent was silent last
 	conn     *conn
 
 	ending sync.Once
@@ -37,6 +40,7 @@ type agent struct {
 	version            string     // as it calls itself; may be empty
 	tellsLogin         bool       // it sends loginUpdate by itself
 	logins             chan Login // capacity 1: the first that came
+	waysIn             string     // a sentence with a space behind it, or nothing
 	canResume, canLoad bool
 	prompts            sdk.PromptCapabilities // what a prompt may hold besides text
 
@@ -44,21 +48,32 @@ type agent struct {
 	session string
 	system  string // the instructions that the session has
 	model   string // the session's current model, if the agent says
+	own     string // the model that it had when it was opened
 	modes   []string
 	mode    string
-	models  map[string]string // what may be asked for, in lower case, to the id
 	options map[string]option // session configuration, by category
 	cost    meter
+	earlier map[string]bool // the calls of earlier turns
 
-	mu   sync.Mutex
-	turn *run // the turn that updates belong to; nil between turns
+	mu     sync.Mutex
+	turn   *run        // the turn that updates belong to; nil between turns
+	said   *transcript // since the last turn, if it was answered; else nil
+	saidIn string      // the session of that turn
 }
 
-// option is a session configuration option with a list of values.
+// option is something of a session that has a list of values to choose from.
 type option struct {
-	id      sdk.SessionConfigId
+	id      string // of the configuration option; empty: of a model that has a request of its own
 	current string
-	values  map[string]string // in lower case, to the value
+	ids     []string          // the values, in order
+	values  map[string]string // values and their names in lower case, to the value
+}
+
+func (o *option) add(name, value string) {
+	if value != "" {
+		o.ids = append(o.ids, value)
+		o.values[strings.ToLower(name)], o.values[strings.ToLower(value)] = value, value
+	}
 }
 
 // start starts a process for the place, which has none, and initializes it.
@@ -83,10 +98,11 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 		return nil, a.notStarted(ctx, err)
 	}
 	g := &agent{
-		a: a, place: p, dir: dir, private: private, readOnly: turn.ReadsOnly(), process: process, gone: make(chan struct{}), logins: make(chan Login, 1),
+		a: a, place: p, dir: dir, private: private, readOnly: turn.ReadsOnly(), process: process, began: time.Now(), gone: make(chan struct{}), earlier: map[string]bool{}, logins: make(chan Login, 1),
 		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
 	}
 	g.conn = connect(g, process.Stdin(), process.Stdout())
+	g.conn.busy = g.busy
 	a.mu.Lock()
 	p.agent = g
 	closing := a.closed()
@@ -134,7 +150,7 @@ func (g *agent) reap() {
 	_ = g.process.Stdout().Close()
 	_ = g.process.Stdin().Close()
 	g.conn.end(errEnded)
-	g.detach(nil)
+	g.detach(nil, false)
 	g.conn.wait()
 	if g.private {
 		_ = os.Remove(g.dir) // succeeds only if it is empty
@@ -175,11 +191,20 @@ func (g *agent) end() {
 // alive reports whether the process can be asked.
 func (g *agent) alive() bool { return !g.ended.Load() && g.conn.cause() == nil }
 
+// busy reports whether an agent that is silent while it starts has written to stderr since it was
+// asked last: a wrapper that downloads it does, for example. It gets more time, up to maxInit in all.
+func (g *agent) busy() bool {
+	before := g.stderr
+	g.stderr = g.process.StderrTail()
+	return g.stderr != before && time.Since(g.began) < maxInit
+}
+
 // initialize does the handshake.
 func (g *agent) initialize(ctx context.Context) error {
 	var hello struct {
 		ProtocolVersion   int             `json:"protocolVersion"`
 		AgentInfo         json.RawMessage `json:"agentInfo"`
+		AuthMethods       json.RawMessage `json:"authMethods"`
 		AgentCapabilities struct {
 			Meta                json.RawMessage        `json:"_meta"`
 			LoadSession         bool                   `json:"loadSession"`
@@ -205,6 +230,9 @@ func (g *agent) initialize(ctx context.Context) error {
 	}
 	g.conn.ready.Store(true)
 	g.version, g.tellsLogin = versionOf(hello.AgentInfo), tellsLogin(hello.AgentCapabilities.Meta)
+	if g.a.config.Login == nil {
+		g.waysIn = waysIn(hello.AuthMethods)
+	}
 	g.canLoad = hello.AgentCapabilities.LoadSession
 	g.prompts = hello.AgentCapabilities.Prompt
 	switch string(hello.AgentCapabilities.SessionCapabilities.Resume) {
@@ -222,13 +250,18 @@ func (g *agent) attach(r *run) {
 	g.turn = r
 }
 
-// detach ends what attach began. Whatever comes later belongs to no turn.
-func (g *agent) detach(r *run) {
+// detach ends what attach began, unless it is over. Whatever comes later belongs to no turn. If
+// the turn was answered, what the agent says then is kept.
+func (g *agent) detach(r *run, answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.turn != nil && (r == nil || g.turn == r) {
-		g.turn.over()
-		g.turn = nil
+	if g.turn == nil || r != nil && g.turn != r {
+		return
+	}
+	g.turn.over()
+	g.turn, g.said = nil, nil
+	if answered {
+		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }}, r.agent.session
 	}
 }
 
@@ -246,7 +279,8 @@ func (g *agent) notified(method string, params json.RawMessage) {
 	}
 	r := g.current()
 	if r == nil {
-		return // a replay, a prelude, or something late
+		g.late(params) // or a replay, or a prelude
+		return
 	}
 	switch method {
 	case sdk.ClientMethodSessionUpdate:

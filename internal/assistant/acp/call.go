@@ -38,6 +38,7 @@ type call struct {
 	kind        string
 	input       json.RawMessage
 	content     json.RawMessage
+	asked       json.RawMessage // the content of the last request for its permission
 	output      json.RawMessage
 	terminal    strings.Builder
 	exit        *int
@@ -63,7 +64,7 @@ func (t *transcript) tool(u update) error {
 // merge takes over what an update says of a call, within what is kept of all.
 func (t *transcript) merge(c *call, u update) error {
 	c.merge(u)
-	held := len(c.title) + len(c.input) + len(c.content) + len(c.output) + c.terminal.Len()
+	held := len(c.title) + len(c.input) + len(c.content) + len(c.asked) + len(c.output) + c.terminal.Len()
 	t.held += held - c.held
 	if c.held = held; t.held > maxHeld {
 		return errTooMuch
@@ -92,6 +93,15 @@ func (t *transcript) find(agentID string, announced bool) (*call, error) {
 	return c, nil
 }
 
+// callID returns the id of a call among those of the turn: subagents may have sessions, and
+// numbers, of their own.
+func (r *run) callID(session, id string) string {
+	if session == r.agent.session {
+		return id
+	}
+	return session + "/" + id
+}
+
 // newID makes an id that no other call of the session has: agents number their
 // calls from 1 in each process, or repeat an id.
 func (t *transcript) newID(agentID string) string {
@@ -111,7 +121,10 @@ func (c *call) merge(u update) {
 	if present(u.RawOutput) {
 		c.output = u.RawOutput
 	}
-	if list := strings.TrimSpace(string(u.Content)); strings.HasPrefix(list, "[") && list != "[]" {
+	switch list := strings.TrimSpace(string(u.Content)); {
+	case u.Kind == "" && c.held > 0: // a request about what was announced: often the reason, and never the result
+		c.asked = u.Content
+	case strings.HasPrefix(list, "[") && list != "[]":
 		c.content = u.Content
 	}
 	for _, data := range []string{u.Meta.Terminal.Data, u.Meta.TerminalDelta.Data} {
@@ -139,7 +152,7 @@ func present(raw json.RawMessage) bool {
 // advance does what the state of a call and its reported status ask for.
 func (t *transcript) advance(c *call, status string) error {
 	over := status == "completed" || status == "failed"
-	if present(c.input) || over || status == "in_progress" || c.asking > 0 {
+	if present(c.input) && (status != "pending" || !c.awaitsCommand()) || over || status == "in_progress" || c.asking > 0 {
 		if err := t.tell(c); err != nil {
 			return err
 		}
@@ -227,7 +240,7 @@ func (t *transcript) finish(c *call, ok bool, content string) error {
 	result := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{
 		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok,
 	}}}
-	c.content, c.output, c.input, c.title = nil, nil, nil, brief(c.title)
+	c.content, c.asked, c.output, c.input, c.title = nil, nil, nil, nil, brief(c.title)
 	t.held -= c.held
 	c.terminal.Reset()
 	if err := t.emit(assistant.MessageDone{Message: result}); err != nil || !c.started {
@@ -317,6 +330,13 @@ func (c *call) command() string {
 	return cmp.Or(commandLine(w["command"]), commandLine(w["cmd"]))
 }
 
+// awaitsCommand reports whether the input says only where a command will run, as opencode does
+// before it says which.
+func (c *call) awaitsCommand() bool {
+	var w map[string]json.RawMessage
+	return c.kind == "execute" && json.Unmarshal(c.input, &w) == nil && len(w) == 1 && w["cwd"] != nil
+}
+
 // plan returns the plan that the agent asks to carry out, if there is one.
 func (c *call) plan() (text string) {
 	var w map[string]json.RawMessage
@@ -357,7 +377,7 @@ func shellWord(word string) string {
 // changed.
 func (c *call) result() string {
 	var parts []string
-	for _, p := range c.parts() {
+	for _, p := range partsOf(c.content) {
 		parts = append(parts, p.text)
 	}
 	if c.terminal.Len() > 0 {
@@ -382,8 +402,8 @@ type part struct {
 	diff bool
 }
 
-// parts returns the content that can be shown as text.
-func (c *call) parts() []part {
+// partsOf returns the content that can be shown as text.
+func partsOf(content json.RawMessage) []part {
 	var list []struct {
 		Type    string  `json:"type"`
 		Content block   `json:"content"`
@@ -391,7 +411,7 @@ func (c *call) parts() []part {
 		OldText *string `json:"oldText"`
 		NewText string  `json:"newText"`
 	}
-	if json.Unmarshal(c.content, &list) != nil {
+	if json.Unmarshal(content, &list) != nil {
 		return nil
 	}
 	var parts []part

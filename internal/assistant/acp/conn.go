@@ -65,6 +65,8 @@ type conn struct {
 	pending map[string]pending
 	err     error
 
+	busy func() bool // asked of an agent that is silent: whether it is at work all the same; may be nil
+
 	ready atomic.Bool  // initialize was answered
 	heard atomic.Int64 // when the last message came, in Unix nanoseconds
 	done  chan struct{}
@@ -173,7 +175,7 @@ func (c *conn) refuse(ctx context.Context, id json.RawMessage, code int, text st
 }
 
 // call sends a request and decodes the answer into result. If quiet is positive
-// and the agent sends nothing at all for that long, it returns errSilent. An
+// and the agent sends nothing at all for that long, and is not busy, it returns errSilent. An
 // answer that says no is a *sdk.RequestError. What came before the answer was
 // handled when call returns.
 func (c *conn) call(ctx context.Context, quiet time.Duration, method string, params, result any) error {
@@ -213,7 +215,13 @@ func (c *conn) await(ctx context.Context, quiet time.Duration, m outgoing, answe
 	if quiet > 0 {
 		limited, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		watch := c.watch(quiet, func() { stop(errSilent) })
+		watch := c.watch(quiet, func() bool {
+			silent := c.busy == nil || !c.busy()
+			if silent {
+				stop(errSilent)
+			}
+			return silent
+		})
 		defer watch()
 		ctx = limited
 	}
@@ -235,8 +243,8 @@ func (c *conn) await(ctx context.Context, quiet time.Duration, m outgoing, answe
 	}
 }
 
-// watch calls silent once nothing was heard for quiet, until stop is called.
-func (c *conn) watch(quiet time.Duration, silent func()) (stop func()) {
+// watch calls silent whenever nothing was heard for quiet, until that returns true or stop is called.
+func (c *conn) watch(quiet time.Duration, silent func() bool) (stop func()) {
 	var mu sync.Mutex
 	stopped := false
 	var timer *time.Timer
@@ -252,8 +260,9 @@ func (c *conn) watch(quiet time.Duration, silent func()) (stop func()) {
 			timer.Reset(left)
 			return
 		}
-		stopped = true
-		silent()
+		if stopped = silent(); !stopped {
+			timer.Reset(quiet)
+		}
 	})
 	return func() {
 		mu.Lock()

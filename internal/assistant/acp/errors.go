@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/overflow"
 	"remote-agent/internal/pattern"
 )
 
@@ -79,7 +80,7 @@ func (g *agent) classify(at stage, err error) error {
 	case errors.Is(err, errSilent) && at == atPrompt:
 		return fail(fault.Unavailable, "The agent %q sent nothing for %s and was stopped. What it did so far is kept.", name, g.a.config.SilenceTimeout)
 	case errors.Is(err, errSilent):
-		return fail(fault.Unavailable, "The agent %q did not answer within %s of its start and was stopped.", name, g.a.config.InitTimeout)
+		return fail(fault.Unavailable, "The agent %q did not answer within %s and was stopped.", name, g.a.config.InitTimeout)
 	case errors.Is(err, errGarbage):
 		return fail(fault.Unavailable, "The agent %q sent something that is not the Agent Client Protocol and was stopped.", name)
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMuch):
@@ -130,8 +131,8 @@ var (
 	saysLimit    = pattern.Lazy(`(?i)rate.?limit|too many requests|\b429\b`)
 	saysOverload = pattern.Lazy(`(?i)overloaded|server_error|high demand|stream disconnected|\b5(00|02|03|29)\b|ECONN|connection (error|dropped|refused|reset)|timed? ?out|unavailable`)
 	saysQuota    = pattern.Lazy(`(?i)billing|quota|credit balance|usage.?limit|limit reached|hit your [\w -]{0,20}limit|account_on_hold|budget`)
-	saysFull     = pattern.Lazy(`(?i)prompt is too long|context (window|length)|context_exhausted`)
 	saysLogin    = pattern.Lazy(`(?i)authentication_failed|invalid (x-)?api.?key|not logged in|please (log ?in|run /login)|unauthorized|\b401\b`)
+	saysModel    = pattern.Lazy(`(?i)selected model|model_?not_?found|(unknown|unsupported|invalid|no such) model\b|\bmodels?\b.{0,80}(does not exist|not found|is not supported)|not_found_error.{0,80}\bmodel\b`)
 	saysUnknown  = pattern.Lazy(`(?i)not found|no rollout|unknown (session|thread)|no (such )?(session|conversation|thread)|does not exist|invalid session|valid session`)
 )
 
@@ -158,15 +159,20 @@ func (g *agent) refused(at stage, e *sdk.RequestError) error {
 		err := fail(fault.RateLimited, "The usage limit of the agent %q is reached until %s.", name, time.Now().Add(wait).UTC().Format("2006-01-02 15:04 UTC"))
 		return withWait(err, wait)
 	}
+	_, full := overflow.Reported(strings.ToLower(text))
+	// Some use the code for whatever goes wrong in a turn, as JSON-RPC lets them.
+	login := saysLogin.MatchString(text) || e.Code == codeAuthRequired && !limited && !full && !saysOverload.MatchString(text)
 	switch {
-	case e.Code == codeAuthRequired, saysLogin.MatchString(text):
-		return fail(fault.Unauthorized, "The agent %q is not logged in, or its key is refused. %s", name, g.a.config.LoginHint)
+	case login:
+		return fail(fault.Unauthorized, "The agent %q is not logged in, or its key is refused. %s%s", name, g.waysIn, g.a.config.LoginHint)
+	case full:
+		return fail(fault.Exhausted, "This conversation is too long for the model of the agent %q. /new starts a new session; nothing is deleted.", name)
 	case saysQuota.MatchString(text):
 		return fail(fault.Exhausted, "The quota of the agent %q is used up. An operator needs to check its account.", name)
-	case saysFull.MatchString(text):
-		return fail(fault.Exhausted, "This conversation is too long for the model of the agent %q. /new starts a new session; nothing is deleted.", name)
 	case saysLimit.MatchString(text):
 		return fail(fault.RateLimited, "The model of the agent %q is busy.", name)
+	case saysModel.MatchString(text):
+		return fail(fault.Unsupported, "The agent %q cannot use its model: there is no such model, or its account has no access to it. /handoff continues with another assistant.", name)
 	case saysOverload.MatchString(text):
 		return fail(fault.Unavailable, "The agent %q cannot reach its model right now.", name)
 	case at == atStart:

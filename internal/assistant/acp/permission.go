@@ -51,14 +51,14 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 		ToolCall  update             `json:"toolCall"`
 		Options   []permissionOption `json:"options"`
 	}
-	if !decoded(x.permission, &w) || w.SessionID != r.agent.session {
+	if !decoded(x.permission, &w) {
 		r.reply(ctx, x.id, canceledPermission())
 		return nil
 	}
 	if r.asks[string(x.id)] != nil { // an answer would be one to either
 		return r.agent.broken(ctx, atPrompt, errGarbage)
 	}
-	c, err := r.t.find(w.ToolCall.ToolCallID, true)
+	c, err := r.t.find(r.callID(w.SessionID, w.ToolCall.ToolCallID), true)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (r *run) takeBack(ctx context.Context, q *ask) {
 // reply answers a request, also at the end of ctx. Should the agent not read, the queue of the
 // connection holds the answer; should that be full, the agent is hung and the
 // answer is lost on it.
-func (r *run) reply(ctx context.Context, id json.RawMessage, answer sdk.RequestPermissionResponse) {
+func (r *run) reply(ctx context.Context, id json.RawMessage, answer permissionAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startAfter)
 	defer cancel()
 	if err := r.agent.conn.answer(ctx, id, answer); err != nil {
@@ -241,12 +241,22 @@ func (r *run) reply(ctx context.Context, id json.RawMessage, answer sdk.RequestP
 	}
 }
 
-func selectedPermission(id string) sdk.RequestPermissionResponse {
-	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(id))}
+// permissionAnswer is the answer to session/request_permission.
+type permissionAnswer struct {
+	Outcome struct {
+		Outcome string `json:"outcome"`
+		Option  string `json:"optionId,omitempty"`
+	} `json:"outcome"`
 }
 
-func canceledPermission() sdk.RequestPermissionResponse {
-	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
+func selectedPermission(id string) (a permissionAnswer) {
+	a.Outcome.Outcome, a.Outcome.Option = "selected", id
+	return a
+}
+
+func canceledPermission() (a permissionAnswer) {
+	a.Outcome.Outcome = string(sdk.StopReasonCancelled)
+	return a
 }
 
 // detail returns the exact effect of a call as CommonMark: its command, its changes, else its
@@ -263,7 +273,7 @@ func (c *call) detail() string {
 	case !present(c.input) && brief(c.title) != c.title:
 		blocks = append(blocks, fenced("", c.title))
 	}
-	for _, p := range c.parts() {
+	for _, p := range c.question() {
 		switch {
 		case p.diff:
 			blocks = append(blocks, fenced("diff", p.text))
@@ -281,6 +291,22 @@ func (c *call) detail() string {
 		return text
 	}
 	return ""
+}
+
+// question returns what is shown of the content: that of the request, and the changes that were
+// announced unless the request has its own.
+func (c *call) question() []part {
+	told, changes := partsOf(c.asked), false
+	for _, p := range told {
+		changes = changes || p.diff
+	}
+	reason := len(told) > 0
+	for _, p := range partsOf(c.content) {
+		if !reason || p.diff && !changes {
+			told = append(told, p)
+		}
+	}
+	return told
 }
 
 // besideCommand returns what of the input a command or a plan does not show, such as its

@@ -25,7 +25,7 @@ func Claude(command string) (Config, error) {
 	return Config{
 		Name: ClaudeName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/claude-agent-acp@0.100.0",
-		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log in with Claude Code as the bot's user.",
+		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/claude claude-agent-acp --cli auth login`.",
 		Login:       []string{"--cli", "auth", "login"},
 		Env: []string{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
@@ -43,7 +43,7 @@ func Codex(command string) (Config, error) {
 	return Config{
 		Name: CodexName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
-		LoginHint:   "Set CODEX_API_KEY for it, or log in with Codex as the bot's user.",
+		LoginHint:   "Set CODEX_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/codex codex-acp login`.",
 		Login:       []string{"login"},
 	}, err
 }
@@ -62,11 +62,23 @@ func commandOr(command, otherwise, option string) ([]string, error) {
 	return parts[0], nil
 }
 
+// asking is what makes agents ask that by default do what they like; every other one
+// ignores it. It goes to all that the operator names, because a wrapper may hide which one
+// it is. What subagents of opencode ask reaches no client of it, and they would wait for
+// ever, so that they have no commands.
+func asking() []string {
+	const ask, deny = `{"bash":"ask","webfetch":"ask","websearch":"ask"}`, `{"permission":{"bash":"deny","webfetch":"deny","websearch":"deny"}}`
+	return []string{
+		"GOOSE_MODE=approve",
+		"OPENCODE_PERMISSION=" + ask, `OPENCODE_CONFIG_CONTENT={"agent":{"general":` + deny + `,"explore":` + deny + `}}`,
+	}
+}
+
 // ParseAgents reads the option ACP_AGENTS: "name=command args; name=command".
 // Single and double quotes and the backslash quote as in a shell; nothing is
-// expanded. It returns one Config with Name, Command and hints for each, in
-// order, and a fault.Invalid that names what is wrong. builtIn are the names of
-// assistants that are no external agents.
+// expanded. It returns one Config with Name, Command, hints and what makes the
+// agent ask in Env for each, in order, and a fault.Invalid that names what is
+// wrong. builtIn are the names of assistants that are no external agents.
 func ParseAgents(text string, builtIn ...assistant.Name) ([]Config, error) {
 	entries, err := splitCommands(text)
 	if err != nil {
@@ -91,7 +103,8 @@ func ParseAgents(text string, builtIn ...assistant.Name) ([]Config, error) {
 		configs = append(configs, Config{
 			Name: agent, Command: append([]string{program}, argv[1:]...),
 			InstallHint: fmt.Sprintf("install the program %q, or correct ACP_AGENTS.", program),
-			LoginHint:   "An operator needs to log it in as the bot's user, or give it a key.",
+			LoginHint:   "An operator needs to log it in with HOME set to its folder in AGENT_HOME, or give it a key with AGENT_ENV.",
+			Env:         asking(),
 		})
 	}
 	return configs, nil

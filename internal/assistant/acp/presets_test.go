@@ -1,11 +1,13 @@
 package acp_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/fault"
 )
@@ -51,6 +53,9 @@ func TestParseAgents(t *testing.T) {
 				if c.InstallHint == "" || c.LoginHint == "" {
 					t.Errorf("no hints: %+v", c)
 				}
+				if len(c.Env) == 0 {
+					t.Errorf("%s: nothing makes it ask", c.Name)
+				}
 			}
 			if d := cmp.Diff(test.want, got); err != nil || d != "" {
 				t.Errorf("%v\n%s", err, d)
@@ -69,6 +74,12 @@ func TestPresets(t *testing.T) {
 	codex, err := acp.Codex(`node "/opt/my codex/index.js" --x`)
 	if d := cmp.Diff([]string{"node", "/opt/my codex/index.js", "--x"}, codex.Command); err != nil || d != "" {
 		t.Errorf("Codex: %v\n%s", err, d)
+	}
+	for _, c := range []acp.Config{claude, codex} {
+		program := map[assistant.Name]string{"claude": acp.ClaudeCommand, "codex": acp.CodexCommand}[c.Name]
+		if way := fmt.Sprintf("`HOME=<AGENT_HOME>/%s %s %s`", c.Name, program, strings.Join(c.Login, " ")); !strings.Contains(c.LoginHint, way) {
+			t.Errorf("who is told %q would not log in with %s", c.LoginHint, way)
+		}
 	}
 	for _, bad := range []string{`a "b`, "a; b"} {
 		if _, err := acp.Codex(bad); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "CODEX_COMMAND") {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 )
 
@@ -461,5 +464,88 @@ func TestAReplayBehindTheAnswer(t *testing.T) {
 				g.conn.wait()
 			})
 		})
+	}
+}
+
+// talker is a process of which only stderr matters.
+type talker struct {
+	Process
+	Tail
+}
+
+func (p *talker) StderrTail() string { return p.String() }
+
+// TestAStartThatIsHeardOnStderr: who says there that it is at work has more time, within bounds.
+func TestAStartThatIsHeardOnStderr(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lines   int // on stderr, one every 20 s
+		answers bool
+		gaveUp  time.Duration
+	}{
+		"silent":             {gaveUp: time.Minute},
+		"it has said once":   {lines: 1, gaveUp: 2 * time.Minute},
+		"it downloads":       {lines: 10, answers: true},
+		"it is never silent": {lines: 100, gaveUp: maxInit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				in, said := io.Pipe()
+				heard, out := io.Pipe()
+				process := &talker{}
+				g := &agent{a: &Assistant{config: Config{InitTimeout: defaultInit}}, process: process, began: time.Now()}
+				g.conn = connect(g, out, in)
+				g.conn.busy = g.busy
+				var starting sync.WaitGroup
+				over, stop := context.WithCancel(t.Context())
+				starting.Go(func() {
+					_, _ = bufio.NewReader(heard).ReadSlice('\n')
+					for n := 0; n < test.lines && over.Err() == nil; n++ {
+						_, _ = fmt.Fprintf(process, "%d\n", n)
+						time.Sleep(20 * time.Second)
+					}
+					if test.answers {
+						_, _ = io.WriteString(said, `{"id":1,"result":{"protocolVersion":1}}`+"\n")
+					}
+				})
+				err := g.conn.call(t.Context(), defaultInit, "initialize", nil, nil)
+				if took := time.Since(g.began); test.answers != (err == nil) || !test.answers && (took != test.gaveUp || !errors.Is(err, errSilent)) {
+					t.Errorf("after %s: %v", took, err)
+				}
+				stop()
+				_ = in.Close()
+				_ = heard.Close()
+				starting.Wait()
+				g.conn.wait()
+			})
+		})
+	}
+}
+
+// TestAFullContextIsSaidSo, as the providers say it behind opencode, Goose or Qwen Code: else
+// whoever reads that something went wrong tries again for ever.
+func TestAFullContextIsSaidSo(t *testing.T) {
+	t.Parallel()
+	a, err := New(Config{Name: "mine", Command: []string{"mine"}, Scratch: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, full := range map[string]bool{
+		"input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000":              true,
+		"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": true,
+		"Your request exceeded model token limit: 262144":                                         true,
+		"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]":   true,
+		"the request exceeds the available context size, try increasing it":                       true,
+		"ValidationException: Input is too long for requested model.":                             true,
+		"context_length_exceeded": true,
+		"This model's maximum prompt length is 131072 but the request contains 140000 tokens.": true,
+		"Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000, Used 29000":        false,
+		"max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens":     false,
+	} {
+		err := (&agent{a: a}).refused(atPrompt, &sdk.RequestError{Code: -32603, Message: "Internal error", Data: map[string]string{"details": text}})
+		if strings.Contains(fault.Public(err), "/new") != full {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -222,7 +222,7 @@ func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.Content
 	g := r.agent
 	g.attach(r)
 	defer r.refuseQueued(ctx)
-	defer g.detach(r)
+	defer g.detach(r, false)
 	asking, stopAsking := context.WithCancel(ctx)
 	defer r.asking.Wait()
 	defer stopAsking()
@@ -231,11 +231,17 @@ func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.Content
 		// The end of ctx does not take the request back: session/cancel does.
 		x.err = g.conn.callThen(context.WithoutCancel(ctx), 0, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
 			SessionId: sdk.SessionId(g.session), Prompt: blocks,
-		}, &x.result, func() { g.detach(r) })
+		}, &x.result, func() { g.detach(r, true) })
 		prompt <- x
 	})
 	err := r.loop(ctx, asking, prompt)
 	r.withdrawAll(ctx)
+	if len(g.earlier) > maxCalls {
+		clear(g.earlier)
+	}
+	for id := range r.t.calls {
+		g.earlier[id] = true
+	}
 	g.mode = r.t.mode
 	if r.t.cost != nil {
 		g.cost.set(*r.t.cost)
@@ -311,12 +317,16 @@ func (r *run) take(asking context.Context, x arrival) error {
 		r.withdraw(asking, x.withdrawn)
 		return nil
 	}
-	var w struct {
-		SessionID string `json:"sessionId"`
-		Update    update `json:"update"`
+	var w notification
+	if !decoded(x.update, &w) {
+		return nil // of another kind than we know
 	}
-	if !decoded(x.update, &w) || w.SessionID != r.agent.session {
-		return nil // of another kind than we know, or of another session
+	if w.SessionID != r.agent.session && !strings.HasPrefix(w.Update.Kind, "tool_call") {
+		return nil // what a subagent says is for the agent
+	}
+	w.Update.ToolCallID = r.callID(w.SessionID, w.Update.ToolCallID)
+	if id := w.Update.ToolCallID; w.Update.Kind == "tool_call_update" && r.t.calls[id] == nil && r.agent.earlier[id] {
+		return nil
 	}
 	if err := r.t.apply(w.Update); err != nil || w.Update.Kind != "usage_update" {
 		return err

@@ -1,9 +1,11 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +46,7 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 		}
 		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir && g.readOnly == turn.ReadsOnly() {
 			g.log = a.log.With("conversation", turn.Conversation, "run", turn.Run)
-			return opened{agent: g, kept: true}, nil, nil
+			return opened{agent: g, kept: true}, g.missed(), nil
 		}
 		// Its session, its directory or its rights are not the turn's. The sandbox of
 		// a process is made for one directory and what may be done there.
@@ -83,19 +85,18 @@ var errNoResume = errors.New("the agent offers neither session/resume nor sessio
 // turn and is dropped. The agent may go on with it under another id, which is the event.
 func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error) {
 	var answer sessionAnswer
-	limit := g.a.config.InitTimeout
-	var err error
-	switch {
-	case g.canResume:
+	limit, err := g.a.config.InitTimeout, errNoResume
+	if g.canResume {
 		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionResume, sdk.ResumeSessionRequest{
 			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
 		}, &answer)
-	case g.canLoad:
+		refusal, refused := errors.AsType[*sdk.RequestError](err)
+		g.canResume = !refused || refusal.Code != codeMethodNotFound // Qwen Code offers it and does not have it
+	}
+	if !g.canResume && g.canLoad {
 		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
 			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
 		}, &answer)
-	default:
-		return nil, errNoResume
 	}
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error
 func (g *agent) replayed(ctx context.Context) {
 	ctx, over := context.WithTimeout(ctx, g.a.config.InitTimeout)
 	defer over()
-	defer g.conn.watch(replayPause, over)()
+	defer g.conn.watch(replayPause, func() bool { over(); return true })()
 	<-ctx.Done()
 }
 
@@ -193,7 +194,7 @@ type sessionAnswer struct {
 
 // choices remembers what the session offers.
 func (g *agent) choices(answer sessionAnswer) {
-	g.modes, g.mode, g.models, g.model, g.options = nil, "", nil, "", map[string]option{}
+	g.modes, g.mode, g.options = nil, "", map[string]option{}
 	if m := answer.Modes; m != nil {
 		g.mode = m.CurrentModeID
 		for _, mode := range m.AvailableModes {
@@ -201,19 +202,23 @@ func (g *agent) choices(answer sessionAnswer) {
 		}
 	}
 	if m := answer.Models; m != nil {
-		g.model, g.models = m.CurrentModelID, map[string]string{}
+		models := option{current: m.CurrentModelID, values: map[string]string{}}
 		for _, model := range m.AvailableModels {
-			g.models[strings.ToLower(model.Name)] = model.ModelID
-			g.models[strings.ToLower(model.ModelID)] = model.ModelID
+			models.add(model.Name, model.ModelID)
 		}
+		g.options["model"] = models
 	}
 	for _, raw := range answer.ConfigOptions {
 		if category, choice, ok := decodeOption(raw); ok {
 			g.options[category] = choice
 		}
 	}
-	if o, ok := g.options["model"]; ok {
-		g.model = o.current
+	models := g.options["model"]
+	g.model, g.own = models.current, models.current
+	if len(models.ids) > 0 {
+		g.a.mu.Lock()
+		g.a.models = models.ids
+		g.a.mu.Unlock()
 	}
 }
 
@@ -238,13 +243,10 @@ func decodeOption(raw json.RawMessage) (string, option, bool) {
 		return "", option{}, false
 	}
 	current, _ := w.CurrentValue.(string)
-	choice := option{id: sdk.SessionConfigId(w.ID), current: current, values: map[string]string{}}
+	choice := option{id: w.ID, current: current, values: map[string]string{}}
 	for _, v := range w.Options {
 		for _, one := range append(v.Options, v.value) {
-			if one.Value != "" {
-				choice.values[strings.ToLower(one.Name)] = one.Value
-				choice.values[strings.ToLower(one.Value)] = one.Value
-			}
+			choice.add(one.Name, one.Value)
 		}
 	}
 	return w.Category, choice, true
@@ -257,32 +259,32 @@ func (g *agent) configure(ctx context.Context, turn assistant.Turn) ([]assistant
 			return nil, err
 		}
 	}
-	if turn.Model == "" {
-		return nil, nil
-	}
 	return g.setModel(ctx, turn.Model)
 }
 
-func (g *agent) setMode(ctx context.Context, mode string) error {
-	if mode == "" || mode == g.mode {
+// setMode puts the session into the first of the modes that it offers.
+func (g *agent) setMode(ctx context.Context, modes []string) error {
+	if len(modes) == 0 {
+		return nil
+	}
+	o := g.options["mode"]
+	i := slices.IndexFunc(modes, func(m string) bool { return slices.Contains(g.modes, m) || o.values[strings.ToLower(m)] != "" })
+	if i < 0 {
+		if !g.a.config.AnyMode {
+			g.log.WarnContext(ctx, "the agent does not offer the mode", "mode", modes[0])
+		}
+		return nil
+	}
+	mode := modes[i]
+	if mode == g.mode {
 		return nil
 	}
 	var err error
-	known := false
-	for _, m := range g.modes {
-		known = known || m == mode
-	}
-	o, configurable := g.options["mode"]
-	value, offered := o.values[strings.ToLower(mode)]
-	switch {
-	case known:
+	if slices.Contains(g.modes, mode) {
 		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetMode,
 			sdk.SetSessionModeRequest{SessionId: sdk.SessionId(g.session), ModeId: sdk.SessionModeId(mode)}, nil)
-	case configurable && offered:
-		err = g.setOption(ctx, o.id, value)
-	default:
-		g.log.WarnContext(ctx, "the agent does not offer the mode", "mode", mode)
-		return nil
+	} else {
+		err = g.setOption(ctx, o.id, o.values[strings.ToLower(mode)])
 	}
 	if err != nil {
 		// The mode may be a limit, so the turn does not go on without it.
@@ -299,29 +301,27 @@ func (g *agent) setMode(ctx context.Context, mode string) error {
 	return nil
 }
 
+// setModel has the session ask a model; without one, that which it had before another one
+// was chosen.
 func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, error) {
-	want := strings.ToLower(model)
 	o := g.options["model"]
+	id, offered := o.values[strings.ToLower(cmp.Or(model, g.own))]
 	var err error
-	var id string
-	if value, ok := o.values[want]; ok {
-		id = value
-		if id == g.model {
-			return nil, nil
-		}
+	switch {
+	case !offered && model == "", offered && id == g.model:
+		return nil, nil
+	case offered && o.id != "":
 		err = g.setOption(ctx, o.id, id)
-	} else if value, ok := g.models[want]; ok {
-		id = value
-		if id == g.model {
-			return nil, nil
-		}
+	case offered:
 		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetModel,
 			sdk.UnstableSetSessionModelRequest{SessionId: sdk.SessionId(g.session), ModelId: sdk.UnstableModelId(id)}, nil)
 	}
 	_, refused := errors.AsType[*sdk.RequestError](err)
 	switch {
-	case id == "" || refused:
-		return []assistant.Event{assistant.Notice{Text: "The agent does not offer the model " + oneLine(model, 60) + "; it uses its own."}}, nil
+	case refused && model == "":
+		return nil, nil
+	case !offered || refused:
+		return []assistant.Event{assistant.Notice{Text: "The agent cannot use the model " + oneLine(model, 60) + "; it uses its own."}}, nil
 	case err != nil:
 		return nil, g.broken(ctx, atSession, err)
 	}
@@ -329,10 +329,8 @@ func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, 
 	return nil, nil
 }
 
-func (g *agent) setOption(ctx context.Context, id sdk.SessionConfigId, value string) error {
-	return g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetConfigOption, sdk.SetSessionConfigOptionRequest{
-		ValueId: &sdk.SetSessionConfigOptionValueId{
-			SessionId: sdk.SessionId(g.session), ConfigId: id, Value: sdk.SessionConfigValueId(value),
-		},
+func (g *agent) setOption(ctx context.Context, id, value string) error {
+	return g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetConfigOption, map[string]string{
+		"sessionId": g.session, "configId": id, "value": value,
 	}, nil)
 }

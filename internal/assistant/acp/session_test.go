@@ -323,7 +323,7 @@ func TestModeAndModel(t *testing.T) {
 	t.Parallel()
 	mode := ""
 	w := start(t, acpagent.Script{Resume: true, Modes: []string{"default", "plan"}, Models: []string{"big", "Small"}},
-		func(c *acp.Config) { c.ModeFor = func(assistant.Turn) string { return mode } })
+		func(c *acp.Config) { c.ModeFor = func(assistant.Turn) []string { return strings.Fields(mode) } })
 	turn := question("Hi")
 	var resume string
 	for _, step := range []struct {
@@ -334,13 +334,16 @@ func TestModeAndModel(t *testing.T) {
 		{"", "", "", 0},
 		{"plan", "small", `session/set_mode{"modeId":"plan"} session/set_model{"modelId":"Small"}`, 0},
 		{"plan", "SMALL", "", 0},
+		{"plan", "", `session/set_model{"modelId":"big"}`, 0}, // it has its own again
+		{"plan", "small", `session/set_model{"modelId":"Small"}`, 0},
 		{"default", "big", `session/set_mode{"modeId":"default"} session/set_model{"modelId":"big"}`, 0},
+		{"another plan default", "", `session/set_mode{"modeId":"plan"}`, 0},
 		{"no such mode", "none", "", 1},
 	} {
 		mode, turn.Model, turn.Resume = step.mode, step.model, resume
 		_, _, before := w.gotOrNothing(t)
 		got := ask(t.Context(), w, turn)
-		if got.err != nil || len(got.notices) != step.notices {
+		if got.err != nil || len(got.notices) != step.notices || step.notices > 0 && !strings.Contains(got.notices[0], "cannot use the model none") {
 			t.Fatalf("%+v: %+v", step, got)
 		}
 		if len(got.resume) > 0 {
@@ -351,6 +354,9 @@ func TestModeAndModel(t *testing.T) {
 			t.Errorf("%+v: the agent was told %q", step, set)
 		}
 	}
+	if models, _ := w.Models(t.Context()); !slices.Equal(models, []string{"big", "Small"}) {
+		t.Errorf("it offers %q", models)
+	}
 }
 
 // TestModeThatIsRefused: a mode may be a limit, so the turn does not begin.
@@ -359,7 +365,7 @@ func TestModeThatIsRefused(t *testing.T) {
 	w := start(t, acpagent.Script{
 		Modes: []string{"default", "plan"},
 		Mode:  []acpagent.Step{{Error: &acpagent.Error{Code: -32603, Message: "no"}}},
-	}, func(c *acp.Config) { c.ModeFor = func(assistant.Turn) string { return "plan" } })
+	}, func(c *acp.Config) { c.ModeFor = func(assistant.Turn) []string { return []string{"plan"} } })
 	got := ask(t.Context(), w, question("Hi"))
 	if got.err == nil || got.text != "" || !strings.Contains(fault.Public(got.err), "mode") {
 		t.Errorf("turn: %+v", got)
@@ -387,6 +393,21 @@ func TestCapabilitiesInAnotherForm(t *testing.T) {
 		if methods, _, _ := w.got(t); slices.Contains(methods, "session/resume") != resumes {
 			t.Errorf("%s: %q", offer, methods)
 		}
+	}
+}
+
+// TestResumeThatIsOfferedInVain: Qwen Code offers session/resume, does not know it, and has
+// session/load.
+func TestResumeThatIsOfferedInVain(t *testing.T) {
+	t.Parallel()
+	const hello = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{}}}}}`
+	w := start(t, acpagent.Script{Load: true, Init: []acpagent.Step{{Line: hello}, {NoReply: true}}})
+	turn := question("one")
+	first := ask(t.Context(), w, turn)
+	w.Release(turn.Conversation)
+	second := ask(t.Context(), w, next(turn, first, first.session(t), "two"))
+	if second.err != nil || second.answer != "You said: two" || len(second.notices)+len(second.resume) > 0 {
+		t.Errorf("the turn that goes on: %+v", second)
 	}
 }
 

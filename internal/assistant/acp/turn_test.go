@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,21 @@ func TestParallelAndUnfinishedTools(t *testing.T) {
 	}
 	if len(list) != len(want) {
 		t.Errorf("%d calls, want %d: %q", len(list), len(want), list)
+	}
+}
+
+// TestACallIsOnRecordWithItsCommand: opencode says first where it will run, and then what.
+func TestACallIsOnRecordWithItsCommand(t *testing.T) {
+	t.Parallel()
+	w := start(t, acpagent.Does(
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call","toolCallId":"a","title":"bash","kind":"execute","status":"pending","rawInput":{"cwd":"/w"}}`)},
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"in_progress","title":"ls -l","rawInput":{"command":"ls -l","cwd":"/w"}}`)},
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed","rawOutput":"a b"}`)},
+		acpagent.Step{Say: "Done."},
+	))
+	got := ask(t.Context(), w, question("go"))
+	if want := `assistant message: call execute {"command":"ls -l","cwd":"/w"}`; got.err != nil || !slices.Contains(kinds(got.events), want) {
+		t.Errorf("%q, %v; want %q", kinds(got.events), got.err, want)
 	}
 }
 

@@ -17,6 +17,12 @@ const (
 	maxPlanText = 300      // of one step
 )
 
+// notification is the params of a session/update.
+type notification struct {
+	SessionID string `json:"sessionId"`
+	Update    update `json:"update"`
+}
+
 // update is what is used of a session/update. It is read leniently: agents are
 // ahead of the protocol's releases.
 type update struct {
@@ -44,7 +50,8 @@ type update struct {
 		Currency string  `json:"currency"`
 	} `json:"cost"`
 
-	CurrentModeID string `json:"currentModeId"`
+	CurrentModeID string            `json:"currentModeId"`
+	ConfigOptions []json.RawMessage `json:"configOptions"`
 
 	Meta updateMeta `json:"_meta"`
 }
@@ -171,6 +178,12 @@ func (t *transcript) apply(u update) error {
 		t.measure(u)
 	case "current_mode_update":
 		t.mode = u.CurrentModeID
+	case "config_option_update":
+		for _, raw := range u.ConfigOptions {
+			if category, choice, ok := decodeOption(raw); ok && category == "mode" {
+				t.mode = choice.current
+			}
+		}
 	case "session_info_update":
 		if status := u.Meta.Codex.ThreadStatus.Type; status != "" {
 			t.failed = status == "systemError"

@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,8 +73,9 @@ type Config struct {
 	// the API.
 	Effort string
 
-	// IdleTimeout is the longest silence of the API, before the first byte and
-	// between two; pings count as bytes. Zero means 90 s.
+	// IdleTimeout is the longest silence of the API between two bytes of an answer; pings
+	// count as bytes. Zero means 90 s. It is also what Anthropic's own API, which answers at
+	// once, has for the first byte; others have modelhttp.FirstByte.
 	IdleTimeout time.Duration
 
 	// HTTPClient is used with its transport and its own timeout, but without
@@ -92,10 +94,12 @@ type Model struct {
 	maxTokens int
 	thinking  int
 	effort    string
+	first     time.Duration // the longest silence before an answer
 	idle      time.Duration
 	key       string
 	public    bool // the API is Anthropic's own
 	log       *slog.Logger
+	forms     sync.Map // by the name of the model, the form that it takes
 
 	encodings modelhttp.Encodings
 }
@@ -127,6 +131,9 @@ func New(c Config) (*Model, error) {
 	}
 	if m.idle <= 0 {
 		m.idle = defaultIdleTimeout
+	}
+	if m.first = modelhttp.FirstByte; m.public {
+		m.first = m.idle
 	}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -171,6 +178,16 @@ func (m *Model) SetModel(name string) { m.model.Store(new(strings.TrimSpace(name
 // CloseIdleConnections closes the connections that no request uses.
 func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 
+// Models implements assistant.Lister.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(m.address, "messages")+"models?limit=1000", nil)
+	if err != nil {
+		return nil, err
+	}
+	m.identify(req)
+	return modelhttp.Models(m.http, req)
+}
+
 // Complete implements assistant.Model. Beyond its contract:
 //
 //   - An answer cut at the output limit is kept, with a visible note at its end
@@ -184,6 +201,9 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //   - If the API does not take the thinking in the array back (a stored text that
 //     changed, a name that stands for another model now), the request is sent
 //     once more without any, so that the conversation is not stuck.
+//   - A model that refuses the thinking or the effort that is set is asked once more,
+//     for the other kind of thinking, then for none, or without an effort. What it took is
+//     what it gets from then on.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
 		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
@@ -208,17 +228,7 @@ func (c *completion) do(ctx context.Context) error {
 	if len(c.request.Array) == 0 {
 		return fault.New(fault.Invalid, "There is nothing to answer.")
 	}
-	params, err := c.wire(true)
-	if err == nil {
-		err = c.ask(ctx, params)
-	}
-	if errors.Is(err, errThinking) && len(c.answer.blocks) == 0 && params.hasThinking() {
-		c.model.log.WarnContext(ctx, "the model API does not take the thinking in the conversation back, asking again without",
-			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "err", err)
-		if params, err = c.wire(false); err == nil {
-			err = c.ask(ctx, params)
-		}
-	}
+	params, err := c.begin(ctx)
 	for range maxPauses {
 		if err != nil || c.answer.stop != stopPauseTurn {
 			break
@@ -234,9 +244,31 @@ func (c *completion) do(ctx context.Context) error {
 	return c.finish(ctx)
 }
 
+// begin sends the request, in another form each time that the model refuses it for its form.
+func (c *completion) begin(ctx context.Context) (*messagesRequest, error) {
+	known, _ := c.model.forms.Load(c.name)
+	first, _ := known.(form)
+	for f := first; ; {
+		params, err := c.wire(f)
+		if err == nil {
+			err = c.ask(ctx, params)
+		}
+		if err == nil && f != first && !f.forgetful { // else another conversation may be taken as it is
+			c.model.forms.Store(c.name, f)
+		}
+		next := f.after(err, params)
+		if next == f || len(c.answer.blocks) > 0 {
+			return params, err
+		}
+		f = next
+		c.model.log.WarnContext(ctx, "the model wants the request in another form, asking again",
+			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "err", err)
+	}
+}
+
 // ask sends one request and takes its whole stream in.
 func (c *completion) ask(ctx context.Context, r *messagesRequest) error {
-	x := newExchange(c.model.idle)
+	x := newExchange(c.model.first, c.model.idle)
 	streamCtx := x.Start(ctx)
 	defer x.Stop()
 

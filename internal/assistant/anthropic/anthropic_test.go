@@ -287,6 +287,7 @@ func TestErrors(t *testing.T) {
 		"overflow: plain":      {handler: fails(400, body(invalid, "prompt is too long")), kind: fault.Exhausted, overflow: true},
 		"overflow: max tokens": {handler: fails(400, body(invalid, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease")), kind: fault.Exhausted, overflow: true, limit: 200000},
 		"overflow: Bedrock":    {handler: fails(400, `{"message":"Input is too long for requested model."}`), kind: fault.Exhausted, overflow: true},
+		"overflow: Z.ai":       {handler: fails(400, body("1261", "Prompt exceeds max length")), kind: fault.Exhausted, overflow: true},
 		"overflow: 413":        {handler: fails(413, "<html>"), kind: fault.Exhausted, overflow: true},
 		"overflow in a stream": {handler: stream(begin, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}`), kind: fault.Exhausted, overflow: true, limit: 8},
 	}
@@ -323,6 +324,24 @@ func TestConnection(t *testing.T) {
 		Hello:     events(begin, open, text("Hello")),
 		Yes:       events(begin, open, text("yes"), closed, endTurn, stop),
 		KeepAlive: events(ping),
+	})
+}
+
+// TestOwnAPIAnswersAtOnce checks that a request to Anthropic's own API, which begins each
+// answer at once, does not wait as long as one to a server that loads a model.
+func TestOwnAPIAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := assistanttest.Pipe(func(ctx context.Context, _ io.Writer) { <-ctx.Done() })
+		m, err := anthropic.New(anthropic.Config{APIKey: testKey, Model: testModel, HTTPClient: silent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		got := ask(t.Context(), m, question("Hi"))
+		if took := time.Since(begin); took != 90*time.Second || !strings.Contains(fault.Public(got.Err), "sent nothing for 1m30s") {
+			t.Errorf("after %v: %v", took, got.Err)
+		}
 	})
 }
 

@@ -80,6 +80,25 @@ func emulate(tb testing.TB, script emulated.Script, change ...func(*anthropic.Co
 	return m, server
 }
 
+func TestModels(t *testing.T) {
+	t.Parallel()
+	server := emulated.New(emulated.Options{APIKey: testKey, Models: []string{"one", "two"}})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	for key, want := range map[string]string{testKey: "one two", "sk-wrong": ""} {
+		m, err := anthropic.New(anthropic.Config{APIKey: key, BaseURL: server.URL(), Model: testModel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.CloseIdleConnections)
+		if names, _ := m.Models(t.Context()); strings.Join(names, " ") != want {
+			t.Errorf("models %q", names)
+		}
+	}
+}
+
 func question(text string) assistant.Request {
 	return assistant.Request{Conversation: "c", Run: "r", System: "Be brief.", Array: []messages.Message{messages.NewText(messages.RoleUser, text)}}
 }

@@ -10,6 +10,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/overflow"
 	"remote-agent/internal/pattern"
 )
 
@@ -19,9 +20,12 @@ var words = modelhttp.API{
 	NotStream: "The server at ANTHROPIC_BASE_URL is not a streaming Messages API. An operator needs to check the address.",
 }
 
-// errThinking is in the chain of an error that says that the API does not take
-// the thinking in the array.
-var errThinking = errors.New("the thinking in the array was refused")
+// What of a request the API does not take, in the chain of the error that says so.
+var (
+	errReplay   = errors.New("the thinking in the array was refused")
+	errThinking = errors.New("the thinking that is set was refused")
+	errEffort   = errors.New("the effort that is set was refused")
+)
 
 // classify turns whatever ended a request into a fault. The texts of the API and
 // of the HTTP client are kept for the operator, cut and without the key; the
@@ -43,7 +47,7 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 	case errors.Is(err, errMalformed):
 		return modelhttp.Garbled(cause)
 	}
-	return words.Fault(err, cause, m.idle)
+	return words.Fault(err, cause, x.Wait())
 }
 
 // request names a request for the log, if it has an id.
@@ -61,54 +65,21 @@ var (
 	noCredit    = pattern.Lazy(`enforced_spend_limit|spend(?:ing)? limit|credit balance|billing_error|specified api usage limits|insufficient (?:credits|funds|quota)`)
 	filtered    = pattern.Lazy(`content filtering policy|content_filter|usage policy`)
 	thinkingBad = pattern.Lazy("^invalid_request_error messages\\..*thinking|invalid `(?:signature|data)` in|`?thinking`? or `?redacted_thinking")
-	thinkingOff = pattern.Lazy(`thinking`)
-	effortOff   = pattern.Lazy(`\beffort\b|output_config`)
+	optionOff   = pattern.Lazy(`thinking|\beffort\b|output_config`) // the first is what is refused; another one may be recommended
 	maxTokens   = pattern.Lazy(`max_tokens: \d+ >|max_tokens.{0,60}(?:maximum|must be)`)
 	badModel    = pattern.Lazy(`^not_found_error model|model_not_found|unknown model|no such model`)
-
-	// overflowTexts are the ways in which the API, and those that pass its
-	// requests on, say in lower case that the prompt does not fit the context
-	// window. A group holds the limit where it is named.
-	overflowTexts = []pattern.Pattern{
-		pattern.Lazy(`prompt is too long(?:: \d+ tokens > (\d+) maximum)?`),
-		pattern.Lazy(`input length and .?max_tokens.? exceed context limit: \d+ \+ \d+ > (\d+)`),
-		pattern.Lazy(`input is too long for requested model`), // Bedrock
-		pattern.Lazy(`context_length_exceeded|context_window_exceeded`),
-		pattern.Lazy(`maximum context length (?:of|is) (\d+)`),
-		pattern.Lazy(`exceeds? the (?:model'?s? )?(?:available |maximum )?context (?:size|window|length|limit)`),
-	}
-	// rateLimit recognizes texts that speak of tokens or limits but mean a rate.
-	rateLimit = pattern.Lazy(`rate.?limit|too many requests|per (?:minute|hour|day)|overloaded|concurren`)
 )
-
-// overflows reports whether f means that the array does not fit the model, and
-// the limit in tokens if it says so. text is the error in lower case.
-func (f *apiFailure) overflows(status int, text string) (limit int, ok bool) {
-	if status == http.StatusRequestEntityTooLarge {
-		return 0, true
-	}
-	if status != http.StatusBadRequest || rateLimit.MatchString(text) {
-		return 0, false
-	}
-	for _, re := range overflowTexts {
-		m := re.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
-		if len(m) > 1 {
-			limit, _ = strconv.Atoi(m[1])
-		}
-		return limit, true
-	}
-	return 0, false
-}
 
 // classifyFailure classifies an error that the API sent.
 func (m *Model) classifyFailure(f *apiFailure) error {
 	err := errors.New("the model API answered " + m.clean(f.label()+request(f.requestID)+": "+f.message))
 	text := strings.ToLower(f.kind + " " + f.message)
 	status := f.effectiveStatus()
-	if limit, ok := f.overflows(status, text); ok {
+	limit, tooLong := 0, status == http.StatusRequestEntityTooLarge
+	if status == http.StatusBadRequest {
+		limit, tooLong = overflow.Reported(text)
+	}
+	if tooLong {
 		return assistant.Overflow(limit, err)
 	}
 	fail := func(kind fault.Kind, public string) error {
@@ -134,11 +105,13 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	case thinkingBad.MatchString(text):
+		err = errors.Join(err, errReplay)
+	case optionOff.FindString(text) == "thinking":
 		err = errors.Join(err, errThinking)
-	case effortOff.MatchString(text):
-		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_EFFORT. An operator needs to change it or leave it empty.")
-	case thinkingOff.MatchString(text):
 		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_THINKING_TOKENS. An operator needs to change it: 0 is off, -1 lets the model decide.")
+	case optionOff.MatchString(text):
+		err = errors.Join(err, errEffort)
+		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_EFFORT. An operator needs to change it or leave it empty.")
 	case maxTokens.MatchString(text):
 		return fail(fault.Unsupported, "The model does not support this ANTHROPIC_MAX_TOKENS. An operator needs to lower it.")
 	}

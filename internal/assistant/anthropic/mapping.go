@@ -13,10 +13,9 @@ import (
 	"remote-agent/internal/order"
 )
 
-// wire returns the request in the API's form, with or without thinking, new and
-// old. What comes before the marks of the last turns is the same in later requests
-// and is encoded once.
-func (c *completion) wire(thinking bool) (*messagesRequest, error) {
+// wire returns the request as the API takes it, in a form. What comes before the marks of
+// the last turns is the same in later requests and is encoded once.
+func (c *completion) wire(f form) (*messagesRequest, error) {
 	r := &messagesRequest{
 		Model: c.name, MaxTokens: c.model.maxTokens, Stream: true,
 		Tools: toTools(c.request.Tools),
@@ -30,13 +29,13 @@ func (c *completion) wire(thinking bool) (*messagesRequest, error) {
 		// Other servers refuse fields that they do not know.
 		r.Metadata = &metadata{UserID: c.request.Conversation}
 	}
-	if c.model.effort != "" {
+	if c.model.effort != "" && !f.effortless {
 		r.OutputConfig = &outputConfig{Effort: c.model.effort}
 	}
 	replay := ""
-	if thinking {
+	if !f.forgetful {
 		replay = c.name
-		r.Thinking = toThinking(c.model.thinking)
+		r.Thinking = c.model.toThinking(f)
 	}
 	by := encoder(replay)
 	marked := lastTurns(c.request.Array, by)
@@ -95,17 +94,6 @@ func lastTurns(array []messages.Message, by modelhttp.Encoder) int {
 		}
 	}
 	return 0
-}
-
-// toThinking returns the option for a Config.ThinkingBudget.
-func toThinking(budget int) *thinkingConfig {
-	switch {
-	case budget == ThinkingAdaptive:
-		return &thinkingConfig{Type: "adaptive"}
-	case budget > 0:
-		return &thinkingConfig{Type: "enabled", BudgetTokens: budget}
-	}
-	return nil
 }
 
 // hasThinking reports whether a request asks for thinking or holds any.

@@ -34,10 +34,7 @@ func (m *Model) post(ctx context.Context, x *exchange, r *messagesRequest) (io.R
 	modelhttp.SetBody(req, body...)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Anthropic-Version", apiVersion)
-	if m.key != "" {
-		req.Header.Set("X-Api-Key", m.key)
-	}
+	m.identify(req)
 	resp, err := m.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -53,6 +50,14 @@ func (m *Model) post(ctx context.Context, x *exchange, r *messagesRequest) (io.R
 	}
 	_ = resp.Body.Close()
 	return nil, err
+}
+
+// identify says in which version, and with whose key, a request asks.
+func (m *Model) identify(req *http.Request) {
+	req.Header.Set("Anthropic-Version", apiVersion)
+	if m.key != "" {
+		req.Header.Set("X-Api-Key", m.key)
+	}
 }
 
 // encode writes a request without the escapes that JSON in a web page needs: a

@@ -21,9 +21,9 @@ type exchange struct {
 	failure   *apiFailure // nil while nothing failed
 }
 
-func newExchange(idle time.Duration) *exchange {
+func newExchange(first, idle time.Duration) *exchange {
 	x := &exchange{}
-	x.Exchange = modelhttp.NewExchange(idle, x)
+	x.Exchange = modelhttp.NewExchange(first, idle, x)
 	return x
 }
 

@@ -32,7 +32,7 @@ func wireOf(tb testing.TB, c completion) []byte {
 
 func bodyOf(tb testing.TB, c completion, thinking bool) (*messagesRequest, []byte) {
 	tb.Helper()
-	r, err := c.wire(thinking)
+	r, err := c.wire(form{forgetful: !thinking})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func BenchmarkRequest(b *testing.B) {
 			array = append(array, messages.NewText(messages.RoleUser, "and now"))
 			c := completion{name: "m", model: &Model{maxTokens: 1000}, request: assistant.Request{Conversation: "c", Array: array}}
 			ask := func() {
-				r, err := c.wire(true)
+				r, err := c.wire(form{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -19,8 +19,9 @@ import (
 
 // HTTPHarness builds assistants over a streaming HTTP API for ExerciseHTTP.
 type HTTPHarness struct {
-	// New returns an assistant whose idle timeout is 90 seconds. It sends its
-	// requests to url with client, unless that is nil.
+	// New returns an assistant that waits 10 minutes for the first byte of an answer, and 90
+	// seconds for each one after it. It sends its requests to url with client, unless that is
+	// nil.
 	New  func(tb testing.TB, url string, client *http.Client) assistant.Assistant
 	Turn assistant.Turn
 
@@ -36,6 +37,8 @@ func ExerciseHTTP(t *testing.T, h HTTPHarness) {
 	for name, test := range map[string]func(*testing.T){
 		"UnreachableServer":          h.unreachable,
 		"SilenceEndsTheTurn":         h.silence,
+		"FirstByteMayTakeLong":       h.slowStart,
+		"FirstByteMayNotTakeForever": h.noStart,
 		"SlowListenerIsNoSilence":    h.slowListener,
 		"KeepAlivesKeepTheTurnAlive": h.keepAlives,
 		"EndlessLineIsRefused":       h.endlessLine,
@@ -77,6 +80,30 @@ func (h HTTPHarness) silence(t *testing.T) {
 		}
 		if took != 90*time.Second {
 			t.Errorf("gave up after %v, want 90s", took)
+		}
+	})
+}
+
+// slowStart is a server that loads a large model, or reads a long conversation, before it
+// says anything.
+func (h HTTPHarness) slowStart(t *testing.T) {
+	h.ask(t, func(ctx context.Context, w io.Writer) {
+		select {
+		case <-time.After(9 * time.Minute):
+			_, _ = io.WriteString(w, h.Yes)
+		case <-ctx.Done():
+		}
+	}, func(t *testing.T, got Result, _ time.Duration) {
+		if got.Err != nil || got.Text != "yes" {
+			t.Errorf("turn: %+v", got)
+		}
+	})
+}
+
+func (h HTTPHarness) noStart(t *testing.T) {
+	h.ask(t, func(ctx context.Context, _ io.Writer) { <-ctx.Done() }, func(t *testing.T, got Result, took time.Duration) {
+		if !fault.Is(got.Err, fault.Unavailable) || !strings.Contains(fault.Public(got.Err), "sent nothing for 10m") || took != 10*time.Minute {
+			t.Errorf("after %v: %+v", took, got)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (p *player) play() error {
 }
 
 // notAnAI ends what could be taken for a model's answer.
-const notAnAI = "I am a script, not an AI. For a real model set OPENAI_API_KEY (or OPENAI_BASE_URL for a local one) and start me again."
+const notAnAI = "I am a script, not an AI. For a real model, run `bot setup model` on my machine."
 
 // plans reports whether a command asks for a plan.
 func plans(command string) bool {

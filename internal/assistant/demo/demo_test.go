@@ -89,7 +89,7 @@ func TestReplyShowsTheHistoryAndTheWayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{`"what is new?" (3 words)`, "2 messages of yours", `"second"`, "OPENAI_API_KEY", "OPENAI_BASE_URL", "demo help"} {
+		for _, want := range []string{`"what is new?" (3 words)`, "2 messages of yours", `"second"`, "`bot setup model`", "demo help"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the answer lacks %q:\n%s", want, text)
 			}

@@ -71,6 +71,14 @@ func (a *Assistant) Name() assistant.Name { return a.model.Name() }
 // Model implements assistant.Assistant.
 func (a *Assistant) Model() string { return a.model.Model() }
 
+// Models implements assistant.Lister.
+func (a *Assistant) Models(ctx context.Context) ([]string, error) {
+	if l, ok := a.model.(assistant.Lister); ok {
+		return l.Models(ctx)
+	}
+	return nil, errors.ErrUnsupported
+}
+
 // UsesTools implements assistant.ToolUser.
 func (*Assistant) UsesTools() {}
 

@@ -81,7 +81,6 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Alive()
 	x.RetryAfter = retryAfter(resp.Header, time.Now())
 	if x.RetryAfter == 0 && resp.StatusCode == http.StatusTooManyRequests {
 		x.RetryAfter = resetAfter(resp.Header, time.Now())
@@ -90,6 +89,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = x.receiver.Stream(&watchedBody{body: resp.Body, x: x})
 		return resp, nil
 	}
+	x.Alive()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	_ = resp.Body.Close()
 	if err != nil {

@@ -20,8 +20,12 @@ type Receiver interface {
 	Stream(body io.ReadCloser) io.ReadCloser
 }
 
-// Exchange watches one request: it ends it when nothing is received for the idle
-// timeout. It is safe for concurrent use, but for RetryAfter.
+// FirstByte is how long to wait for an answer of a server that may be loading a large
+// model, reading a long conversation or thinking, without a sign of it.
+const FirstByte = 10 * time.Minute
+
+// Exchange watches one request: it ends it when nothing is received for too long. It is safe
+// for concurrent use, but for RetryAfter.
 type Exchange struct {
 	// RetryAfter is how long the API asked to wait, with any status: zero if it
 	// did not, and at most MaxWait. It is set before the Receiver is called.
@@ -29,7 +33,8 @@ type Exchange struct {
 
 	receiver Receiver
 
-	mu      sync.Mutex // guards idle, timer and settled
+	mu      sync.Mutex    // guards wait, idle, timer and settled
+	wait    time.Duration // what silence may last now: idle, but before the first byte
 	idle    time.Duration
 	timer   *time.Timer
 	settled bool // the answer is complete
@@ -38,16 +43,17 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// NewExchange returns an exchange that is not watched yet.
-func NewExchange(idle time.Duration, r Receiver) *Exchange {
-	return &Exchange{idle: idle, receiver: r}
+// NewExchange returns an exchange that is not watched yet. It waits for the first byte of an
+// answer as long as first, and then for each one as long as idle.
+func NewExchange(first, idle time.Duration, r Receiver) *Exchange {
+	return &Exchange{wait: first, idle: idle, receiver: r}
 }
 
 // Start returns the context to send the request with. It ends with ErrIdle when
-// nothing is received for the idle timeout. Stop must be called.
+// nothing is received for too long. Stop must be called.
 func (x *Exchange) Start(ctx context.Context) context.Context {
 	ctx, x.cancel = context.WithCancelCause(ctx)
-	x.timer = time.AfterFunc(x.idle, func() { x.cancel(ErrIdle) })
+	x.timer = time.AfterFunc(x.wait, func() { x.cancel(ErrIdle) })
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
@@ -63,9 +69,17 @@ func (x *Exchange) Stop() {
 func (x *Exchange) Alive() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.wait = x.idle
 	if !x.settled {
-		x.timer.Reset(x.idle)
+		x.timer.Reset(x.wait)
 	}
+}
+
+// Wait returns how long the silence may last that there is now.
+func (x *Exchange) Wait() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.wait
 }
 
 // Pause stops the watch until Alive is called.
@@ -80,7 +94,7 @@ func (x *Exchange) SetIdle(idle time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if idle != x.idle {
-		x.idle = idle
+		x.wait, x.idle = idle, idle
 		x.timer.Reset(idle)
 	}
 }

@@ -64,9 +64,9 @@ func (a API) Check(key, address, model string) error {
 func NotHeaderRune(c rune) bool { return c <= ' ' || c > '~' }
 
 // Fault returns the fault of an exchange that ended with err and without an error
-// of the API, while the turn's own context is alive. idle is the idle timeout.
+// of the API, while the turn's own context is alive. silence is how long it may have lasted.
 // cause takes the place of err in it: a foreign error may hold the key.
-func (a API) Fault(err, cause error, idle time.Duration) error {
+func (a API) Fault(err, cause error, silence time.Duration) error {
 	if kind, own := fault.Resource(err); own { // the API was not even asked
 		return &fault.Error{Kind: kind, Err: cause}
 	}
@@ -82,7 +82,7 @@ func (a API) Fault(err, cause error, idle time.Duration) error {
 		// Nobody else cancels: the turn's own context is still alive.
 		return &fault.Error{
 			Kind: fault.Unavailable, Err: cause,
-			Public: fmt.Sprintf("The model sent nothing for %s, so the request was canceled.", idle),
+			Public: fmt.Sprintf("The model sent nothing for %s, so the request was canceled.", silence),
 		}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return CutOff(cause)

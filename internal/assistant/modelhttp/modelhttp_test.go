@@ -47,7 +47,7 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 // ask sends a request in an exchange and reads its answer.
 func ask(t *testing.T, r *receiver, a answering) (*Exchange, error) {
 	t.Helper()
-	x := NewExchange(time.Minute, r)
+	x := NewExchange(time.Minute, time.Minute, r)
 	ctx := x.Start(t.Context())
 	defer x.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/x", nil)
@@ -110,18 +110,19 @@ func TestExchangeEndsASilentRequest(t *testing.T) {
 		use  func(x *Exchange)
 		want time.Duration // until the request ends
 	}{
-		{"silence", func(*Exchange) {}, time.Minute},
+		{"silence", func(x *Exchange) { x.Alive() }, time.Minute},
+		{"silence before the first byte", func(*Exchange) {}, 5 * time.Minute},
 		{"alive", func(x *Exchange) { time.Sleep(50 * time.Second); x.Alive() }, 110 * time.Second},
 		{"pause", func(x *Exchange) { x.Pause(); time.Sleep(time.Hour); x.Alive() }, time.Hour + time.Minute},
 		{"a shorter timeout", func(x *Exchange) { x.SetIdle(time.Second); x.Alive() }, time.Second},
-		{"the same timeout", func(x *Exchange) { time.Sleep(time.Second); x.SetIdle(time.Minute) }, time.Minute},
+		{"the same timeout", func(x *Exchange) { x.Alive(); time.Sleep(time.Second); x.SetIdle(time.Minute) }, time.Minute},
 		{"settled", func(x *Exchange) { x.Settle(time.Second); time.Sleep(time.Second / 2); x.Alive() }, time.Second},
 		{"settled, but not later than the timeout", func(x *Exchange) { x.Settle(time.Hour) }, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				x, start := NewExchange(time.Minute, &receiver{}), time.Now()
+				x, start := NewExchange(5*time.Minute, time.Minute, &receiver{}), time.Now()
 				ctx := x.Start(t.Context())
 				defer x.Stop()
 				c.use(x)

@@ -16,6 +16,7 @@ const (
 	finishOverflow    api.FinishReason = "model_context_window_exceeded" // Z.ai
 	finishError       api.FinishReason = "error"                         // OpenRouter
 	finishNoResources api.FinishReason = "insufficient_system_resource"  // DeepSeek
+	finishBadCall                      = "function_call_filter"          // Gemini: begins the one of a call that it cannot read
 	maxCalls                           = 128                             // the most that the API itself allows tools
 )
 
@@ -46,8 +47,12 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		a.model = chunk.Model
 	}
 	if u := chunk.Usage; u != nil {
-		// Some providers send it with each chunk; the last one is the total.
-		a.usage = assistant.Usage{InputTokens: assistant.Count(int64(u.PromptTokens)), OutputTokens: assistant.Count(int64(u.CompletionTokens))}
+		// Some providers send it with each chunk; the last one is the total. xAI and Gemini count
+		// what the model thought in the total of both only.
+		a.usage = assistant.Usage{
+			InputTokens:  assistant.Count(int64(u.PromptTokens)),
+			OutputTokens: assistant.Count(int64(max(u.CompletionTokens, u.TotalTokens-u.PromptTokens))),
+		}
 		if u.PromptTokensDetails != nil {
 			a.usage.CachedTokens = assistant.Count(int64(u.PromptTokensDetails.CachedTokens))
 		}

@@ -138,6 +138,25 @@ func emulate(tb testing.TB, script emulated.Script) (*openai.Model, *emulated.Se
 	return m, server
 }
 
+func TestModels(t *testing.T) {
+	t.Parallel()
+	server := emulated.New(emulated.Options{APIKey: testKey, Models: []string{"one", "models/two"}})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	for key, want := range map[string]string{testKey: "one two", "sk-wrong": ""} {
+		m, err := openai.New(openai.Config{APIKey: key, BaseURL: server.URL(), Model: "test-model"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.CloseIdleConnections)
+		if names, _ := m.Models(t.Context()); strings.Join(names, " ") != want {
+			t.Errorf("models %q", names)
+		}
+	}
+}
+
 func TestResetConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	m, _ := emulate(t, always(emulated.Reply(emulated.Delta("Hello"), emulated.Reset())))

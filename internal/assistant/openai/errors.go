@@ -13,6 +13,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/overflow"
 	"remote-agent/internal/pattern"
 )
 
@@ -21,17 +22,6 @@ var words = modelhttp.API{
 	Prefix: "OPENAI", Example: "https://api.example.com/v1", Model: "gpt-5-mini",
 	NotStream: "The server at OPENAI_BASE_URL is not a streaming chat API. An operator needs to check the address; it often ends in /v1.",
 }
-
-// errReasoning is in the chain of an error that says that the model wants back what it thought
-// before it called tools.
-var errReasoning = errors.New("the request is without the model's reasoning")
-
-// errIDs is in the chain of an error that says that ids of calls have to have nine letters and
-// digits.
-var errIDs = errors.New("the request has ids of calls that the model does not take")
-
-// errUsage is in the chain of an error that says that the server cannot be asked for the usage.
-var errUsage = errors.New("the request asks for the usage")
 
 // classify turns whatever ended a request into a fault. The texts of the API
 // and of the HTTP client are kept for the operator, cut and without the key;
@@ -56,7 +46,7 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 			Public: "The model in OPENAI_MODEL does not support this kind of chat. An operator needs to set another one.",
 		}
 	}
-	return words.Fault(err, cause, m.idle)
+	return words.Fault(err, cause, x.Wait())
 }
 
 // clean returns a foreign text without keys, on one line, cut.
@@ -65,7 +55,7 @@ func (m *Model) clean(text string) string { return modelhttp.Clean(text, m.key) 
 // classifyFailure classifies an error that the API sent.
 func (m *Model) classifyFailure(f *apiFailure) error {
 	err := errors.New("the model API answered " + m.clean(f.label()+": "+f.message))
-	text := strings.ToLower(f.code + " " + f.kind + " " + f.message)
+	text := f.text()
 	if limit, ok := overflows(f, text); ok {
 		return assistant.Overflow(limit, err)
 	}
@@ -85,6 +75,8 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 			wait = waitInText(text)
 		}
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: wait, Err: err}
+	case strings.Contains(text, "tool_use_failed"): // Groq, of a call that it cannot read; the model may make another
+		return fail(fault.Unavailable, "The model called a tool in a form that cannot be read.")
 	case noTools.MatchString(text):
 		return fail(fault.Unsupported, "This model, or its server as it is set up, cannot use tools, which the bot needs. An operator needs to set another model in OPENAI_MODEL, or turn tools on there.")
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
@@ -97,17 +89,29 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 		status >= http.StatusInternalServerError:
 		return &fault.Error{Kind: fault.Unavailable, Public: modelhttp.Down(status), RetryAfter: f.retryAfter, Err: err}
 	}
-	if strings.Contains(text, "reasoning_content") {
-		err = errors.Join(err, errReasoning)
-	}
-	if strings.Contains(text, "tool call id") && strings.Contains(text, "length of 9") {
-		err = errors.Join(err, errIDs)
-	}
-	if strings.Contains(text, "stream_options") { // Mistral, older versions of Azure's API
-		err = errors.Join(err, errUsage)
-	}
 	return fail(fault.Invalid, "The model API refused the request. The reason is in the log.")
 }
+
+// wanted returns the form that the API wants a request in which it refused with err.
+func (c *completion) wanted(err error) (f form) {
+	if !fault.Is(err, fault.Invalid) || c.exchange == nil || c.exchange.failure == nil {
+		return 0
+	}
+	text := c.exchange.failure.text()
+	for bit, says := range asksFor {
+		if strings.Contains(text, says) {
+			f |= 1 << bit
+		}
+	}
+	return f
+}
+
+// asksFor is what an API says, in lower case, that wants another form, by its bit. The usage is
+// refused by Mistral and by older versions of Azure's API.
+var asksFor = [...]string{"reasoning_content", "with a length of 9", "stream_options", "'user' after role 'tool'"}
+
+// text returns all that the API said, in lower case.
+func (f *apiFailure) text() string { return strings.ToLower(f.code + " " + f.kind + " " + f.message) }
 
 var (
 	badKey   = pattern.Lazy(`invalid_api_key|incorrect api key|api key not valid|authentication_error|invalid_authentication`)
@@ -151,8 +155,8 @@ func (f *apiFailure) effectiveStatus() int {
 	if n, err := strconv.Atoi(f.code); err == nil && n >= 400 && n <= 599 {
 		return n
 	}
-	switch text := strings.ToLower(f.code + " " + f.kind + " " + f.message); {
-	case rateLimit.MatchString(text), noQuota.MatchString(text):
+	switch text := f.text(); {
+	case overflow.LimitsRate(text), noQuota.MatchString(text):
 		return http.StatusTooManyRequests
 	case badKey.MatchString(text):
 		return http.StatusUnauthorized

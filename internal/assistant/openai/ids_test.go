@@ -13,7 +13,8 @@ import (
 )
 
 // TestWhatMistralRefuses: a conversation in which another model called tools goes on with
-// one of Mistral's, whose API tells the usage unasked and refuses to be asked for it.
+// one of Mistral's, whose API tells the usage unasked and refuses to be asked for it. It
+// also refuses what a person wrote before the model answered the results of its tools.
 func TestWhatMistralRefuses(t *testing.T) {
 	t.Parallel()
 	refused, requests := 0, 0
@@ -22,6 +23,8 @@ func TestWhatMistralRefuses(t *testing.T) {
 		var request struct {
 			StreamOptions json.RawMessage `json:"stream_options"`
 			Messages      []struct {
+				Role      string `json:"role"`
+				Content   string `json:"content"`
 				ToolCalls []struct {
 					ID string `json:"id"`
 				} `json:"tool_calls"`
@@ -55,6 +58,16 @@ func TestWhatMistralRefuses(t *testing.T) {
 				return
 			}
 		}
+		for i, m := range request.Messages[1:] {
+			if before := request.Messages[i].Role; before == "tool" && m.Role == "user" {
+				refused++
+				fails(400, `{"object":"error","message":"Unexpected role 'user' after role 'tool'","type":"invalid_request_message_order","param":null,"code":"3230"}`)(w, r)
+				return
+			}
+			if m.Role == "assistant" && m.ToolCalls == nil && m.Content == "" {
+				t.Errorf("message %d is empty", i+1)
+			}
+		}
 		if len(made) < 3 {
 			stream(call(0, "AbCdEf123", "look", "{}"), finish("tool_calls"), done)(w, r)
 			return
@@ -77,7 +90,7 @@ func TestWhatMistralRefuses(t *testing.T) {
 			t.Fatalf("%q, %v", got.Text, got.Err)
 		}
 	}
-	if refused != 2 || requests != 6 {
+	if refused != 3 || requests != 7 {
 		t.Errorf("%d of %d requests were refused", refused, requests)
 	}
 }

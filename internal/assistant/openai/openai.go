@@ -46,8 +46,9 @@ type Config struct {
 	BaseURL string // of any compatible API, with its version; empty means OpenAI's
 	Model   string
 
-	// IdleTimeout is the longest silence of the API, before the first byte and
-	// between two; keep-alive comments count as bytes. Zero means 90 s.
+	// IdleTimeout is the longest silence of the API between two bytes of an answer;
+	// keep-alive comments count as bytes. Zero means 90 s. The first byte has
+	// modelhttp.FirstByte.
 	IdleTimeout time.Duration
 
 	// HTTPClient is used with its transport and its own timeout, but without
@@ -68,7 +69,7 @@ type Model struct {
 	model     atomic.Pointer[string]
 	forms     sync.Map // by the name of the model, the form that it wants
 	idle      time.Duration
-	key       string
+	base, key string
 	public    bool // the API is OpenAI's own
 	log       *slog.Logger
 }
@@ -91,7 +92,7 @@ func New(c Config) (*Model, error) {
 	}
 	m := &Model{
 		http: modelhttp.Client(c.HTTPClient),
-		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
+		idle: c.IdleTimeout, base: base, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	m.SetModel(c.Model)
 	if m.idle <= 0 {
@@ -121,6 +122,18 @@ func (m *Model) SetModel(name string) { m.model.Store(new(strings.TrimSpace(name
 // CloseIdleConnections closes the connections that no request uses.
 func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 
+// Models implements assistant.Lister.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/models", nil)
+	if err != nil {
+		return nil, err
+	}
+	if m.key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.key)
+	}
+	return modelhttp.Models(m.http, req)
+}
+
 // Complete implements assistant.Model. Beyond its contract:
 //
 //   - An answer cut at the model's output limit is kept, with a visible note at
@@ -133,8 +146,8 @@ func (m *Model) CloseIdleConnections() { m.http.CloseIdleConnections() }
 //     has no place for it. Some models refuse a request without it all the same,
 //     as DeepSeek's and Kimi's. Such a request is sent once more, and from then on
 //     the model gets back what it thought. The same goes for Mistral's models, which
-//     refuse the ids that other models gave to calls, and for servers that refuse to be
-//     asked for the usage.
+//     refuse the ids that other models gave to calls and what a person says directly behind the
+//     results of tools, and for servers that refuse to be asked for the usage.
 func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {
 	return assistant.Events(func(emit assistant.Emit) error {
 		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
@@ -145,21 +158,26 @@ func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 
 // completion is one request.
 type completion struct {
-	model   *Model
-	request assistant.Request
-	name    string // of the model that is asked
-	emit    assistant.Emit
-	answer  answer
-	form    form
-	started time.Time
+	model    *Model
+	request  assistant.Request
+	name     string // of the model that is asked
+	emit     assistant.Emit
+	answer   answer
+	form     form
+	exchange *exchange // of the last request
+	started  time.Time
 }
 
-// form is what differs between models and servers in what they take.
-type form struct {
-	reasons bool // with the model's reasoning
-	short   bool // with short ids of calls
-	bare    bool // without being asked for the usage
-}
+// form is what differs between models and servers in what they take, in bits; see
+// asksFor.
+type form int
+
+const (
+	reasons form = 1 << iota // with the model's reasoning
+	short                    // with short ids of calls
+	bare                     // without being asked for the usage
+	bridged                  // with something of the model between results of tools and what a person said
+)
 
 func (c *completion) do(ctx context.Context) error {
 	if known, ok := c.model.forms.Load(c.name); ok {
@@ -167,23 +185,18 @@ func (c *completion) do(ctx context.Context) error {
 	}
 	first := c.form
 	for {
-		c.answer = answer{reasons: c.form.reasons}
+		c.answer = answer{reasons: c.form&reasons != 0}
 		err := c.ask(ctx)
 		if err == nil && c.form != first { // else the field may be what is refused: an error can also repeat what somebody wrote
 			c.model.forms.Store(c.name, c.form)
 		}
-		other := form{
-			reasons: c.form.reasons || errors.Is(err, errReasoning),
-			short:   c.form.short || errors.Is(err, errIDs),
-			bare:    c.form.bare || errors.Is(err, errUsage),
-		}
-		if other == c.form || c.answer.text.Len() > 0 {
+		wanted := c.wanted(err)
+		if c.form|wanted == c.form || c.answer.text.Len() > 0 {
 			return err
 		}
-		c.form = other
+		c.form |= wanted
 		c.model.log.InfoContext(ctx, "the model wants the request in another form, asking again",
-			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name,
-			"reasoning", c.form.reasons, "short_ids", c.form.short, "without_usage", c.form.bare)
+			"conversation", c.request.Conversation, "run", c.request.Run, "model", c.name, "err", err)
 	}
 }
 
@@ -199,6 +212,7 @@ func (c *completion) ask(ctx context.Context) error {
 	}
 	x := newExchange(c.model.idle)
 	streamCtx := x.Start(ctx)
+	c.exchange = x
 	defer x.Stop()
 
 	stream, err := c.model.client.CreateChatCompletionStream(context.WithValue(streamCtx, fieldsKey{}, fields), req)
@@ -222,6 +236,7 @@ func (c *completion) ask(ctx context.Context) error {
 			return c.model.classify(ctx, x, err)
 		}
 		text, thought := c.answer.add(chunk)
+		c.answer.usage.CostUSD = x.cost
 		if c.answer.finish != "" {
 			x.SetIdle(min(settleTimeout, c.model.idle))
 		}
@@ -253,13 +268,13 @@ func (c *completion) finish(ctx context.Context) error {
 	switch reason := c.answer.finish; {
 	case reason == "":
 		return modelhttp.CutOff(errors.New("the stream ended without a finish reason"))
-	case reason == api.FinishReasonContentFilter:
+	case strings.HasPrefix(string(reason), string(api.FinishReasonContentFilter)): // Gemini adds why
 		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Try wording it differently.")
 	case reason == finishOverflow, reason == api.FinishReasonLength && c.answer.nothing():
 		return assistant.Overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
 		return fault.New(fault.Exhausted, "The model used up its output limit before it wrote an answer. Ask for something smaller.")
-	case reason == finishError, reason == finishNoResources:
+	case reason == finishError, reason == finishNoResources, strings.HasPrefix(string(reason), finishBadCall):
 		return &fault.Error{
 			Kind: fault.Unavailable, Public: "The model's answer was cut off.",
 			Err: errors.New("finish reason " + string(reason)),

@@ -150,6 +150,10 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// groqFailed is what Groq answers when it cannot read a call of the model.
+const groqFailed = `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",` +
+	`"type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=look{}"}}`
+
 func TestStreamsOfManyServers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -179,6 +183,10 @@ func TestStreamsOfManyServers(t *testing.T) {
 		"empty answer":                 {stream(finish("stop"), done), "", fault.Unavailable},
 		"blank answer":                 {stream(text(" \n"), finish("stop"), done), " \n", fault.Unavailable},
 		"content filter":               {stream(text("Well"), finish("content_filter"), done), "Well", fault.Invalid},
+		"Gemini's filter":              {stream(text("Well"), finish("content_filter: PROHIBITED_CONTENT"), done), "Well", fault.Invalid},
+		"call that Gemini cannot read": {stream(text("Now I change it."), finish("function_call_filter: MALFORMED_FUNCTION_CALL"), done), "Now I change it.", fault.Unavailable},
+		"call that Groq cannot read":   {stream("event: error", groqFailed), "", fault.Unavailable},
+		"Groq before the stream":       {fails(400, groqFailed), "", fault.Unavailable},
 		"finish reason error":          {stream(text("Well"), finish("error"), done), "Well", fault.Unavailable},
 		"length without text":          {stream(finish("length"), usage, done), "", fault.Exhausted},
 		"error after keep-alives":      {stream(": ping", "event: error", `{"error":{"message":"Rate limit","code":"rate_limit_exceeded"}}`), "", fault.RateLimited},
@@ -222,6 +230,43 @@ func TestFailedRequestSaysWhatWasUsed(t *testing.T) {
 	} {
 		if got := askServer(t, handler); got.Err == nil || got.Used != want {
 			t.Errorf("%s: used %+v, error %v", name, got.Used, got.Err)
+		}
+	}
+}
+
+// TestThinkingIsOutput: xAI and Gemini count what a model thought in the total only.
+func TestThinkingIsOutput(t *testing.T) {
+	t.Parallel()
+	for counts, want := range map[string]int64{
+		`"prompt_tokens":37,"completion_tokens":530,"total_tokens":800,"completion_tokens_details":{"reasoning_tokens":233}`: 763,
+		`"prompt_tokens":37,"total_tokens":800`:                                         763,
+		`"prompt_tokens":37,"completion_tokens":530,"total_tokens":567`:                 530,
+		`"prompt_tokens":37,"completion_tokens":530`:                                    530,
+		`"prompt_tokens":37,"completion_tokens":530,"total_tokens":9000000000000000000`: 1e9,
+	} {
+		got := askServer(t, stream(text("yes"), finish("stop"), `{"choices":[],"usage":{`+counts+`}}`, done))
+		if got.Err != nil || got.Finished == nil || got.Finished.Usage.OutputTokens != want {
+			t.Errorf("%s: %+v, error %v, want %d", counts, got.Finished, got.Err, want)
+		}
+	}
+}
+
+// TestCostThatTheAPISays is OpenRouter's: behind a key of one's own, its provider is paid as well.
+func TestCostThatTheAPISays(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]float64{
+		`"cost":0.25,"is_byok":false,"cost_details":{"upstream_inference_cost":0.24}`: 0.25,
+		`"cost":0.25,"is_byok":true,"cost_details":{"upstream_inference_cost":4.5}`:   4.75,
+		`"cost":0.25,"cost_details":{"upstream_inference_cost":null}`:                 0.25,
+		`"cost":0`:                    0,
+		`"cost":-1`:                   0,
+		`"cost":{"total_cost":0.006}`: 0, // another form, as Perplexity has
+		`"cost":"0.25"`:               0,
+	} {
+		got := askServer(t, stream(text(`Its "cost":9`), finish("stop"),
+			`{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15,`+said+`}}`, done))
+		if got.Err != nil || got.Finished == nil || got.Finished.Usage.CostUSD != want || got.Finished.Usage.OutputTokens != 3 {
+			t.Errorf("%s: %+v, error %v, want %v", said, got.Finished, got.Err, want)
 		}
 	}
 }
@@ -316,6 +361,9 @@ func TestErrors(t *testing.T) {
 		"overflow in a stream": {handler: stream(`{"error":{"message":"context_length_exceeded","code":"context_length_exceeded"}}`), kind: fault.Exhausted, overflow: true},
 		"overflow: old llama.cpp": {handler: stream(`raw:error: {"code":400,"message":"the request exceeds the available context size. try increasing it","type":"invalid_request_error"}` + "\n"),
 			kind: fault.Exhausted, overflow: true},
+		"overflow: Together":    {handler: fails(400, body("The input (250000 tokens) is longer than the model's context length (131072 tokens).", "invalid_request_error", "")), kind: fault.Exhausted, overflow: true, limit: 131072},
+		"overflow: Qwen":        {handler: fails(400, body("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]", "invalid_request_error", "invalid_parameter_error")), kind: fault.Exhausted, overflow: true, limit: 98304},
+		"overflow as a failure": {handler: fails(500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`), kind: fault.Exhausted, overflow: true},
 		"overflow by finishing": {handler: stream(finish("model_context_window_exceeded"), done), kind: fault.Exhausted, overflow: true},
 		"length inside a call":  {handler: stream(call(0, "c1", "change", `{"content":"a`), finish("length"), done), kind: fault.Exhausted},
 		"length in a thought":   {handler: stream(`{"choices":[{"delta":{"reasoning_content":"Hm"}}]}`, finish("length"), done), kind: fault.Exhausted},

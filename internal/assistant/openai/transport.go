@@ -16,17 +16,18 @@ import (
 
 const maxLine = 4 << 20 // of a stream; a chunk with a whole answer fits
 
-// exchange is one request and the error that the API answered with, which
-// go-openai does not pass on as it was sent.
+// exchange is one request and what go-openai does not pass on: the error that the API answered
+// with, as it was sent, and the cost.
 type exchange struct {
 	*modelhttp.Exchange
 
 	failure *apiFailure // nil while nothing failed
+	cost    float64     // in US dollars; zero while the API did not say
 }
 
 func newExchange(idle time.Duration) *exchange {
 	x := &exchange{}
-	x.Exchange = modelhttp.NewExchange(idle, x)
+	x.Exchange = modelhttp.NewExchange(modelhttp.FirstByte, idle, x)
 	return x
 }
 
@@ -225,6 +226,7 @@ func (r *eventReader) next() {
 		r.refuse(f)
 		return
 	}
+	r.x.addCost(data)
 	data = asTexts(data)
 	r.buf = append(r.buf[:0], "data: {"...)
 	// go-openai takes every chunk that begins with an error for one, also with
@@ -236,6 +238,29 @@ func (r *eventReader) next() {
 	}
 	r.buf = append(r.buf, "\n\n"...)
 	r.rest = r.buf
+}
+
+// addCost takes in what a chunk says that the request cost, as OpenRouter's do. With the
+// operator's own key at the provider, that one's price comes on top.
+func (x *exchange) addCost(data []byte) {
+	if !bytes.Contains(data, []byte(`"cost"`)) {
+		return
+	}
+	var chunk struct {
+		Usage struct {
+			Cost    float64 `json:"cost"`
+			OwnKey  bool    `json:"is_byok"`
+			Details struct {
+				Provider float64 `json:"upstream_inference_cost"`
+			} `json:"cost_details"`
+		} `json:"usage"`
+	}
+	_ = json.Unmarshal(data, &chunk) // what has another form is not said
+	cost := chunk.Usage.Cost
+	if chunk.Usage.OwnKey {
+		cost += chunk.Usage.Details.Provider
+	}
+	x.cost = max(x.cost, cost)
 }
 
 // refuse ends the stream with an error that the API sent inside of it.

@@ -6,8 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -30,7 +30,7 @@ func (c *completion) wire() (api.ChatCompletionRequest, error) {
 		Messages: []api.ChatCompletionMessage{},
 		Stream:   true,
 	}
-	if !c.form.bare {
+	if c.form&bare == 0 {
 		req.StreamOptions = &api.StreamOptions{IncludeUsage: true}
 	}
 	if len(c.request.Tools) > 0 && (c.name == api.GPT6Sol || c.name == api.GPT6Luna) {
@@ -120,9 +120,18 @@ var someTool = api.Tool{Type: api.ToolTypeFunction}
 // encoded returns what sender puts into the request. The messages begin with the system
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
-	key := c.request.Conversation + "\x00" + c.name
-	key += fmt.Sprint("\x00", c.form.reasons, c.form.short)
-	array, err := c.model.encodings.Array(key, c.request.Array, modelhttp.Encoder{Encode: c.encode})
+	key := c.request.Conversation + "\x00" + c.name + "\x00" + strconv.Itoa(int(c.form))
+	said := c.request.Array
+	if c.form&bridged != 0 {
+		said = nil
+		for i, m := range c.request.Array {
+			if m.Role == messages.RoleUser && i > 0 && c.request.Array[i-1].Role == messages.RoleTool {
+				said = append(said, messages.NewText(messages.RoleAssistant, "I have the results."))
+			}
+			said = append(said, m)
+		}
+	}
+	array, err := c.model.encodings.Array(key, said, modelhttp.Encoder{Encode: c.encode})
 	if err != nil {
 		return f, err
 	}
@@ -141,7 +150,7 @@ func (c *completion) encoded() (f fields, err error) {
 // encode appends messages in the API's form, as toWire maps them; see modelhttp.Encoder.
 func (c *completion) encode(to []byte, array []messages.Message) ([]byte, error) {
 	replay := ""
-	if c.form.reasons {
+	if c.form&reasons != 0 {
 		replay = c.name
 	}
 	for _, m := range array {
@@ -150,7 +159,7 @@ func (c *completion) encode(to []byte, array []messages.Message) ([]byte, error)
 			elements = append(elements, toShown(m))
 		} else {
 			for _, w := range toWire([]messages.Message{m}, replay) {
-				if c.form.short {
+				if c.form&short != 0 {
 					shorten(&w)
 				}
 				elements = append(elements, w)

@@ -61,9 +61,19 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, problems := commandfile.Load(root, append(commandfile.DefaultFolders(), ".agents/commands", "none")...)
+	unusable := func(name, why string) commandfile.File {
+		p := ".agents/commands/" + name + ".md"
+		return commandfile.File{Name: name, Path: p, Problem: strings.ReplaceAll(why, "IT", p)}
+	}
 	want := []commandfile.File{
+		unusable("bad", "The front matter of IT cannot be read: line 2: produces must be “plan” or “none”, not “cake”."),
+		unusable("binary", "IT is not a text file in UTF-8."),
+		unusable("empty", "IT has no text."),
 		{Name: "fix_it", Path: ".agents/commands/fix_it.MD", Conflict: true},
 		{Name: "Fix-It", Path: ".claude/commands/git/Fix-It.md", Conflict: true},
+		unusable("huge", "IT is larger than 256 KiB."),
+		unusable("latin", "IT is not a text file in UTF-8."),
+		unusable("pipe", "IT is a pipe, not a file."),
 		{Name: "plan", Path: ".agents/commands/plan.md", Meta: commandfile.Meta{Produces: "plan", Model: "gpt-5"}},
 		{Name: "review", Path: ".claude/commands/review.md", Meta: commandfile.Meta{Description: "Reviews a change", ArgumentHint: "[pr]"}},
 	}
@@ -75,6 +85,10 @@ func TestLoad(t *testing.T) {
 		if !strings.Contains(all, part) {
 			t.Errorf("no problem says %q:\n%s", part, all)
 		}
+	}
+	usable, problems := commandfile.LoadFolder(root, ".agents/commands")
+	if len(usable) != 2 || len(problems) == 0 {
+		t.Errorf("LoadFolder = %v, %v", usable, problems)
 	}
 	if files, problems := commandfile.LoadFolder(root, "../x"); len(files) != 0 || len(problems) != 1 {
 		t.Errorf("LoadFolder outside = %v, %v", files, problems)
@@ -184,6 +198,8 @@ func TestExpand(t *testing.T) {
 		"unknown":      {"$FOO $FOO $ARGUMENTSX $1", "$FOO $FOO $ARGUMENTSX one", []string{"$FOO", "$ARGUMENTSX"}},
 		"other":        {"$path ${1} $(x) $ $", "$path ${1} $(x) $ $", nil},
 		"dollar":       {"$$1 costs $$$1 $$$$", "$1 costs $one $$", nil},
+		"a program":    {"See\n!`git diff $1` and !`ls`", "See\n!`git diff one` and !`ls`", []string{"!`git diff $1` was not run"}},
+		"no program":   {"Stop!`x` ! `x` !`", "Stop!`x` ! `x` !`", nil},
 		"no arguments": {"plain", "plain", nil},
 		"no plan":      {"plain $ARGUMENTS", "plain one '$2'", nil},
 	}

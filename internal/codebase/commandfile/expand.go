@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/pattern"
 )
 
 // MaxExpanded is the longest text in bytes that Expand makes.
@@ -21,12 +22,16 @@ const MaxExpanded = 1 << 20
 // It goes over the body once; what is put in is never looked at again, whatever
 // it contains. A number of more digits, such as $10, is not $1 followed by 0; it,
 // $0 and unknown names in capitals stay as they are and are named in a warning.
-// Other uses of the dollar sign, as in $path, ${x} or $(x), stay without one.
+// Other uses of the dollar sign, as in $path, ${x} or $(x), stay without one. So
+// does !`a program`, which other tools run and which is named in a warning.
 // Arguments and a plan that no placeholder takes are put behind the text: nothing
 // that a person typed is lost, and whoever runs a command with a plan runs that
 // plan. A text above MaxExpanded bytes is an error of kind Invalid.
 func Expand(body string, args []string, rest, plan string) (text string, warnings []string, err error) {
 	e := expansion{args: args, rest: rest, plan: plan}
+	if program := inline.FindStringSubmatch(body); program != nil {
+		e.warn(fmt.Sprintf("!`%s` was not run: the assistant gets it as text.", clip(program[1])))
+	}
 	for {
 		before, after, found := strings.Cut(body, "$")
 		e.out.WriteString(before)
@@ -49,6 +54,9 @@ func Expand(body string, args []string, rest, plan string) (text string, warning
 	}
 	return e.out.String(), e.warnings, nil
 }
+
+// inline finds a program whose output other tools put in its place.
+var inline = pattern.Lazy("(?:^|\\s)!`([^`\n]+)`")
 
 type expansion struct {
 	args       []string

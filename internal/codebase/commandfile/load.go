@@ -48,6 +48,9 @@ type File struct {
 	// Conflict is set when other files have the same name, regardless of case
 	// and of "-" and "_". None of them may be run by name alone.
 	Conflict bool
+
+	// Problem is why the file cannot be used: only Load lists such files.
+	Problem string
 }
 
 // Command is a command file with its text.
@@ -75,9 +78,10 @@ func LoadFolder(root *os.Root, folder string) (files []File, problems []string) 
 // Load lists the command files in folders and below, in order of name and path.
 // A name is the file's own, without the folders above it. Folders that do not
 // exist are left out. Files that cannot be used are named in problems with the
-// reason; links are not followed.
+// reason, and are listed with it if their name is a command's; links are not
+// followed.
 func Load(root *os.Root, folders ...string) (files []File, problems []string) {
-	w := walk{root: root}
+	w := walk{root: root, all: true}
 	for _, folder := range folders {
 		rel, err := confine.Dir(root, folder)
 		switch {
@@ -96,6 +100,7 @@ type walk struct {
 	files    []File
 	problems []string
 	entries  int
+	all      bool // files that cannot be used, too
 	full     bool
 }
 
@@ -167,14 +172,18 @@ func (w *walk) file(p string) {
 	}
 	c, err := Read(w.root, p)
 	if err != nil {
-		w.problem(fault.Public(err))
-		return
+		c.File = File{Name: nameOf(p), Path: p, Problem: fault.Public(err)}
 	}
-	if !fileName.MatchString(c.Name) {
+	named := fileName.MatchString(c.Name)
+	switch {
+	case err != nil:
+		w.problem(c.Problem)
+	case !named:
 		w.problem(fmt.Sprintf("%s cannot be a command: use only letters, digits, “-” and “_” in its name.", p))
-		return
 	}
-	w.files = append(w.files, c.File)
+	if named && (err == nil || w.all) {
+		w.files = append(w.files, c.File)
+	}
 }
 
 func (w *walk) result() ([]File, []string) {
@@ -186,14 +195,16 @@ func (w *walk) result() ([]File, []string) {
 	return w.files, w.problems
 }
 
-// MarkConflicts sets Conflict for the files that share a name, in place.
+// MarkConflicts sets Conflict for the usable files that share a name, in place.
 func MarkConflicts(files []File) {
 	count := map[string]int{}
 	for _, f := range files {
-		count[Fold(f.Name)]++
+		if f.Problem == "" {
+			count[Fold(f.Name)]++
+		}
 	}
 	for i := range files {
-		files[i].Conflict = count[Fold(files[i].Name)] > 1
+		files[i].Conflict = files[i].Problem == "" && count[Fold(files[i].Name)] > 1
 	}
 }
 
@@ -216,6 +227,7 @@ func Read(root *os.Root, p string) (Command, error) {
 	if strings.TrimSpace(body) == "" {
 		return Command{}, fault.Newf(fault.Invalid, "%s has no text.", p)
 	}
-	base := path.Base(p)
-	return Command{File: File{Name: strings.TrimSuffix(base, path.Ext(base)), Path: p, Meta: meta}, Body: body}, nil
+	return Command{File: File{Name: nameOf(p), Path: p, Meta: meta}, Body: body}, nil
 }
+
+func nameOf(p string) string { return strings.TrimSuffix(path.Base(p), path.Ext(p)) }

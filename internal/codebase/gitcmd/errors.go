@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"unicode"
 
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
@@ -22,6 +23,7 @@ type Error struct {
 	Command string // the subcommand
 	Code    int    // exit code; -1 if it was ended by a signal or never started
 	Stderr  string // the end of it
+	Told    string // the beginning of what the remote said there, in one line
 	Cause   error
 }
 
@@ -50,7 +52,8 @@ func ExitCode(err error) int {
 
 // explain classifies what went wrong with a call.
 func explain(ctx context.Context, c *Call, err error, over bool, stderr string, grant *egress.Grant) error {
-	e := &Error{Command: c.Args[0], Code: -1, Stderr: clean(stderr, c.Remote, grant)}
+	e := &Error{Command: c.Args[0], Code: -1}
+	e.Stderr, e.Told = clean(stderr, c.Remote, grant)
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	if exited {
 		e.Code = exit.ExitCode()
@@ -139,8 +142,12 @@ func judge(stderr string, e *Endpoint) (kind fault.Kind, public string) {
 	return fault.Unavailable, host + " did not send the repository. Try again later."
 }
 
-// clean takes credentials and control characters out of what git printed.
-func clean(stderr string, e *Endpoint, grant *egress.Grant) string {
+// maxTold is how much of what a remote says is told: enough for which rule it goes by.
+const maxTold = 600
+
+// clean takes credentials and control characters out of what git printed, and returns its end
+// and what the remote said.
+func clean(stderr string, e *Endpoint, grant *egress.Grant) (last, told string) {
 	var secrets []string
 	if e != nil && e.Token != "" {
 		secrets = append(secrets, basic(e.Token), e.Token)
@@ -154,7 +161,7 @@ func clean(stderr string, e *Endpoint, grant *egress.Grant) string {
 	for _, s := range secrets {
 		stderr = strings.ReplaceAll(stderr, s, "[redacted]")
 	}
-	var lines []string
+	var lines, theirs []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(stderr, "\r", "\n"), "\n") {
 		line = strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
@@ -162,16 +169,24 @@ func clean(stderr string, e *Endpoint, grant *egress.Grant) string {
 			}
 			return r
 		}, line)
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "% (") {
-			lines = append(lines, line)
+		if line = strings.TrimSpace(line); line == "" || strings.Contains(line, "% (") {
+			continue
 		}
+		lines = append(lines, line)
+		if words, ok := strings.CutPrefix(line, "remote: "); ok && strings.ContainsFunc(words, unicode.IsLetter) {
+			theirs = append(theirs, strings.Fields(words)...)
+		}
+	}
+	told = strings.Join(theirs, " ")
+	if len(told) > maxTold {
+		told = strings.ToValidUTF8(told[:maxTold], "") + "…"
 	}
 	if len(lines) > 8 {
 		lines = lines[len(lines)-8:]
 	}
-	text := strings.Join(lines, "; ")
-	if len(text) > 2000 {
-		text = strings.ToValidUTF8(text[len(text)-2000:], "")
+	last = strings.Join(lines, "; ")
+	if len(last) > 2000 {
+		last = strings.ToValidUTF8(last[len(last)-2000:], "")
 	}
-	return text
+	return last, told
 }

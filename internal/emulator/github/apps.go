@@ -39,8 +39,10 @@ func (c appCalls) installation(r *request) (*reply, *apiError) {
 
 func (c appCalls) createToken(r *request) (*reply, *apiError) {
 	names, byName := r.in.list("repositories")
-	ids, byID := read[[]int64](r.in, "repository_ids", "an array of integers")
-	permissions, some := read[map[string]string](r.in, "permissions", "an object")
+	var ids []int64
+	var permissions map[string]string
+	byID := r.in.read("repository_ids", "an array of integers", &ids)
+	some := r.in.read("permissions", "an object", &permissions)
 	if refused := r.in.refused(); refused != nil {
 		return nil, refused
 	}

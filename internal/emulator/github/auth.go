@@ -132,7 +132,7 @@ func (c *credentials) issue(t *token) {
 	t.expires = c.world.now().Add(opts.TokenLifetime)
 	part := base64.RawURLEncoding.EncodeToString
 	header := part([]byte(`{"alg":"RS256","kid":"` + letters(16) + `","typ":"JWT"}`))
-	claims := part(platformapi.MustJSON(obj{"aud": "api.github.com", "exp": t.expires.Unix(), "iss": "https://github.com", "jti": letters(22), "sub": itoa64(t.installation.id)}))
+	claims := part(platformapi.MustJSON(fields{{"aud", "api.github.com"}, {"exp", t.expires.Unix()}, {"iss", "https://github.com"}, {"jti", letters(22)}, {"sub", itoa64(t.installation.id)}}.Object()))
 	signature := make([]byte, 192)
 	_, _ = rand.Read(signature)
 	t.text = "ghs_" + itoa64(opts.App.ID) + "_" + header + "." + claims + "." + part(signature)

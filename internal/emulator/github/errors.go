@@ -11,6 +11,8 @@ import (
 // obj is a JSON object.
 type obj = map[string]any
 
+type fields = platformapi.Fields
+
 // apiError is a refusal as the API words it.
 type apiError struct {
 	status  int

@@ -90,9 +90,9 @@ func (a actor) tellPush(r *repo, branch, before, after string) []string {
 	zero := strings.Repeat("0", 40)
 	gone := after == ""
 	before, after = cmp.Or(before, zero), cmp.Or(after, zero)
-	return a.tell(r, "push", "", obj{
-		"ref": "refs/heads/" + branch, "before": before, "after": after, "created": before == zero, "deleted": gone, "forced": false,
-		"base_ref": nil, "compare": a.hooks.show.page(r.fullName()) + "/compare/" + before[:12] + "..." + after[:12], "commits": []any{},
-		"head_commit": nil, "pusher": obj{"name": a.user.login, "email": a.user.login + "@users.noreply.github.com"},
-	})
+	return a.tell(r, "push", "", fields{
+		{"ref", "refs/heads/" + branch}, {"before", before}, {"after", after}, {"created", before == zero}, {"deleted", gone}, {"forced", false},
+		{"base_ref", nil}, {"compare", a.hooks.show.page(r.fullName()) + "/compare/" + before[:12] + "..." + after[:12]}, {"commits", []any{}},
+		{"head_commit", nil}, {"pusher", obj{"name": a.user.login, "email": a.user.login + "@users.noreply.github.com"}},
+	}.Object())
 }

@@ -83,7 +83,7 @@ func (s *Server) Uninstall(account string) Sent {
 
 func shortRepos(list ...*repo) []any {
 	return rendered(list, func(r *repo) obj {
-		return obj{"id": r.id, "node_id": node("R", r.id), "name": r.name, "full_name": r.fullName(), "private": r.private}
+		return fields{{"id", r.id}, {"node_id", node("R", r.id)}, {"name", r.name}, {"full_name", r.fullName()}, {"private", r.private}}.Object()
 	})
 }
 

@@ -87,11 +87,11 @@ func (c hookCalls) redeliver(r *request) (*reply, *apiError) {
 }
 
 func (s renderer) entry(e entry) obj {
-	out := obj{
-		"id": e.a.ID, "guid": e.d.GUID, "delivered_at": e.a.At.UTC().Format("2006-01-02T15:04:05.000Z"), "redelivery": e.a.Redelivery,
-		"duration": 0, "status": e.a.Status, "status_code": e.a.StatusCode, "event": e.d.Event, "action": nullable(e.d.Action),
-		"installation_id": nil, "repository_id": nil, "throttled_at": nil,
-	}
+	out := fields{
+		{"id", e.a.ID}, {"guid", e.d.GUID}, {"delivered_at", e.a.At.UTC().Format("2006-01-02T15:04:05.000Z")}, {"redelivery", e.a.Redelivery},
+		{"duration", 0}, {"status", e.a.Status}, {"status_code", e.a.StatusCode}, {"event", e.d.Event}, {"action", nullable(e.d.Action)},
+		{"installation_id", nil}, {"repository_id", nil}, {"throttled_at", nil},
+	}.Object()
 	if e.d.repo != nil {
 		out["repository_id"] = e.d.repo.id
 		if i := s.world.findInstallation(e.d.repo); i != nil {
@@ -102,8 +102,8 @@ func (s renderer) entry(e entry) obj {
 }
 
 func (s renderer) hook(h *hook) obj {
-	return obj{
-		"type": "App", "app_id": s.world.opts.App.ID, "id": h.id, "name": "web", "active": true, "events": s.world.opts.App.events(),
-		"config": obj{"content_type": "json", "insecure_ssl": "0", "secret": "********", "url": h.url},
-	}
+	return fields{
+		{"type", "App"}, {"app_id", s.world.opts.App.ID}, {"id", h.id}, {"name", "web"}, {"active", true}, {"events", s.world.opts.App.events()},
+		{"config", obj{"content_type": "json", "insecure_ssl": "0", "secret": "********", "url": h.url}},
+	}.Object()
 }

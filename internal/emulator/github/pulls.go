@@ -105,11 +105,11 @@ func (c pullCalls) update(r *request) (*reply, *apiError) {
 func (c pullCalls) files(r *request) (*reply, *apiError) {
 	web, sha := c.show.page(r.repo.fullName()), r.issue.pull.head.sha
 	return paged(r, r.issue.files(), func(f File) obj {
-		out := obj{
-			"sha": fakeSHA(sha + f.Path), "filename": f.Path, "status": cmp.Or(f.Status, "modified"), "additions": f.Additions, "deletions": f.Deletions,
-			"changes": f.Additions + f.Deletions, "blob_url": web + "/blob/" + sha + "/" + f.Path, "raw_url": web + "/raw/" + sha + "/" + f.Path,
-			"contents_url": c.show.repoURL(r.repo) + "/contents/" + f.Path + "?ref=" + sha,
-		}
+		out := fields{
+			{"sha", fakeSHA(sha + f.Path)}, {"filename", f.Path}, {"status", cmp.Or(f.Status, "modified")}, {"additions", f.Additions}, {"deletions", f.Deletions},
+			{"changes", f.Additions + f.Deletions}, {"blob_url", web + "/blob/" + sha + "/" + f.Path}, {"raw_url", web + "/raw/" + sha + "/" + f.Path},
+			{"contents_url", c.show.repoURL(r.repo) + "/contents/" + f.Path + "?ref=" + sha},
+		}.Object()
 		if f.Patch != "" {
 			out["patch"] = f.Patch
 		}

@@ -86,23 +86,37 @@ func (in *input) has(name string) bool {
 	return ok && string(raw) != "null"
 }
 
-func read[T any](in *input, name, kind string) (T, bool) {
-	var value T
+// read reads an argument into what to points to, and reports whether it is there and of
+// that kind.
+func (in *input) read(name, kind string, to any) bool {
 	if !in.has(name) {
-		return value, false
+		return false
 	}
-	if json.Unmarshal(in.fields[name], &value) != nil {
+	if json.Unmarshal(in.fields[name], to) != nil {
 		in.bad = append(in.bad, fmt.Sprintf("For 'properties/%s', %s is not %s.", name, clip(string(in.fields[name])), kind))
-		return value, false
+		return false
 	}
-	return value, true
+	return true
 }
 
-func (in *input) text(name string) (string, bool) { return read[string](in, name, "a string") }
-func (in *input) flag(name string) (bool, bool)   { return read[bool](in, name, "a boolean") }
-func (in *input) int(name string) (int64, bool)   { return read[int64](in, name, "an integer") }
-func (in *input) list(name string) ([]string, bool) {
-	return read[[]string](in, name, "an array of strings")
+func (in *input) text(name string) (value string, ok bool) {
+	ok = in.read(name, "a string", &value)
+	return value, ok
+}
+
+func (in *input) flag(name string) (value, ok bool) {
+	ok = in.read(name, "a boolean", &value)
+	return value, ok
+}
+
+func (in *input) int(name string) (value int64, ok bool) {
+	ok = in.read(name, "an integer", &value)
+	return value, ok
+}
+
+func (in *input) list(name string) (values []string, ok bool) {
+	ok = in.read(name, "an array of strings", &values)
+	return values, ok
 }
 
 // need reads a text that has to be there.
@@ -236,6 +250,12 @@ func (r *request) locate() *apiError {
 // page cuts the page that the query asks for out of a list and sets the links to
 // the others.
 func page[T any](r *request, list []T) ([]T, map[string]string) {
+	from, to, header := r.page(len(list))
+	return list[from:to], header
+}
+
+// page returns from where to where the page of a list with so many elements goes.
+func (r *request) page(length int) (from, to int, header map[string]string) {
 	number := func(name string, otherwise, most int) int {
 		n, err := strconv.Atoi(r.query.Get(name))
 		if err != nil || n < 1 {
@@ -244,7 +264,7 @@ func page[T any](r *request, list []T) ([]T, map[string]string) {
 		return min(n, most)
 	}
 	per, at := number("per_page", 30, 100), number("page", 1, 1<<30)
-	last := max(1, (len(list)+per-1)/per)
+	last := max(1, (length+per-1)/per)
 	var links []string
 	link := func(rel string, n int) {
 		query := maps.Clone(r.query)
@@ -261,12 +281,11 @@ func page[T any](r *request, list []T) ([]T, map[string]string) {
 	if at > 1 {
 		link("first", 1)
 	}
-	from, to := min((at-1)*per, len(list)), min(at*per, len(list))
-	header := map[string]string{}
+	header = map[string]string{}
 	if len(links) > 0 {
 		header["Link"] = strings.Join(links, ", ")
 	}
-	return list[from:to], header
+	return min((at-1)*per, length), min(at*per, length), header
 }
 
 // paged answers a page of a list, each element as show shows it.

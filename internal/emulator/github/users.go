@@ -25,10 +25,10 @@ func (c userCalls) get(r *request) (*reply, *apiError) {
 
 func (c userCalls) profile(u *user) any {
 	out, _ := c.show.user(u).(obj)
-	maps.Copy(out, obj{
-		"name": nullable(u.name), "company": nil, "blog": "", "location": nil, "email": nil, "bio": nil, "public_repos": 0,
-		"followers": 0, "following": 0, "created_at": "2020-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
-	})
+	maps.Copy(out, fields{
+		{"name", nullable(u.name)}, {"company", nil}, {"blog", ""}, {"location", nil}, {"email", nil}, {"bio", nil}, {"public_repos", 0},
+		{"followers", 0}, {"following", 0}, {"created_at", "2020-01-01T00:00:00Z"}, {"updated_at", "2026-01-01T00:00:00Z"},
+	}.Object())
 	return out
 }
 

@@ -60,7 +60,7 @@ func (w *world) writing() (done func()) {
 				}
 			})
 		}
-		platformapi.Unlock(w.core, &w.mu, &w.changes, w.opts.OnChange)
+		platformapi.Unlock(&w.core.Server, &w.mu, &w.changes, w.opts.OnChange)
 	}
 }
 

@@ -48,14 +48,26 @@ type Config[Call any] struct {
 // Core is the part that all emulated platforms share. A server embeds it. It has no
 // lock of the server's and may be called with it. It is safe for concurrent use.
 type Core[Call, E any] struct {
-	config  Config[Call]
+	Server
+
+	config Config[Call]
+	faults faults[Call, E]
+	log    log[Call]
+}
+
+// Server is the part of a Core that knows nothing of the platform's calls: how it is
+// reached, what it sends, and its end.
+type Server struct {
+	name    string // for errors
+	handler func() http.Handler
+	now     func() time.Time // nil is time.Now
+	onClose func()
+
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	changed emulator.Signal
 	client  *http.Client
 	sending chan struct{} // is full while as much is sent to the bot at once as may be
-	faults  faults[Call, E]
-	log     log[Call]
 	tasks   sync.WaitGroup
 	once    sync.Once
 
@@ -70,20 +82,27 @@ func New[E, Call any](config Config[Call]) *Core[Call, E] {
 	if config.Canonical == nil {
 		config.Canonical = func(name string) string { return name }
 	}
-	c := &Core[Call, E]{config: config, sending: make(chan struct{}, sentAtOnce), client: &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: sentAtOnce, ReadBufferSize: 1 << 10, WriteBufferSize: 2 << 10}, // as large as what is said
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	// Not the context of a caller: deliveries live until Close.
-	c.ctx, c.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	c := &Core[Call, E]{config: config}
+	c.init(config.Name, config.Handler, config.Now, config.OnClose)
 	return c
 }
 
+func (c *Server) init(name string, handler func() http.Handler, now func() time.Time, onClose func()) {
+	c.name, c.handler, c.now, c.onClose = name, handler, now, onClose
+	c.sending = make(chan struct{}, sentAtOnce)
+	c.client = &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: sentAtOnce, ReadBufferSize: 1 << 10, WriteBufferSize: 2 << 10}, // as large as what is said
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	// Not the context of a caller: deliveries live until Close.
+	c.ctx, c.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+}
+
 // Start serves on a free port of 127.0.0.1.
-func (c *Core[Call, E]) Start() error {
-	loop, err := emulator.Listen(c.dated(c.config.Handler()))
+func (c *Server) Start() error {
+	loop, err := emulator.Listen(c.dated(c.handler()))
 	if err != nil {
-		return fmt.Errorf("starting the %s emulator: %w", c.config.Name, err)
+		return fmt.Errorf("starting the %s emulator: %w", c.name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +112,7 @@ func (c *Core[Call, E]) Start() error {
 
 // URL returns the base URL, without a slash at the end, or the empty string before
 // Start.
-func (c *Core[Call, E]) URL() string {
+func (c *Server) URL() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.loop == nil {
@@ -104,14 +123,14 @@ func (c *Core[Call, E]) URL() string {
 
 // Close ends all calls, deliveries and connections and waits for them. What was
 // recorded stays readable. It may be called more than once.
-func (c *Core[Call, E]) Close() {
+func (c *Server) Close() {
 	c.once.Do(func() {
 		c.mu.Lock()
 		c.closed = true
 		loop := c.loop
 		c.mu.Unlock()
-		if c.config.OnClose != nil {
-			c.config.OnClose()
+		if c.onClose != nil {
+			c.onClose()
 		}
 		c.cancel()
 		if loop != nil {
@@ -123,10 +142,10 @@ func (c *Core[Call, E]) Close() {
 }
 
 // Context ends with Close.
-func (c *Core[Call, E]) Context() context.Context { return c.ctx }
+func (c *Server) Context() context.Context { return c.ctx }
 
 // Closed reports whether Close was called.
-func (c *Core[Call, E]) Closed() bool {
+func (c *Server) Closed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
@@ -134,7 +153,7 @@ func (c *Core[Call, E]) Closed() bool {
 
 // Go runs a task until it returns, unless the server is closed; Close waits for
 // it. The task must end with Context.
-func (c *Core[Call, E]) Go(task func()) {
+func (c *Server) Go(task func()) {
 	if done := c.Enter(); done != nil {
 		go func() {
 			defer done()
@@ -145,7 +164,7 @@ func (c *Core[Call, E]) Go(task func()) {
 
 // Enter makes Close wait until what it returns is called. It returns nil if the
 // server is closed.
-func (c *Core[Call, E]) Enter() (done func()) {
+func (c *Server) Enter() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -156,17 +175,17 @@ func (c *Core[Call, E]) Enter() (done func()) {
 }
 
 // Notify tells everyone who waits that something changed.
-func (c *Core[Call, E]) Notify() { c.changed.Notify() }
+func (c *Server) Notify() { c.changed.Notify() }
 
 // WaitFor returns nil as soon as check reports true. It looks after changes, not
 // all the time, and returns the cause of ctx if that ends first. check may call the
 // server.
-func (c *Core[Call, E]) WaitFor(ctx context.Context, check func() bool) error {
+func (c *Server) WaitFor(ctx context.Context, check func() bool) error {
 	return c.changed.Wait(ctx, check)
 }
 
 // Unlock gives a lock back, tells what is noted in changes, and empties that.
-func Unlock[Call, E, Change any](c *Core[Call, E], mu *sync.Mutex, changes *[]Change, tell func(Change)) {
+func Unlock[Change any](c *Server, mu *sync.Mutex, changes *[]Change, tell func(Change)) {
 	list := *changes
 	*changes = nil
 	mu.Unlock()
@@ -180,7 +199,7 @@ func Unlock[Call, E, Change any](c *Core[Call, E], mu *sync.Mutex, changes *[]Ch
 
 // Turn waits until a delivery may be sent. The caller calls done when it is answered,
 // also when ctx ended first.
-func (c *Core[Call, E]) Turn(ctx context.Context) (done func()) {
+func (c *Server) Turn(ctx context.Context) (done func()) {
 	select {
 	case c.sending <- struct{}{}:
 		return func() { <-c.sending }
@@ -191,7 +210,7 @@ func (c *Core[Call, E]) Turn(ctx context.Context) (done func()) {
 
 // Submit posts a body with headers to a URL of the bot and reads its answer. Without
 // a Content-Type it is JSON. The answer is not nil if its beginning arrived.
-func (c *Core[Call, E]) Submit(ctx context.Context, to string, header http.Header, body []byte) (*http.Response, []byte, error) {
+func (c *Server) Submit(ctx context.Context, to string, header http.Header, body []byte) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
@@ -212,7 +231,7 @@ func (c *Core[Call, E]) Submit(ctx context.Context, to string, header http.Heade
 }
 
 // Post is Submit for tests of what a receiver must refuse.
-func (c *Core[Call, E]) Post(ctx context.Context, to string, header http.Header, body []byte) (status int, answer []byte, err error) {
+func (c *Server) Post(ctx context.Context, to string, header http.Header, body []byte) (status int, answer []byte, err error) {
 	resp, answer, err := c.Submit(ctx, to, header, body) //nolint:bodyclose // Submit closes it
 	if resp != nil {
 		status = resp.StatusCode
@@ -221,12 +240,12 @@ func (c *Core[Call, E]) Post(ctx context.Context, to string, header http.Header,
 }
 
 // dated gives answers the date of the platform's clock.
-func (c *Core[Call, E]) dated(next http.Handler) http.Handler {
-	if c.config.Now == nil {
+func (c *Server) dated(next http.Handler) http.Handler {
+	if c.now == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Date", c.config.Now().UTC().Format(http.TimeFormat))
+		w.Header().Set("Date", c.now().UTC().Format(http.TimeFormat))
 		next.ServeHTTP(w, r)
 	})
 }

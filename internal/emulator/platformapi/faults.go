@@ -106,7 +106,7 @@ func (c *Core[Call, E]) Due(call Call) Fault[E] {
 
 // Hold waits until the gate, if there is one, is open and then for d. It returns an
 // error if the client or the server goes away first.
-func (c *Core[Call, E]) Hold(ctx context.Context, gate *emulator.Gate, d time.Duration) error {
+func (c *Server) Hold(ctx context.Context, gate *emulator.Gate, d time.Duration) error {
 	if gate == nil && d <= 0 {
 		return nil
 	}

@@ -53,8 +53,8 @@ func (r *request) need(scopes ...string) *apiError {
 
 func authTest(r *request) (map[string]any, *apiError) {
 	t := r.ws.team
-	return map[string]any{
-		"url": "https://" + t.Domain + ".slack.com/", "team": t.Name, "user": t.BotName,
-		"team_id": t.ID, "user_id": t.BotUserID, "bot_id": t.BotID, "is_enterprise_install": false,
-	}, nil
+	return fields{
+		{"url", "https://" + t.Domain + ".slack.com/"}, {"team", t.Name}, {"user", t.BotName},
+		{"team_id", t.ID}, {"user_id", t.BotUserID}, {"bot_id", t.BotID}, {"is_enterprise_install", false},
+	}.Object(), nil
 }

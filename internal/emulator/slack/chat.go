@@ -302,9 +302,9 @@ func (c *channel) wire(m *Message, metadata bool) map[string]any {
 	}
 	if m.FromBot {
 		out["app_id"] = w.server.opts.AppID
-		out["bot_profile"] = map[string]any{
-			"id": w.team.BotID, "app_id": w.server.opts.AppID, "name": w.team.BotName, "team_id": w.team.ID, "deleted": false,
-		}
+		out["bot_profile"] = fields{
+			{"id", w.team.BotID}, {"app_id", w.server.opts.AppID}, {"name", w.team.BotName}, {"team_id", w.team.ID}, {"deleted", false},
+		}.Object()
 	}
 	for name, value := range map[string]string{"subtype": m.Subtype, "client_msg_id": m.ClientMsgID} {
 		if value != "" {

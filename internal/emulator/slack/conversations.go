@@ -167,15 +167,15 @@ func userInfo(r *request) (map[string]any, *apiError) {
 }
 
 func wireUser(w *Workspace, u User) map[string]any {
-	out := map[string]any{
-		"id": u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "deleted": false,
-		"is_bot": u.IsBot, "is_app_user": false, "is_restricted": false, "is_ultra_restricted": false,
-		"is_admin": false, "is_owner": false, "is_primary_owner": false, "tz": "Europe/London", "updated": 1_700_000_000,
-		"profile": map[string]any{
-			"real_name": u.RealName, "real_name_normalized": u.RealName, "display_name": u.Name,
-			"display_name_normalized": u.Name, "team": u.TeamID,
-		},
-	}
+	out := fields{
+		{"id", u.ID}, {"team_id", u.TeamID}, {"name", u.Name}, {"real_name", u.RealName}, {"deleted", false},
+		{"is_bot", u.IsBot}, {"is_app_user", false}, {"is_restricted", false}, {"is_ultra_restricted", false},
+		{"is_admin", false}, {"is_owner", false}, {"is_primary_owner", false}, {"tz", "Europe/London"}, {"updated", 1_700_000_000},
+		{"profile", fields{
+			{"real_name", u.RealName}, {"real_name_normalized", u.RealName}, {"display_name", u.Name},
+			{"display_name_normalized", u.Name}, {"team", u.TeamID},
+		}.Object()},
+	}.Object()
 	if u.TeamID != w.team.ID {
 		out["is_stranger"] = true
 	}

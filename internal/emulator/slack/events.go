@@ -91,9 +91,9 @@ func (c *channel) changeEvent(subtype string, m, old *Message) map[string]any {
 	inner := c.wire(m, true)
 	if subtype != "" {
 		ts := c.ws.server.ts()
-		inner = map[string]any{
-			"type": "message", "subtype": subtype, "hidden": true, "ts": ts, "event_ts": ts, "previous_message": c.wire(old, true),
-		}
+		inner = fields{
+			{"type", "message"}, {"subtype", subtype}, {"hidden", true}, {"ts", ts}, {"event_ts", ts}, {"previous_message", c.wire(old, true)},
+		}.Object()
 		if subtype == "message_deleted" {
 			inner["deleted_ts"] = m.TS
 		} else {
@@ -116,14 +116,14 @@ func (w *Workspace) event(inner, outer map[string]any) *delivery {
 	if c := w.channels[text(inner["channel"])]; c != nil {
 		shared = c.info.Shared
 	}
-	body := map[string]any{
-		"token": verificationToken, "team_id": t.ID, "context_team_id": t.ID, "context_enterprise_id": nil,
-		"api_app_id": s.opts.AppID, "event": inner, "type": "event_callback", "event_id": id, "event_time": now.Unix(),
-		"authorizations": []any{map[string]any{
-			"enterprise_id": nil, "team_id": t.ID, "user_id": t.BotUserID, "is_bot": true, "is_enterprise_install": false,
-		}},
-		"is_ext_shared_channel": shared, "event_context": "4-" + id,
-	}
+	body := fields{
+		{"token", verificationToken}, {"team_id", t.ID}, {"context_team_id", t.ID}, {"context_enterprise_id", nil},
+		{"api_app_id", s.opts.AppID}, {"event", inner}, {"type", "event_callback"}, {"event_id", id}, {"event_time", now.Unix()},
+		{"authorizations", []any{fields{
+			{"enterprise_id", nil}, {"team_id", t.ID}, {"user_id", t.BotUserID}, {"is_bot", true}, {"is_enterprise_install", false},
+		}.Object()}},
+		{"is_ext_shared_channel", shared}, {"event_context", "4-" + id},
+	}.Object()
 	maps.Copy(body, outer)
 	return &delivery{
 		Delivery: Delivery{Kind: Events, Type: text(inner["type"]), EventID: id, Payload: platformapi.MustJSON(body)},

@@ -177,12 +177,12 @@ func wireFiles(w *Workspace, list []File) []map[string]any {
 		}
 		kind = cmp.Or(kind, "application/octet-stream")
 		u := w.server.URL() + "/files-pri/" + f.ID + "/" + f.Name
-		one := map[string]any{
-			"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": kind, "size": len(f.Data), "mode": "hosted",
-			"filetype": strings.TrimPrefix(path.Ext(f.Name), "."), "is_external": false,
-			"url_private": u, "url_private_download": u, "permalink": "https://" + w.team.Domain + ".slack.com/files/" + f.ID,
-			"created": 1_700_000_000, "timestamp": 1_700_000_000,
-		}
+		one := fields{
+			{"id", f.ID}, {"name", f.Name}, {"title", f.Title}, {"mimetype", kind}, {"size", len(f.Data)}, {"mode", "hosted"},
+			{"filetype", strings.TrimPrefix(path.Ext(f.Name), ".")}, {"is_external", false},
+			{"url_private", u}, {"url_private_download", u}, {"permalink", "https://" + w.team.Domain + ".slack.com/files/" + f.ID},
+			{"created", 1_700_000_000}, {"timestamp", 1_700_000_000},
+		}.Object()
 		out = append(out, one)
 	}
 	return out

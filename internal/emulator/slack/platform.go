@@ -8,7 +8,10 @@ import (
 	"remote-agent/internal/emulator/platformapi"
 )
 
-type core = platformapi.Core[Call, apiError]
+type (
+	core   = platformapi.Core[Call, apiError]
+	fields = platformapi.Fields
+)
 
 // platform is what the parts of a Server share: the options, one lock, the ids
 // and timestamps, which are nowhere the same, and who is told of changes.
@@ -47,7 +50,7 @@ type Change struct {
 }
 
 // unlock gives the lock back and tells everyone who watches about the changes.
-func (p *platform) unlock() { platformapi.Unlock(p.core, &p.mu, &p.changes, p.opts.OnChange) }
+func (p *platform) unlock() { platformapi.Unlock(&p.Server, &p.mu, &p.changes, p.opts.OnChange) }
 
 // change notes a change. The lock must be held.
 func (p *platform) change(kind ChangeKind, m *Message) {

@@ -166,11 +166,11 @@ func (v *view) wire(values map[string]any) map[string]any {
 	for name, raw := range v.fields {
 		out[name] = raw
 	}
-	maps.Copy(out, map[string]any{
-		"id": v.ID, "team_id": v.Team, "state": map[string]any{"values": values}, "hash": v.ID + ".hash", "root_view_id": v.ID,
-		"app_id": v.ws.server.opts.AppID, "bot_id": v.ws.team.BotID, "app_installed_team_id": v.Team,
-		"callback_id": v.CallbackID, "private_metadata": v.PrivateMetadata, "external_id": v.ExternalID,
-	})
+	maps.Copy(out, fields{
+		{"id", v.ID}, {"team_id", v.Team}, {"state", map[string]any{"values": values}}, {"hash", v.ID + ".hash"}, {"root_view_id", v.ID},
+		{"app_id", v.ws.server.opts.AppID}, {"bot_id", v.ws.team.BotID}, {"app_installed_team_id", v.Team},
+		{"callback_id", v.CallbackID}, {"private_metadata", v.PrivateMetadata}, {"external_id", v.ExternalID},
+	}.Object())
 	return out
 }
 

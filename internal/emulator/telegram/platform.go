@@ -42,7 +42,7 @@ type Change struct {
 }
 
 // unlock gives the lock back and tells everyone who watches about the changes.
-func (p *platform) unlock() { platformapi.Unlock(p.core, &p.mu, &p.changes, p.opts.OnChange) }
+func (p *platform) unlock() { platformapi.Unlock(&p.Server, &p.mu, &p.changes, p.opts.OnChange) }
 
 // change notes a change. The lock must be held.
 func (p *platform) change(kind ChangeKind, m *Message) {

@@ -114,14 +114,17 @@ func (c *Control) RunNow(ctx context.Context, entry sessions.Entry) error {
 // run runs the command and brings its answer out. The answer is stored
 // in the transaction that settles the entry, so that it is given once.
 func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
-	r, over, err := c.begin(ctx, entry)
-	if err != nil || over {
-		c.Dismiss(entry.In.Event)
-		return err
+	if entry.In.Kind == messages.KindUnreadable {
+		return c.setAside(ctx, entry)
 	}
 	if ok, err := c.Access.Admitted(ctx, entry.In); !ok {
 		c.Dismiss(entry.In.Event)
 		return c.Refuse(ctx, entry, err)
+	}
+	r, over, err := c.begin(ctx, entry) // who they are comes last: the platform can take long to answer
+	if err != nil || over {
+		c.Dismiss(entry.In.Event)
+		return err
 	}
 	r.Call, _ = command.Parse(entry.In.Text)
 	reply := c.reply(ctx, r)
@@ -154,6 +157,26 @@ func (c *Control) run(ctx context.Context, entry sessions.Entry) error {
 	}
 	c.Outbox.SendUnkept(ctx, entry.In, reply.Unkept)
 	return nil
+}
+
+// setAside settles what is damaged in the database, whoever sent it.
+func (c *Control) setAside(ctx context.Context, entry sessions.Entry) error {
+	r := command.Request{Entry: entry}
+	err := c.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		r.Conv, err = tx.Conversations().Conversation(ctx, entry.ConversationID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set aside a damaged command: %w", err)
+	}
+	r.Entry.In.Conversation = r.Conv.Key
+	open, settled, err := c.settle(ctx, r, command.Reply{Text: outbox.TextUnreadable})
+	if err != nil || !settled {
+		return err
+	}
+	c.Outbox.MarkEnd(r.Entry, false)
+	c.Outbox.TellUnreadable(r.Entry)
+	return c.Outbox.SendHeld(ctx, r.Conv.Key, open)
 }
 
 // begin returns who gives a command, and where; over is true if it was settled
@@ -192,8 +215,11 @@ func (c *Control) settle(ctx context.Context, r command.Request, reply command.R
 		if err != nil || current.State != sessions.EntryWaiting {
 			return err // somebody else was faster
 		}
-		done := sessions.EntryDone
-		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, sessions.EntryUpdate{State: &done}); err != nil {
+		update := sessions.EntryUpdate{State: new(sessions.EntryDone)}
+		if entry.In.Kind == messages.KindUnreadable {
+			update = sessions.EntryUpdate{State: new(sessions.EntryFailed), Error: new(outbox.ErrUnreadable)}
+		}
+		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, update); err != nil {
 			return err
 		}
 		if next, err = c.FollowUp(ctx, tx, r, reply); err != nil {
@@ -227,6 +253,9 @@ func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 		answer = c.Commands.Press
 	} else if found, ok := c.Commands.Find(r.Call.Name); ok && found.Run != nil {
 		answer = found.Run
+		if found.Past && r.Entry.In.Begins() {
+			answer = c.nothingBefore
+		}
 	} else if r.Call.Name == "" {
 		answer = c.Commands.Plain
 	}
@@ -241,6 +270,13 @@ func (c *Control) reply(ctx context.Context, r command.Request) command.Reply {
 		}
 	}
 	return command.Reply{Text: "✖ " + fault.Public(err)}
+}
+
+// nothingBefore answers a command about what came before it where it would begin a
+// conversation: the sender means one that is already there.
+func (c *Control) nothingBefore(_ context.Context, r command.Request) (command.Reply, error) {
+	return command.Reply{Text: fmt.Sprintf("Nothing was done: a slash command begins a conversation of its own here. "+
+		"For an earlier one, mention the bot in its thread and write `%s` behind it.", r.Call.Name)}, nil
 }
 
 // FollowUp puts a message that follows from a command into the inbox, in the name

@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator/access"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/queue"
@@ -42,7 +43,7 @@ func (n noCommands) Find(string) (command.Command, bool) {
 // TestCommandThatIsDoneIsNotRun: whoever found it waiting a moment ago was overtaken.
 func TestCommandThatIsDoneIsNotRun(t *testing.T) {
 	t.Parallel()
-	c := New(Config{Storage: settled{}, Commands: noCommands{t: t}, Log: slog.New(slog.DiscardHandler)})
+	c := New(Config{Storage: settled{}, Access: new(access.Access), Commands: noCommands{t: t}, Log: slog.New(slog.DiscardHandler)})
 	answer, _ := c.Await("e1")
 	if err := c.RunNow(t.Context(), sessions.Entry{ID: "e", State: sessions.EntryWaiting, In: messages.Inbound{Event: "e1"}}); err != nil {
 		t.Error(err)

@@ -158,7 +158,7 @@ func (i *Inbox) acceptClosed(ctx context.Context, tx port.Tx, a accepted) (accep
 	}
 	last, err := tx.Inbox().EntryNumbered(ctx, conv.ID, conv.InboxSeq)
 	switch {
-	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Internal): // or it cannot be read, which must hold nothing up
+	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Internal), last.In.Kind == messages.KindUnreadable: // which must hold nothing up
 	case err != nil || last.In.SentAt.After(a.entry.In.SentAt) || last.State == sessions.EntryWaiting:
 		return a, err
 	}

@@ -31,6 +31,9 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 	}
 	name := call.Invoked().Name
 	if c, ok := i.Commands.Find(call.Name); ok && c.Run != nil {
+		if c.Past && in.Begins() {
+			return sessions.LaneControl, nil // it says where it can be given
+		}
 		if c.Lane == command.Ahead && in.Opening != "" && call.Rest != "" {
 			return sessions.LaneTurn, nil // what it sets is of the place that opens with it
 		}

@@ -55,6 +55,7 @@ type Agent struct {
 	mu       sync.Mutex
 	script   []errand
 	turns    []assistant.Turn
+	models   []string
 	released []string
 }
 
@@ -76,6 +77,13 @@ func (a *Agent) Turns() []assistant.Turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.turns)
+}
+
+// Offer sets the models that the agent offers.
+func (a *Agent) Offer(models ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.models = models
 }
 
 // Released returns the conversations whose processes were ended.
@@ -110,13 +118,23 @@ type agentPort struct {
 	life  *life
 }
 
-var _ assistant.Agent = agentPort{}
+var (
+	_ assistant.Agent  = agentPort{}
+	_ assistant.Lister = agentPort{}
+)
 
 // Name implements assistant.Assistant.
 func (agentPort) Name() assistant.Name { return AgentName }
 
 // Model implements assistant.Assistant.
 func (agentPort) Model() string { return "" }
+
+// Models implements assistant.Lister.
+func (p agentPort) Models(context.Context) ([]string, error) {
+	p.agent.mu.Lock()
+	defer p.agent.mu.Unlock()
+	return slices.Clone(p.agent.models), nil
+}
 
 // Release implements assistant.Agent.
 func (p agentPort) Release(conversation string) {

@@ -96,6 +96,12 @@ type Chat struct {
 	// SlowToShow is the mark that takes a second to be there.
 	SlowToShow platform.Mark
 
+	// NoMarks is why the chat takes no marks; nil: it does.
+	NoMarks error
+
+	// NoNotes is why nobody can be told something alone; nil: they can.
+	NoNotes error
+
 	mu      sync.Mutex // guards all below
 	to      *Process
 	number  int

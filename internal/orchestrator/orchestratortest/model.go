@@ -145,6 +145,10 @@ func Later(d time.Duration, then Step) Step {
 // Model is the scripted model. Without a script it answers "re: " and what was asked. It
 // is safe for concurrent use.
 type Model struct {
+	// Listed are the models that the API lists; none: it has no list. It is set before
+	// the start.
+	Listed []string
+
 	world *World
 
 	mu       sync.Mutex // guards all below
@@ -294,6 +298,11 @@ func (modelPort) Name() assistant.Name { return ModelName }
 
 // Model implements assistant.Model.
 func (modelPort) Model() string { return "script-1" }
+
+// Models implements assistant.Lister.
+func (p modelPort) Models(context.Context) ([]string, error) {
+	return slices.Clone(p.model.Listed), nil
+}
 
 // Complete implements assistant.Model.
 func (p modelPort) Complete(ctx context.Context, r assistant.Request) iter.Seq2[assistant.Event, error] {

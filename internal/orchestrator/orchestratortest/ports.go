@@ -100,6 +100,9 @@ func (p editingPort) Mark(_ context.Context, ref messages.Ref, mark platform.Mar
 	if mark != platform.MarkNone && mark == p.chat.SlowToShow {
 		time.Sleep(time.Second)
 	}
+	if p.chat.NoMarks != nil {
+		return p.chat.NoMarks
+	}
 	p.chat.mu.Lock()
 	defer p.chat.mu.Unlock()
 	p.chat.marks[ref.Message] = append(p.chat.marks[ref.Message], mark)
@@ -120,6 +123,9 @@ func (p editingPort) Whisper(ctx context.Context, to messages.Inbound, text stri
 	p.life.serve()
 	if err := platform.AwaitTurn(ctx, time.Duration(p.chat.Turn.Load())); err != nil {
 		return err
+	}
+	if p.chat.NoNotes != nil {
+		return p.chat.NoNotes
 	}
 	p.chat.mu.Lock()
 	defer p.chat.mu.Unlock()

@@ -234,8 +234,7 @@ func AddNotice(ctx context.Context, tx port.Tx, conversationID, entryID, text st
 // Held makes a delivery that this process sends at once. For Hold it belongs to it. It
 // is stored as one that may have been sent; who stored it knows better.
 func Held(conversationID string, entry sessions.Entry, text string) messages.Delivery {
-	return messages.Delivery{
-		ID: NewID(), ConversationID: conversationID, EventID: entry.ID, Control: true, Final: true,
-		Text: text, State: messages.DeliverySending, NextAt: time.Now().Add(Hold),
-	}
+	d := Answer(conversationID, entry, text)
+	d.Control, d.NextAt = true, time.Now().Add(Hold)
+	return d
 }

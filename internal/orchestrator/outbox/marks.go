@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
@@ -19,6 +20,10 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 	if _, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker); ok {
 		return nil
 	}
+	return addWaiting(ctx, tx, entry)
+}
+
+func addWaiting(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
 	waiting, err := tx.Inbox().WaitingEntries(ctx, entry.ConversationID, 0, 100)
 	if err != nil {
 		return err
@@ -45,13 +50,12 @@ func (o *Outbox) AddWaiting(ctx context.Context, tx port.Tx, entry sessions.Entr
 }
 
 // ShowWaiting shows the sender that a message waits: by a mark, or by sending
-// the notice that AddWaiting stored.
+// the notice that AddWaiting stored. Where a mark is refused for good, it is told in words, too.
 func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 	defer o.Marked(entry)
 	o.Rush.Wait(ctx)
 	key := entry.In.Conversation
-	if _, ok := o.Adapters[key.Platform].(platform.Marker); ok {
-		o.markQueued(ctx, entry)
+	if _, ok := o.Adapters[key.Platform].(platform.Marker); ok && !o.markQueued(ctx, entry) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, bestEffort)
@@ -80,34 +84,49 @@ func (o *Outbox) ShowWaiting(ctx context.Context, entry sessions.Entry) {
 // after an answer that is just being brought, would only flicker.
 const markedAfter = 600 * time.Millisecond
 
-// markQueued marks a message as one that waits, unless its turn begins first.
-func (o *Outbox) markQueued(ctx context.Context, entry sessions.Entry) {
+// markQueued marks a message as one that waits, unless its turn begins first. It reports
+// whether it has stored the notice of AddWaiting, because the mark is refused for good: a
+// chat may allow none, or not this one.
+func (o *Outbox) markQueued(ctx context.Context, entry sessions.Entry) (words bool) {
 	timer := time.NewTimer(markedAfter)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-o.Background.Stopping():
 	case <-ctx.Done():
-		return
+		return false
 	}
 	select {
 	case o.marking <- struct{}{}:
 		defer func() { <-o.marking }()
 	case <-ctx.Done():
-		return
+		return false
 	}
 	m := o.announced(entry)
 	if m != nil && m.state.Load() != markAhead {
-		return
+		return false
 	}
 	if state, ok := o.state(ctx, entry); ok && state != sessions.EntryWaiting {
-		return
+		return false
 	}
 	if m != nil && !m.state.CompareAndSwap(markAhead, markBegun) {
-		return
+		return false
 	}
-	o.mark(ctx, entry, platform.MarkQueued)
-	o.lookAgain(ctx, entry)
+	err := o.tryMark(ctx, entry, platform.MarkQueued)
+	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Forbidden) {
+		o.lookAgain(ctx, entry)
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, bestEffort)
+	defer cancel()
+	err = o.Storage.InTx(ctx, func(tx port.Tx) error {
+		now, err := tx.Inbox().Entry(ctx, entry.ID)
+		if words = err == nil && now.State == sessions.EntryWaiting; !words {
+			return err
+		}
+		return addWaiting(ctx, tx, entry)
+	})
+	return words && err == nil
 }
 
 // state reads how far a message is now.
@@ -278,14 +297,9 @@ func (o *Outbox) MarkAnswered(ctx context.Context, p messages.Platform, d messag
 	if d.EventID == "" || !o.MarksOutcomes(p) {
 		return
 	}
-	var entry sessions.Entry
-	err := o.Storage.InRead(ctx, func(tx port.Tx) (err error) {
-		entry, err = tx.Inbox().Entry(ctx, d.EventID)
-		return err
-	})
+	entry, err := o.answered(ctx, d)
 	switch {
 	case err != nil:
-		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
 	case d.State == messages.DeliveryFailed || entry.State == sessions.EntryFailed || entry.State == sessions.EntryStopped:
 		o.MarkEnd(entry, false)
 	case entry.State == sessions.EntryDone:
@@ -293,11 +307,28 @@ func (o *Outbox) MarkAnswered(ctx context.Context, p messages.Platform, d messag
 	}
 }
 
-// mark asks the platform, which has marks, for one. What is no message has none.
+// answered returns what a delivery answers.
+func (o *Outbox) answered(ctx context.Context, d messages.Delivery) (entry sessions.Entry, err error) {
+	err = o.Storage.InRead(ctx, func(tx port.Tx) (err error) {
+		entry, err = tx.Inbox().Entry(ctx, d.EventID)
+		return err
+	})
+	if err != nil {
+		o.Log.DebugContext(ctx, "could not look up what an answer is for", "delivery", d.ID, "err", err)
+	}
+	return entry, err
+}
+
+// mark asks the platform, which has marks, for one that nobody misses.
 func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.Mark) {
+	_ = o.tryMark(ctx, entry, mark)
+}
+
+// tryMark asks the platform, which has marks, for one. What is no message has none.
+func (o *Outbox) tryMark(ctx context.Context, entry sessions.Entry, mark platform.Mark) error {
 	marker, ok := o.Adapters[entry.In.Conversation.Platform].(platform.Marker)
 	if !ok || entry.In.Message == "" {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, bestEffort)
 	defer cancel()
@@ -305,4 +336,5 @@ func (o *Outbox) mark(ctx context.Context, entry sessions.Entry, mark platform.M
 	if err != nil {
 		o.Log.DebugContext(ctx, "could not mark a message", "conversation", entry.In.Conversation, "err", err)
 	}
+	return err
 }

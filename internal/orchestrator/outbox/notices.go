@@ -72,3 +72,43 @@ func (o *Outbox) SendNotice(ctx context.Context, key messages.ConversationKey, d
 		o.Log.InfoContext(ctx, "could not send a notice; it is told later", "conversation", key, "err", err)
 	}
 }
+
+// What is said of a stored event that is damaged, and kept on record of it.
+const (
+	TextUnreadable  = "✖ What you sent was damaged in the database before I got to it, so I could not read it. Please send it again."
+	ErrUnreadable   = "what is stored of it is damaged"
+	ownerUnreadable = "⚠ A message that waited was damaged in the database and could not be answered. Its sender was asked to send it again. " +
+		"Check the disk, and run `bot doctor`. The log names the message."
+)
+
+// TellUnreadable tells operators, and owners at most once a day, that an event was set
+// aside because it is damaged in the database.
+func (o *Outbox) TellUnreadable(entry sessions.Entry) {
+	o.Background.Go(func(ctx context.Context) {
+		o.Log.ErrorContext(ctx, "a message that is damaged in the database was set aside", "conversation", entry.In.Conversation, "entry", entry.ID)
+		err := o.Storage.InTx(ctx, func(tx port.Tx) error {
+			owners, err := o.Owners(ctx, tx)
+			if err != nil {
+				return err
+			}
+			return tell(ctx, tx, owners, ownerUnreadable)
+		})
+		if err != nil {
+			o.Log.WarnContext(ctx, "could not tell owners of a damaged message", "entry", entry.ID, "err", err)
+		}
+	})
+}
+
+// tell stores a notice for chats that were not told the same within a day.
+func tell(ctx context.Context, tx port.Tx, chats []sessions.Conversation, text string) error {
+	for _, chat := range chats {
+		told, err := tx.Deliveries().ToldSince(ctx, chat.ID, text, time.Now().Add(-toldEvery))
+		if err == nil && !told {
+			err = AddNotice(ctx, tx, chat.ID, "", text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -7,6 +7,7 @@
 package outbox
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
+	"remote-agent/internal/sessions"
 )
 
 // Hold is how long a delivery that was stored to be sent at once belongs to the
@@ -42,6 +44,9 @@ type Config struct {
 	Log        *slog.Logger
 	Metrics    *metrics.Metrics // may be nil
 
+	// Owners returns the chats in which owners can be told something.
+	Owners func(ctx context.Context, tx port.Tx) ([]sessions.Conversation, error)
+
 	// Pages is the address of the pages in the browser; empty if people do not reach them
 	// from where they are.
 	Pages string
@@ -54,11 +59,15 @@ type Outbox struct {
 	changing sync.Map      // entry id -> chan struct{}: closed when the last change of its mark that was asked for is made
 	marking  chan struct{} // is full while as many messages are marked at once as may be
 	refusals map[messages.Platform]*refusals
+	unheard  *platform.Recent[string, time.Time] // conversation and person -> when they were told that nothing can be posted
 }
 
 // New returns an Outbox. It starts nothing.
 func New(c Config) *Outbox {
-	o := &Outbox{Config: c, marking: make(chan struct{}, marksAtOnce), refusals: make(map[messages.Platform]*refusals, len(c.Adapters))}
+	o := &Outbox{
+		Config: c, marking: make(chan struct{}, marksAtOnce), refusals: make(map[messages.Platform]*refusals, len(c.Adapters)),
+		unheard: platform.NewRecent[string, time.Time](maxTold),
+	}
 	for p := range c.Adapters {
 		o.refusals[p] = newRefusals()
 	}

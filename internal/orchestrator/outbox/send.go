@@ -19,6 +19,10 @@ import (
 // maxEditTries is how often a message that cannot be edited is sent anew.
 const maxEditTries = 3
 
+// maxWhispers is how often what only one person sees is tried if it may be there: nobody can
+// look that up, and each try may show it once more.
+const maxWhispers = 3
+
 // What is shown of a text that the platform refuses to show: the file that has it, or
 // that nothing can be shown.
 const (
@@ -289,6 +293,9 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 		d.Attempts++
 	}
 	pause, retry := sending.Next(d.Attempts, err)
+	if d.OnlyFor != "" && fault.Uncertain(err) && d.Attempts >= maxWhispers {
+		retry = false
+	}
 	switch {
 	case fault.Uncertain(err) && d.Message != "":
 		d.State = messages.DeliveryPlaced
@@ -330,6 +337,9 @@ func (o *Outbox) afterFailure(ctx context.Context, key messages.ConversationKey,
 	o.Metrics.Delivered(string(key.Platform), "failed")
 	log.WarnContext(ctx, "a delivery was given up")
 	o.MarkAnswered(ctx, key.Platform, *d)
+	if kind == fault.Forbidden || kind == fault.Gone {
+		o.tellUnheard(ctx, key, *d, fault.Public(err))
+	}
 	return false, nil
 }
 

@@ -225,3 +225,33 @@ func TestCommentsAreWrittenDownFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatOnePersonMayHaveSeenIsNotShownForEver: nobody can look up whether it is there, so
+// each try may show it once more.
+func TestWhatOnePersonMayHaveSeenIsNotShownForEver(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		only    messages.UserID
+		err     *fault.Error
+		givesUp bool
+	}{
+		"OnePerson":  {"42", &fault.Error{Kind: fault.Unavailable, Uncertain: true}, true},
+		"NeverThere": {"42", &fault.Error{Kind: fault.Unavailable}, false},
+		"Everybody":  {"", &fault.Error{Kind: fault.Unavailable, Uncertain: true}, false},
+	} {
+		k := &keeper{caps: platform.Capabilities{IdempotentSend: true}, err: tt.err}
+		o := New(Config{Adapters: map[messages.Platform]platform.Adapter{"p": k}, Log: slog.New(slog.DiscardHandler)})
+		d := messages.Delivery{ID: "d", Text: "hello", Final: true, State: messages.DeliveryPending, OnlyFor: tt.only}
+		tries, over := 0, false
+		for ; tries < 20 && !over; tries++ {
+			var err error
+			_, over, err = o.Send(t.Context(), messages.ConversationKey{Platform: "p", ID: "c"}, &d, func(context.Context, messages.Delivery, *Move) error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if over != tt.givesUp || over && (tries != maxWhispers || d.State != messages.DeliveryFailed) {
+			t.Errorf("%s: given up: %v, after %d tries, in the state %q", name, over, tries, d.State)
+		}
+	}
+}

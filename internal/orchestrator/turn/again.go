@@ -122,7 +122,7 @@ func (cl closing) failed() ending {
 	if cl.d.begun.session.ID == "" {
 		return e
 	}
-	if cl.w.caps().Buttons {
+	if cl.w.caps().Buttons && !tooLong(cl.out.err) {
 		e.word.Buttons = []messages.Button{{ID: command.TurnButton(cl.w.conv.ID, cl.d.entry.Seq, command.Retry), Label: "Retry", Style: messages.ButtonPrimary}}
 	}
 	e.within = func(ctx context.Context, tx port.Tx, e *ending) error {

@@ -231,7 +231,7 @@ func (pr preparation) readOne(ctx context.Context, entry sessions.Entry, fetcher
 		told, err := d.Describe(ctx, a)
 		if err != nil {
 			pr.o.config.Log.InfoContext(ctx, "could not ask what an attachment is", "entry", entry.ID, "err", err)
-			a.Name, a.Note = "file", "the file could not be read"
+			a.Name, a.Note = "file", unread(err)
 			return a
 		}
 		if a = told; a.Note != "" {
@@ -339,8 +339,10 @@ func (pr preparation) readTextFile(ctx context.Context, entry sessions.Entry, fe
 	})
 	switch {
 	case err != nil:
-		a.Note = "the file could not be read"
+		a.Note = unread(err)
 		pr.o.config.Log.InfoContext(ctx, "could not read an attachment", "entry", entry.ID, "err", err)
+	case text == "":
+		a.Note = "the file is empty"
 	case !utf8.ValidString(text):
 		a.Note = "not a text file"
 	default:
@@ -350,6 +352,11 @@ func (pr preparation) readTextFile(ctx context.Context, entry sessions.Entry, fe
 		}
 	}
 	return a
+}
+
+// unread is the note of a file that could not be read.
+func unread(err error) string {
+	return "the file could not be read: " + strings.TrimSuffix(fault.Public(err), ".")
 }
 
 func readText(ctx context.Context, f platform.Fetcher, a messages.Attachment) (text string, cut bool, err error) {

@@ -42,7 +42,7 @@ func TestTextFilesAreReadAsFarAsTheyAreShown(t *testing.T) {
 		note    string
 	}{
 		"Short":            {[]byte("hello"), "hello", ""},
-		"Empty":            {[]byte{}, "", ""},
+		"Empty":            {[]byte{}, "", "the file is empty"},
 		"Full":             {[]byte(full), full, ""},
 		"Longer":           {[]byte(full + "b"), full, fmt.Sprintf("only the first %d bytes of 999999", maxReadFile)},
 		"CutInACharacter":  {[]byte(full[2:] + "🦊🦊"), full[2:], fmt.Sprintf("only the first %d bytes of 999999", maxReadFile-2)},
@@ -50,7 +50,7 @@ func TestTextFilesAreReadAsFarAsTheyAreShown(t *testing.T) {
 		"CutAtAnUnknown":   {[]byte(full[3:] + "\uFFFDb"), full[3:] + "\uFFFD", fmt.Sprintf("only the first %d bytes of 999999", maxReadFile)},
 		"Binary":           {[]byte("PK\xff\xfe"), "", "not a text file"},
 		"BinaryAndLong":    {[]byte("\xff" + full), "", "not a text file"},
-		"CannotBeFetched":  {nil, "", "the file could not be read"},
+		"CannotBeFetched":  {nil, "", "the file could not be read: It is gone"},
 		"NothingButAFox":   {[]byte("🦊"), "🦊", ""},
 		"HalfACharacter":   {[]byte("🦊"[:2]), "", "not a text file"},
 		"LongAndTwoByte":   {[]byte(full[1:] + "éé"), full[1:], fmt.Sprintf("only the first %d bytes of 999999", maxReadFile-1)},

@@ -79,6 +79,9 @@ type beginning struct {
 // the transaction that decided on it; it is safe to repeat after a crash: the
 // user's message and the placeholder of an earlier attempt are found again.
 func (b beginning) beginEntry(ctx context.Context) (decision, error) {
+	if b.entry.In.Kind == messages.KindUnreadable {
+		return b.setAside(ctx)
+	}
 	v, err := b.o.access.Authorize(ctx, b.tx, b.entry.In)
 	r := b.ready[b.entry.ID]
 	if err != nil {
@@ -150,6 +153,16 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 // settle settles the entry without a turn.
 func (b beginning) settle(ctx context.Context, state sessions.EntryState, errText, shown string) (decision, error) {
 	return decision{what: settled}, b.settleWith(ctx, b.tx, b.entry, state, errText, shown)
+}
+
+// setAside settles an entry that is damaged in the database, whoever sent it, so that it
+// does not hold up what came behind it.
+func (b beginning) setAside(ctx context.Context) (decision, error) {
+	b.tx.AfterCommit(func() {
+		b.o.outbox.Unmark(b.entry)
+		b.o.outbox.TellUnreadable(b.entry)
+	})
+	return b.settle(ctx, sessions.EntryFailed, outbox.ErrUnreadable, outbox.TextUnreadable)
 }
 
 // refuse settles an entry whose sender the platform does not admit.

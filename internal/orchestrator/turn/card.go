@@ -28,9 +28,9 @@ type card struct {
 	rows    []row
 	byID    map[string]int // index of a call's row
 	steps   []assistant.Step
-	thought string // the newest line of reasoning
-	notes   int    // messages that were taken in
-	waiting string // the question that the turn waits for
+	thought string   // the newest line of reasoning
+	notes   int      // messages that were taken in
+	waiting []string // the questions that the turn waits for
 }
 
 // row is a tool call.
@@ -77,8 +77,8 @@ func (c *card) worked() bool { return len(c.rows) > 0 || len(c.steps) > 0 }
 func (c *card) render(now time.Time) string {
 	elapsed := now.Sub(c.begin)
 	var lines []string
-	if c.waiting != "" {
-		lines = append(lines, "✋ Waiting for approval of "+c.waiting)
+	if len(c.waiting) > 0 {
+		lines = append(lines, "✋ Waiting for approval of "+strings.Join(c.waiting, ", "))
 	}
 	if c.verbose >= verbosePhases {
 		lines = append(lines, c.stepLines()...)

@@ -64,7 +64,7 @@ func telling(verbose int) *story {
 	s.pass(3 * time.Second)
 	s.thought = "Perhaps the port is taken"
 	s.notes = 1
-	s.waiting = "a-7"
+	s.waiting = []string{"a-7"}
 	return s
 }
 
@@ -144,7 +144,7 @@ func TestCardOverTime(t *testing.T) {
 		"ThoughtsForDetails": {verboseAll, 0, func(s *story) { s.thought = "hm" }, "💭 hm"},
 		"NoThought":          {verboseAll, 0, nil, ""},
 		"LongThought":        {verboseAll, 0, func(s *story) { s.thought = strings.Repeat("é", 300) }, "💭 " + strings.Repeat("é", 200)},
-		"WaitsAtOnce":        {verboseResult, 0, func(s *story) { s.waiting = "a-7" }, "✋ Waiting for approval of a-7"},
+		"WaitsAtOnce":        {verboseResult, 0, func(s *story) { s.waiting = []string{"a-7"} }, "✋ Waiting for approval of a-7"},
 	} {
 		s := newStory(tt.verbose)
 		if tt.change != nil {

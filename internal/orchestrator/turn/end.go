@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/failpoint"
@@ -311,6 +312,9 @@ func (cl closing) jobDone(reply command.Reply) ending {
 	}
 }
 
+// noAnswer ends a request that was stopped: else the next message asks for the same again.
+const noAnswer = "(Stopped before there was an answer.)"
+
 // endedEarly is the end of a turn without an answer. Text that was shown stays in
 // the session, so that the next turn knows of it.
 func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText, shown string) ending {
@@ -323,7 +327,7 @@ func (cl closing) endedEarly(outcome string, state sessions.EntryState, errText,
 	}
 	said := cl.out.text
 	if said == "" && state == sessions.EntryStopped {
-		said = "(Stopped before there was an answer.)" // else the next message asks for the same again
+		said = noAnswer
 	}
 	if e.keep = cl.out.rest; answer(e.keep) == "" && said != "" {
 		e.keep = append(slices.Clip(e.keep), messages.NewText(messages.RoleAssistant, said))
@@ -344,10 +348,18 @@ func (cl closing) errorText() string {
 	if entry.Attempts > 1 {
 		text += fmt.Sprintf(" Tried %d times.", entry.Attempts)
 	}
-	if kind := fault.KindOf(cl.out.err); cl.d.begun.session.ID == "" && cl.out.text == "" && (kind == fault.Invalid || kind == fault.Forbidden) {
-		return text // a command that was refused: it says why, and nothing came of it that could be saved
+	saved := "\n\nYour message is saved. "
+	if cl.d.begun.job != nil {
+		switch fault.KindOf(cl.out.err) {
+		case fault.Invalid, fault.Forbidden, fault.Unsupported:
+			return text // it was refused, and says why
+		default:
+			saved = "\n\n"
+		}
 	}
-	text += "\n\nYour message is saved. " + cl.nextStep(cl.out.err) + inLog(entry, cl.out.err)
+	if !tooLong(cl.out.err) {
+		text += saved + cl.nextStep(cl.out.err) + inLog(entry, cl.out.err)
+	}
 	if id := cl.d.begun.session.ID; id != "" {
 		text += cl.w.o.outbox.Open("/sessions/" + id)
 	}
@@ -355,6 +367,13 @@ func (cl closing) errorText() string {
 		text = cl.out.text + "\n\n" + text
 	}
 	return text
+}
+
+// tooLong reports whether a new session is all that helps, which the error says itself:
+// asked again, the model would refuse the same again.
+func tooLong(err error) bool {
+	_, is := errors.AsType[*assistant.OverflowError](err)
+	return is
 }
 
 // inLog names the entry to ask the operator about if nobody else can say what went wrong.
@@ -374,12 +393,15 @@ func (w *worker) settling() (context.Context, context.CancelFunc) {
 // nextStep says what a person can do about an error.
 func (cl closing) nextStep(err error) string {
 	again := cl.w.command("retry")
+	if job := cl.d.begun.job; job != nil {
+		again = cl.w.command(job.Name) // retry would take back the turn before it
+	}
 	switch fault.KindOf(err) {
 	case fault.Unauthorized, fault.Unsupported:
 		return "An owner needs to check the configuration. Then use " + again + "."
 	case fault.Invalid:
 		return "Ask in another way, or use " + cl.w.command("new") + " for a new session."
-	default: // what is too long for the model names a new session itself
+	default:
 		return "Use " + again + " to try again."
 	}
 }
@@ -439,7 +461,9 @@ func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Ent
 	}
 	c := commit.Changes{Entry: &commit.Entry{ID: entry.ID, EntryUpdate: sessions.EntryUpdate{State: &state, Error: &errText}}}
 	if entry.State == sessions.EntryRunning && entry.SessionID != "" {
-		c.Session = &commit.Session{ID: entry.SessionID, Over: true}
+		c.Session = &commit.Session{
+			ID: entry.SessionID, Run: entry.ID, Messages: []messages.Message{messages.NewText(messages.RoleAssistant, noAnswer)}, Over: true,
+		}
 	}
 	c.Deliveries, c.Added, _ = w.o.outbox.Last(w.conv, entry, placed, word, 0)
 	w.untry(c.Added)

@@ -190,9 +190,9 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 			return nil
 		case approval.Ask:
 		}
-		if a.Detail == "" { // nobody allows what they cannot see whole
-			result.verdict.Reason = "not run: it is too long to be shown, so nobody can allow it. Do it in smaller steps."
-			return outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, "⚠ This is too long to be shown whole, so it was denied: "+wording.Literal(wording.Head(a.Title, 300)))
+		if reason, notice := h.r.w.o.unshown(a.Detail); reason != "" { // nobody allows what they cannot see whole
+			result.verdict.Reason = reason
+			return outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, notice+wording.Literal(wording.Head(h.r.w.o.redact(a.Title), 300)))
 		}
 		var err error
 		result, err = h.r.consult(ctx, tx, a, hold)
@@ -271,8 +271,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	if err != nil || !asked.waits {
 		return asked.verdict, err
 	}
-	h.p.waitFor(asked.approval.Name())
-	defer h.p.waitFor("")
+	defer h.p.waitFor(asked.approval.Name())()
 	resume := h.limit.pause()
 	defer resume()
 	h.r.w.slot.yield(h.r.w.o.slots)

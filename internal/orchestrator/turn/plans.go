@@ -57,6 +57,9 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 		}
 		return nil, &refusal{err: err}
 	}
+	if err := r.madeHere(ctx, tx, p); err != nil {
+		return nil, err
+	}
 	p.State, p.DecidedBy, p.DecidedAt = state, entry.In.Actor(), now
 	if err := tx.Proposals().SettlePlan(ctx, p); err != nil {
 		return nil, err
@@ -69,6 +72,23 @@ func (r *run) takePlan(ctx context.Context, tx port.Tx) (*plan.Plan, error) {
 		Actor: p.DecidedBy, Action: "plan.execute", ConversationID: r.w.conv.ID,
 		Target: fmt.Sprintf("%s v%d", p.Name(), p.Version), Detail: fmt.Sprintf(`{"sha256":%q}`, p.SHA256),
 	})
+}
+
+// madeHere refuses a plan that was made for another repository than the one that the
+// conversation works on now.
+func (r *run) madeHere(ctx context.Context, tx port.Tx, p plan.Plan) error {
+	made, err := tx.Sessions().Session(ctx, p.SessionID)
+	switch {
+	case fault.Is(err, fault.NotFound): // deleted since
+		return nil
+	case err != nil:
+		return err
+	case made.CodebaseID == "" || made.CodebaseID == r.w.conv.CodebaseID:
+		return nil
+	}
+	prefix := r.w.o.outbox.Prefix(r.w.conv.Key)
+	return &refusal{err: fault.Newf(fault.Conflict, "Plan %[1]s was made for another repository than the one here, so it was not run. "+
+		"Switch back with `%[2]srepo <name>`, then send `%[2]sexecute %[1]s`.", p.Name(), prefix)}
 }
 
 // needsPlan refuses to carry out a plan where none waits: a model could do nothing but

@@ -212,7 +212,7 @@ func (p *progress) place(ctx context.Context) bool {
 		}
 		if !again {
 			p.w.o.config.Log.InfoContext(ctx, "could not place the first message", "conversation", p.w.conv.Key, "err", err)
-			p.stopIfGone(err)
+			p.stopIfUnseen(err)
 			return false
 		}
 		select {
@@ -254,7 +254,7 @@ func (p *progress) edits(ctx context.Context) {
 			case err == nil:
 				shown, buttons = text, len(stop)
 			case fault.Is(err, fault.NotFound), fault.Is(err, fault.Gone):
-				p.stopIfGone(err)
+				p.stopIfUnseen(err)
 				return
 			default: // shed for now: the same again after the pause
 				p.notify()
@@ -268,10 +268,11 @@ func (p *progress) edits(ctx context.Context) {
 	}
 }
 
-// stopIfGone stops the turn where the platform says that its chat takes no messages any
-// more: nobody would see the answer.
-func (p *progress) stopIfGone(err error) {
-	if p.gone = fault.Is(err, fault.Gone); p.gone {
+// stopIfUnseen stops the turn where the platform says that its chat takes no messages any
+// more, or none of the bot: nobody would see the answer.
+func (p *progress) stopIfUnseen(err error) {
+	p.gone = fault.Is(err, fault.Gone)
+	if p.gone || fault.Is(err, fault.Forbidden) {
 		p.w.o.running.stop(p.w.conv.ID, p.seq)
 	}
 }
@@ -294,7 +295,7 @@ func (p *progress) render() string {
 	text := p.w.o.redactPart(p.earlier + p.body.String())
 	thought := strings.TrimSpace(p.w.o.redactPart(p.thoughts))
 	p.card.thought = thought[strings.LastIndexByte(thought, '\n')+1:]
-	status, worked := p.card.render(time.Now()), p.card.worked() || p.card.waiting != ""
+	status, worked := p.card.render(time.Now()), p.card.worked() || len(p.card.waiting) > 0
 	p.mu.Unlock()
 	if strings.TrimSpace(text) == "" {
 		text = status
@@ -389,8 +390,13 @@ func (p *progress) notes(n int) {
 	}
 }
 
-// waitFor shows that the turn waits for a decision; "" that it goes on.
-func (p *progress) waitFor(name string) { p.update(func(c *card) { c.waiting = name }) }
+// waitFor shows that the turn waits for a decision, until over is called. An agent may wait for several.
+func (p *progress) waitFor(name string) (over func()) {
+	p.update(func(c *card) { c.waiting = append(c.waiting, name) })
+	return func() {
+		p.update(func(c *card) { c.waiting = slices.DeleteFunc(c.waiting, func(w string) bool { return w == name }) })
+	}
+}
 
 func (p *progress) steps(steps []assistant.Step) {
 	steps = slices.Clone(steps)

@@ -67,6 +67,34 @@ func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold
 	return result, nil
 }
 
+// unshown says to a model, and to people, why nobody can be asked about an effect: they would
+// not see all of it. Both are empty if they would. A credential is one word; where more than
+// that is masked, what only looks like one could hide a command.
+func (o *Turns) unshown(detail string) (reason, notice string) {
+	if detail == "" {
+		return "not run: it is too long to be shown, so nobody can allow it. Do it in smaller steps.",
+			"⚠ This is too long to be shown whole, so it was denied: "
+	}
+	const separators = " \t\r\n;|&<>()`$"
+	shown := o.redact(detail)
+	for i := range separators {
+		if s := separators[i : i+1]; strings.Count(detail, s) > strings.Count(shown, s) {
+			return "not run: part of it looks like a credential, which is never shown, so nobody can allow it. Read credentials from a file.",
+				"⚠ Part of this looks like a credential and cannot be shown, so it was denied: "
+		}
+	}
+	return "", ""
+}
+
+// audit records that a question was asked, or what became of it. more is further fields of
+// JSON, each behind a comma.
+func audit(ctx context.Context, tx port.Tx, a *approval.Approval, actor, what, more string) error {
+	return tx.Audit(ctx, sessions.AuditEntry{
+		Actor: actor, Action: "approval." + what, ConversationID: a.ConversationID, Target: a.Name(),
+		Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q%s}`, a.Tool, a.SHA256, more),
+	})
+}
+
 // question stores an approval and the message that asks.
 func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
 	r.w.asked.Store(true)
@@ -111,10 +139,7 @@ func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hol
 		return ruling{}, err
 	}
 	result.approval = a
-	return result, tx.Audit(ctx, sessions.AuditEntry{
-		Actor: a.Requester, Action: "approval.ask", ConversationID: a.ConversationID,
-		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
-	})
+	return result, audit(ctx, tx, &a, a.Requester, "ask", "")
 }
 
 // showApproval returns how a question is shown: the exact effect, who decides,
@@ -213,10 +238,7 @@ func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) err
 	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 		return err
 	}
-	err = tx.Audit(ctx, sessions.AuditEntry{
-		Actor: "system", Action: "approval.expired", ConversationID: a.ConversationID, Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q}`, a.Tool, a.SHA256),
-	})
-	if err != nil {
+	if err := audit(ctx, tx, &a, a.DecidedBy, string(a.State), ""); err != nil {
 		return err
 	}
 	_, _, err = o.settledQuestion(ctx, tx, conv.Key, a, "", 0)
@@ -272,17 +294,9 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 		if a.DecidedName, err = sessions.NameOf(ctx, tx.People(), a.DecidedBy); err != nil {
 			return err
 		}
-		who, err := o.access.Judge(ctx, tx, r.Entry.In) // they may have been removed since they were let in
+		by, err := o.decider(ctx, tx, r, a)
 		if err != nil {
 			return err
-		}
-		r.Role = who.Role
-		if r.Role == sessions.Reader {
-			return fault.New(fault.Forbidden, "You have read-only access; someone else has to decide.")
-		}
-		by := approval.Decider{
-			Actor: r.Actor(), Owner: r.Role == sessions.Owner, Second: o.config.SecondApprover,
-			Here: conv.ID == r.Conv.ID && r.Role != sessions.Stranger,
 		}
 		state, err := approval.Decide(a, v.Decision, by, v.Shown, time.Now())
 		if err != nil {
@@ -319,6 +333,29 @@ func (o *Turns) Decide(ctx context.Context, r command.Request, v Decision) (appr
 	return a, refused
 }
 
+// decider is who decides on a, as they are at this moment: they may have lost their access
+// since they were let in.
+func (o *Turns) decider(ctx context.Context, tx port.Tx, r command.Request, a approval.Approval) (approval.Decider, error) {
+	by := approval.Decider{Actor: r.Actor(), Here: a.ConversationID == r.Conv.ID, Second: o.config.SecondApprover}
+	who, err := o.access.Judge(ctx, tx, r.Entry.In)
+	if err != nil {
+		return by, err
+	}
+	switch who.Role {
+	case sessions.Stranger:
+		return by, fault.New(fault.Forbidden, "You can no longer use this bot.")
+	case sessions.Reader:
+		return by, fault.New(fault.Forbidden, "You have read-only access; someone else has to decide.")
+	case sessions.Owner:
+		by.Owner = true
+	case sessions.User:
+	}
+	if by.Second {
+		by.Linked, err = tx.People().SamePerson(ctx, by.Actor, a.Requester)
+	}
+	return by, err
+}
+
 // settleApproval stores a decision and wakes the turn that waits for it.
 func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.ConversationKey, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
 	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
@@ -343,8 +380,5 @@ func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.Con
 	if err := o.config.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: a.ConversationID}); err != nil {
 		return shown, has, err
 	}
-	return shown, has, tx.Audit(ctx, sessions.AuditEntry{
-		Actor: a.DecidedBy, Action: "approval." + string(a.State), ConversationID: a.ConversationID,
-		Target: a.Name(), Detail: fmt.Sprintf(`{"tool":%q,"sha256":%q,"always":%t}`, a.Tool, a.SHA256, d == approval.Always && a.State == approval.Allowed),
-	})
+	return shown, has, audit(ctx, tx, &a, a.DecidedBy, string(a.State), fmt.Sprintf(`,"always":%t`, d == approval.Always && a.State == approval.Allowed))
 }

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,8 @@ func (r *run) do(ctx context.Context, p *progress, limit *turnLimit) (out outcom
 }
 
 // ask runs the assistant. When the model's context window overflows it goes on with what the
-// turn has done so far, with half the window if that came to nothing, and once only.
+// turn has done so far, with half the window if that came to nothing, and once only. What fits
+// then is remembered for the model.
 func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 	name := assistant.Name(r.w.conv.Assistant)
 	a := r.w.o.config.Assistants[name]
@@ -136,19 +138,10 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		return outcome{err: err, host: h}
 	}
 	remembered := r.recall(ctx)
-	budget := r.w.o.config.Live().ContextTokens
-	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, r.d.begun.system)), budget/2)
-	for shrunk := false; ; {
-		array, err := r.assemble(ctx, a, budget)
-		if err == nil {
-			array, err = r.show(ctx, array)
-		}
-		if err == nil {
-			err = h.recall(ctx)
-		}
-		if err == nil {
-			err = h.mayBegin(ctx)
-		}
+	model := string(name) + "/" + cmp.Or(r.turnModel(), a.Model())
+	budget := r.budget(model)
+	for shrunk, learns := false, false; ; {
+		array, err := r.collect(ctx, a, h, budget)
 		if err != nil {
 			return outcome{err: err, host: h}
 		}
@@ -170,6 +163,9 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 			ResumeCostUSD: r.d.begun.session.Metadata.AgentCost(),
 		}, h, p)
 		out.host = h
+		if learns && out.went && messages.EstimateAll(array) <= budget {
+			r.w.o.fits.learn(model, budget, r.w.o.config.Now())
+		}
 		overflow, is := errors.AsType[*assistant.OverflowError](out.err)
 		if !is || ctx.Err() != nil {
 			return out
@@ -181,6 +177,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		}
 		if shrunk = !out.went; shrunk {
 			budget = smallerBudget(budget, overflow.Limit, array)
+			learns = !assistant.ShowsFiles(array...) // what a file takes says nothing of texts
 		}
 		r.d.begun.request = nil // what it did since belongs to the window
 		p.reset()
@@ -189,6 +186,28 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		}
 		r.w.o.config.Log.InfoContext(ctx, "context window exceeded; trying a smaller one", "tokens", budget)
 	}
+}
+
+// budget returns what the array of a turn may have, in tokens.
+func (r *run) budget(model string) int {
+	budget := r.w.o.config.Live().ContextTokens
+	budget = max(budget-messages.EstimateTokens(messages.NewText(messages.RoleUser, r.d.begun.system)), budget/2)
+	return r.w.o.fits.within(model, budget, r.w.o.config.Now())
+}
+
+// collect returns the array of a request, if the turn may make it.
+func (r *run) collect(ctx context.Context, a assistant.Assistant, h *host, budget int) ([]messages.Message, error) {
+	array, err := r.assemble(ctx, a, budget)
+	if err == nil {
+		array, err = r.show(ctx, array)
+	}
+	if err == nil {
+		err = h.recall(ctx)
+	}
+	if err == nil {
+		err = h.mayBegin(ctx)
+	}
+	return array, err
 }
 
 // smallerBudget halves what was really sent, or less if the provider named its

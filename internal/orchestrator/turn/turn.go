@@ -100,6 +100,7 @@ type Turns struct {
 	slots      *slots
 	running    running
 	windows    *windowCache
+	fits       fits
 	decided    decided
 	asking     bool // something here can ask a person
 	background *background.Group

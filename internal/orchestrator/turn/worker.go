@@ -341,6 +341,9 @@ func (w *worker) decide(ctx context.Context, tx port.Tx, calm bool) (decision, e
 	if !ok {
 		return decision{what: leave}, w.release(ctx, tx)
 	}
+	if entry.In.Kind == messages.KindUnreadable {
+		entry.In.Conversation, entry.In.Queued = w.conv.Key, true // it may have the mark that says so
+	}
 	stopped := entry.Seq <= w.conv.StopSeq
 	switch {
 	case !stopped && entry.NextAt.After(now) && w.retries != nil && w.retries.entry.ID == entry.ID && !w.o.slots.isClosed():

@@ -75,7 +75,7 @@ document.addEventListener('submit', (e) => {
   else e.target.sentAt = e.timeStamp;
 });
 
-// Times go on while a page is open.
+// Times go on while a page is open, and are exact in the zone of whoever reads them.
 (() => {
   const count = (n, unit) => Math.floor(n) + ' ' + unit + (Math.floor(n) === 1 ? '' : 's') + ' ago';
   const ago = (s) => {
@@ -89,7 +89,10 @@ document.addEventListener('submit', (e) => {
   const show = (e, text) => { if (e.textContent !== text) e.textContent = text; };
   const since = (at) => Math.max(0, Math.floor((Date.now() - Date.parse(at)) / 1000));
   setInterval(() => {
-    document.querySelectorAll('time[data-ago]').forEach((e) => show(e, ago(since(e.dateTime))));
+    document.querySelectorAll('time[data-ago]').forEach((e) => {
+      show(e, ago(since(e.dateTime)));
+      if (e.title.endsWith(' UTC')) e.title = new Date(e.dateTime).toLocaleString([], { dateStyle: 'medium', timeStyle: 'long' });
+    });
     document.querySelectorAll('[data-since]').forEach((e) => show(e, clock(since(e.dataset.since))));
   }, 1000);
 })();
@@ -251,9 +254,11 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
     judge();
   };
   field.addEventListener('change', judge);
-  form.addEventListener('paste', (e) => add(e, e.clipboardData));
-  form.addEventListener('drop', (e) => add(e, e.dataTransfer));
-  form.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
+  // What is copied from a spreadsheet comes as text and as a picture: the text is meant.
+  document.addEventListener('paste', (e) => { if (!['text/plain', 'text/html'].every((kind) => e.clipboardData?.types.includes(kind))) add(e, e.clipboardData); });
+  // A file may fall beside the form, too: the browser would show it in place of the page.
+  document.addEventListener('drop', (e) => add(e, e.dataTransfer));
+  document.addEventListener('dragover', (e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); });
 });
 
 // What is said is sent without leaving the page before it is there: what was written, and
@@ -261,7 +266,6 @@ document.querySelectorAll('form[enctype]').forEach((form) => {
 document.querySelectorAll('textarea[data-draft]').forEach((text) => {
   const form = text.form, files = form.enctype === 'multipart/form-data';
   text.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit(); });
-  const begins = form.getAttribute('action') === '/chat'; // a conversation, which has a page of its own
   const note = document.createElement('p');
   note.setAttribute('role', 'status');
   const keep = (draft) => sessionStorage.setItem('draft:' + text.dataset.draft, draft);
@@ -270,15 +274,15 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
     const button = form.querySelector('button'), said = text.value;
     if (button.ariaDisabled) return;
     button.ariaDisabled = 'true'; // one that is disabled loses the focus
-    note.remove();
+    [note, document.getElementById('said')].forEach((old) => old?.remove());
     try {
       const body = new FormData(form);
       const answer = await fetch(form.action, files ? { method: 'POST', body } : { method: 'POST', body: new URLSearchParams(body), redirect: 'manual' });
-      if (answer.type === 'opaqueredirect') { keep(''); location.assign(location.pathname); return; }
-      if (answer.ok && begins) { keep(''); location.assign(answer.url + '#say'); return; }
+      if (answer.type === 'opaqueredirect') { keep(text.value = ''); location.assign(location.pathname); return; }
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const token = page.querySelector('main form [name=token]'); // another one since somebody signed in again
-      if (!answer.ok && token) form.querySelector('[name=token]').value = token.value;
+      const mine = form.querySelector('[name=token]');
+      if (!answer.ok && token && token.value !== mine.value) { mine.value = token.value; throw 'You have signed in again since this page was opened. Press Send again.'; }
       if (!answer.ok) throw page.querySelector('main p')?.textContent || 'The server answers ' + answer.status + '.';
       if (!files) { keep(''); document.querySelector('main').replaceWith(page.querySelector('main')); return; } // a long answer
       const more = text.value.startsWith(said) ? text.value.slice(said.length).trimStart() : text.value; // typed meanwhile
@@ -287,6 +291,7 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
       keep(more);
       // The same words are said again only with another one.
       form.querySelector('[name=nonce]').value = page.querySelector('#say [name=nonce]').value;
+      if (form.getAttribute('action') === '/chat') { location.assign(answer.url + '#say'); return; } // it began a conversation
       await live.refresh();
       scrollTo(0, document.body.scrollHeight);
     } catch (why) {

@@ -319,6 +319,37 @@ func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, er
 	return p, err
 }
 
+// editedBy is what GraphQL says of who changed a text last. REST does not tell.
+const editedBy = "query($id:ID!){node(id:$id){...on Comment{lastEditedAt editor{login}}}}"
+
+// askEditor returns the login of who changed last what somebody wrote: that of its author
+// if nobody did, or where GitHub does not tell.
+func (c *client) askEditor(ctx context.Context, repo, node, author string) (string, error) {
+	type answer struct {
+		Data struct {
+			Node struct {
+				LastEditedAt string
+				Editor       struct{ Login string } // empty if their account is gone
+			}
+		}
+	}
+	out, _, err := inRepo(ctx, c, repo, op{name: "asking who changed a text"}, func(g api) (a answer, resp *github.Response, err error) {
+		// Beside REST's api/v3/ on a server of GitHub Enterprise.
+		req, err := g.NewRequest(http.MethodPost, "../graphql", map[string]any{"query": editedBy, "variables": map[string]string{"id": node}})
+		if err == nil {
+			resp, err = g.Do(g.ctx, req, &a)
+		}
+		return a, resp, err
+	})
+	switch {
+	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Forbidden), fault.Is(err, fault.Invalid):
+		return author, nil
+	case err != nil || out.Data.Node.LastEditedAt != "":
+		return out.Data.Node.Editor.Login, err
+	}
+	return author, nil
+}
+
 func (c *client) askReview(ctx context.Context, at place, id int64) (*github.PullRequestReview, error) {
 	v, _, err := inRepo(ctx, c, at.repo, op{name: "reading a review"}, func(g api) (*github.PullRequestReview, *github.Response, error) {
 		return g.PullRequests.GetReview(g.ctx, g.owner, g.repo, at.number, id)

@@ -24,8 +24,6 @@ const (
 	maxAttachments = 100
 	maxDownload    = 20 << 20
 	maxForwards    = 3 // redirects of a download
-
-	assetsPath = "/user-attachments/assets/"
 )
 
 // addresses finds what may be a file that was dropped into a comment; hidden is what no
@@ -43,7 +41,7 @@ func (gh *site) attachments(repo, body string) (list []messages.Attachment) {
 	body = hidden.Regexp().ReplaceAllString(platform.Cut(body, 4*maxText), "")
 	for _, found := range addresses.Regexp().FindAllString(body, -1) {
 		u, err := url.Parse(strings.TrimRight(found, ".,;:!?"))
-		if err != nil || !gh.keepsFiles(u) || seen[u.Path] || len(list) == maxAttachments {
+		if err != nil || !gh.keepsFiles(repo, u) || seen[u.Path] || len(list) == maxAttachments {
 			continue
 		}
 		seen[u.Path] = true
@@ -56,17 +54,32 @@ func (gh *site) attachments(repo, body string) (list []messages.Attachment) {
 	return list
 }
 
-// keepsFiles reports whether an address is one of GitHub's own for files of comments.
-func (gh *site) keepsFiles(u *url.URL) bool {
+// keepsFiles reports whether an address is one of GitHub's own for files of comments in a repository.
+func (gh *site) keepsFiles(repo string, u *url.URL) bool {
 	switch {
 	case u.User != nil:
 		return false
-	case gh.isGitHub(u): // a path that leads out of where files are would be read with the bot's rights
-		return path.Clean(u.Path) == u.Path && (strings.HasPrefix(u.Path, assetsPath) || strings.HasPrefix(u.Path, "/user-attachments/files/"))
+	case gh.isGitHub(u):
+		return folderOf(repo, u) != ""
 	case u.Scheme == "https" && gh.onGitHubCom():
 		return u.Host == "user-images.githubusercontent.com" || u.Host == "private-user-images.githubusercontent.com"
 	}
 	return false
+}
+
+// folderOf returns in which of GitHub's folders for files of comments an address is: assets,
+// where pictures are, files, or none. Until 2023 each repository had its own. A path that leads
+// elsewhere, also to those of another repository, would be read with the bot's rights.
+func folderOf(repo string, u *url.URL) string {
+	rest, found := strings.CutPrefix(u.Path, "/user-attachments/")
+	if own := "/" + repo + "/"; !found && len(u.Path) > len(own) && strings.EqualFold(u.Path[:len(own)], own) {
+		rest, found = u.Path[len(own):], true
+	}
+	folder, _, inside := strings.Cut(rest, "/")
+	if !found || !inside || path.Clean(u.Path) != u.Path || folder != "assets" && folder != "files" {
+		return ""
+	}
+	return folder
 }
 
 // isGitHub reports whether an address is of the adapter's GitHub, which gets its
@@ -101,7 +114,7 @@ type files struct {
 func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadCloser, error) {
 	repo, address, _ := strings.Cut(att.Source, " ")
 	u, err := url.Parse(address)
-	if err != nil || !fs.site.keepsFiles(u) {
+	if err != nil || !fs.site.keepsFiles(repo, u) {
 		return nil, fault.Wrap(errForeign, fault.Unsupported, "downloading a file")
 	}
 	who, err := fs.client.callerFor(ctx, repo)
@@ -120,7 +133,7 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 			return nil, fault.Wrap(fs.client.scrub.Error(err), fault.Invalid, "downloading a file")
 		}
 		req.Header.Set("User-Agent", "remote-agent")
-		if fs.site.isGitHub(u) && fs.site.keepsFiles(u) {
+		if fs.site.isGitHub(u) && fs.site.keepsFiles(repo, u) {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := client.Do(req)
@@ -151,7 +164,7 @@ func (fs *files) Fetch(ctx context.Context, att messages.Attachment) (io.ReadClo
 // among. For the others GitHub has an address that is good for minutes, in the page that it makes
 // of a text with the picture.
 func (fs *files) onward(ctx context.Context, repo string, u *url.URL, resp *http.Response) (*url.URL, error) {
-	if resp.StatusCode != http.StatusNotFound || !fs.site.isGitHub(u) || !strings.HasPrefix(u.Path, assetsPath) {
+	if resp.StatusCode != http.StatusNotFound || !fs.site.isGitHub(u) || folderOf(repo, u) != "assets" {
 		next, err := resp.Location()
 		if resp.StatusCode < http.StatusMultipleChoices || resp.StatusCode >= http.StatusBadRequest || err != nil {
 			return nil, downloadRefused(resp.StatusCode)

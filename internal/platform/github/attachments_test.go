@@ -42,6 +42,45 @@ func TestDroppedFilesAreFetched(t *testing.T) {
 	}
 }
 
+// Comments that were written before 2024 have their files at addresses of their repository. Those
+// of others are not fetched: the bot's token may reach them, and whoever writes an address may not.
+func TestFilesOfTheRepositoryAreFetched(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, r.Header.Get("Authorization"), r.URL.Path)
+	}))
+	t.Cleanup(server.Close)
+	a, err := github.New(github.Config{Token: "github_pat_0123456789abcdef", Poll: true, APIURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	for path, may := range map[string]bool{
+		"/Acme/Web/assets/7/5f2c": true, "/acme/web/files/8/trace.txt": true,
+		"/acme/secret/files/8/trace.txt": false, "/acme/web/issues/8": false, "/acme/web/files/../../secret/files/8/a": false, "/acme": false,
+	} {
+		body, err := a.Fetch(t.Context(), messages.Attachment{Source: "acme/web " + server.URL + path})
+		if !may {
+			if !fault.Is(err, fault.Unsupported) {
+				t.Errorf("%s: %v", path, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if got, err := io.ReadAll(body); string(got) != "Bearer github_pat_0123456789abcdef"+path || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		_ = body.Close()
+	}
+	list := a.Attachments("acme/web", "[trace.txt]("+server.URL+"/acme/web/files/8/trace.txt) ![x]("+server.URL+"/acme/web/assets/7/5f2c)")
+	if len(list) != 2 || list[0].Name != "trace.txt" || list[1].Name != "image-2.png" {
+		t.Errorf("the comment has %+v", list)
+	}
+}
+
 // The bot asks nobody but GitHub, whatever an address or a redirect says.
 func TestFilesElsewhereAreNotFetched(t *testing.T) {
 	asked := 0

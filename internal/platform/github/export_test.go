@@ -33,6 +33,11 @@ const MaxComment = maxComment
 // Order reads a text for the bot.
 func (a *Adapter) Order(body string) (string, bool) { return a.translator.order(body) }
 
+// Attachments finds the files in a text.
+func (a *Adapter) Attachments(repo, body string) []messages.Attachment {
+	return a.attachments(repo, body)
+}
+
 // Defused renders a text of the model.
 func (a *Adapter) Defused(markdown string) string { return a.sender.render.defused(markdown) }
 

@@ -50,7 +50,7 @@ type feedState struct {
 // oldest first, and remembers how far it got. Each is stored before the position
 // moves on: while one fails, it stays where it is, and the others are known by what was seen.
 func feed[T any](ctx context.Context, s *sweeper, name string, list func(g api, since time.Time, page github.ListOptions) ([]T, *github.Response, error), id func(T) element, each func(ctx context.Context, v T, since time.Time) error) error {
-	key := "sweep:" + s.repo + ":" + name
+	key := positionOf(s.repo, name)
 	at, err := s.p.position(ctx, key)
 	if err != nil {
 		return err

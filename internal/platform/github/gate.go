@@ -32,6 +32,7 @@ type newcomers struct {
 	bucket *rate.Limiter
 	known  *platform.Recent[string, bool]      // who was admitted where, for as long as there is room
 	denied *platform.Recent[string, time.Time] // who was not, and when
+	asked  *platform.Recent[string, time.Time] // who was counted as one to ask about, and when
 }
 
 func newNewcomers() *newcomers {
@@ -39,6 +40,7 @@ func newNewcomers() *newcomers {
 		bucket: rate.NewLimiter(rate.Every(newcomerEvery), newcomerBurst),
 		known:  platform.NewRecent[string, bool](4096),
 		denied: platform.NewRecent[string, time.Time](4096),
+		asked:  platform.NewRecent[string, time.Time](4096),
 	}
 }
 
@@ -61,9 +63,11 @@ type gate struct {
 	observe   func(string)
 }
 
-// Screen implements platform.Screener. While strangers do not write more often than
-// GitHub can be asked about them, it is asked about everybody. GitHub's word that
-// somebody belongs to the repository is no authority, but reason enough to ask.
+// Screen implements platform.Screener. While there are not more strangers than
+// GitHub can be asked about, it is asked about everybody. GitHub's word that
+// somebody belongs to the repository is no authority, but reason enough to ask. What
+// somebody writes before there is an answer counts once: after a downtime all that they
+// wrote comes at a time.
 func (gt *gate) Screen(in messages.Inbound) platform.Screening {
 	at, err := parseKey(in.Conversation)
 	if err != nil {
@@ -73,10 +77,14 @@ func (gt *gate) Screen(in messages.Inbound) platform.Screening {
 	known, _ := n.known.Get(who)
 	last, was := n.denied.Get(who)
 	denied := was && now.Sub(last) < deniedFor
+	counted, waits := n.asked.Get(who)
 	switch {
 	case denied && n.bucket.TokensAt(now) < newcomerBurst/2 && now.Sub(last) < askedAgain:
 		return platform.ScreenDenied
-	case known, in.Sender.Member && !denied, n.bucket.AllowN(now, 1):
+	case known, in.Sender.Member && !denied, waits && !denied && now.Sub(counted) < deniedFor:
+		return platform.ScreenAsk
+	case n.bucket.AllowN(now, 1):
+		n.asked.Put(who, now)
 		return platform.ScreenAsk
 	case denied:
 		return platform.ScreenDenied

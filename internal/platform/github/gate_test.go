@@ -158,6 +158,33 @@ func TestConcurrentCallsShareOneToken(t *testing.T) {
 	}
 }
 
+// What one newcomer writes before GitHub has told who may is taken, however much it is, as where
+// it comes after a downtime: it is one newcomer.
+func TestOneNewcomerCountsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 100 {
+		if got := w.Screen(w.request("ann")); got != platform.ScreenAsk {
+			t.Fatalf("message %d is %v", i, got)
+		}
+	}
+	if got := w.Screen(w.request("boss")); got != platform.ScreenAsk {
+		t.Errorf("somebody else is %v", got)
+	}
+	if ok, err := w.Admits(t.Context(), w.request("reader")); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	asked := 0
+	for range 100 {
+		if w.Screen(w.request("reader")) == platform.ScreenAsk {
+			asked++
+		}
+	}
+	if asked > 25 {
+		t.Errorf("who may not is asked about %d times", asked)
+	}
+}
+
 // A flood of people who were never admitted is asked about up to a bound; who was
 // admitted, or is shown as a member, always is.
 func TestFinding4FewNewcomersAreAskedAbout(t *testing.T) {

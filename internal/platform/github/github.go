@@ -155,7 +155,7 @@ func New(cfg Config) (*Adapter, error) {
 	a.webhook = webhook{translator: translator, secret: cfg.WebhookSecret, off: cfg.Poll, log: log, observe: observe}
 	a.poller = &poller{
 		client: client, site: &a.site, translator: translator, cursor: cfg.Cursor, feeds: platform.NewRecent[string, feedState](4096),
-		retried: platform.NewRecent[string, int](4096), told: platform.NewRecent[string, bool](4096), every: cfg.PollEvery, log: log, observe: observe,
+		retried: platform.NewRecent[string, int](4096), told: platform.NewRecent[string, bool](4096), followed: platform.NewRecent[string, bool](4096), every: cfg.PollEvery, log: log, observe: observe,
 	}
 	if !cfg.Poll {
 		a.poller.webhooks, a.poller.every, a.poller.grace = true, cfg.SweepEvery, min(maxGrace, cfg.SweepEvery/10)

@@ -80,7 +80,7 @@ func commentBody(body, _ string) string {
 func TestEveryHandledEvent(t *testing.T) {
 	t.Parallel()
 	forIssue := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/issue-42", Closes: "#42"}
-	forPull := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "limiter", Existing: true, Base: "main", Head: headSHA}
+	forPull := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "limiter", Existing: true, Base: "main", Head: headSHA, Fetch: "refs/pull/7/head"}
 	fork := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/pull-7", ReadOnly: true, Fetch: "refs/pull/7/head", Base: "main", Head: headSHA}
 	unknown := &messages.Repository{URL: "https://github.com/Acme/Web.git", Branch: "bot/pull-42", ReadOnly: true, Fetch: "refs/pull/42/head"}
 	pull := object{"pull_request": pullObject("please, @Remote-Agent", "Acme/Web", 9)}
@@ -313,6 +313,16 @@ func TestHostileAddressesGetNoToken(t *testing.T) {
 	// The repository itself is ours also where it is heard of by its name of before.
 	if r := h.one(t, "pull_request", event("opened", object{"pull_request": with(pullObject("@remote-agent hi", "acme/old", 9), object{"number": 8})})).Repository; r.ReadOnly || !r.Existing {
 		t.Errorf("%+v", r)
+	}
+	// What was merged is read where GitHub keeps it: its branches may be gone.
+	for i, merged := range []object{{"merged": true}, {"merged_at": "2026-11-21T10:03:00Z"}} {
+		r := h.one(t, "pull_request_review", event("submitted", object{
+			"pull_request": with(pullObject("x", "Acme/Web", 9), merged),
+			"review":       object{"id": 90 + i, "body": "@remote-agent why?", "user": annUser(), "submitted_at": "2026-11-21T10:05:00Z"},
+		})).Repository
+		if want := (messages.Repository{URL: r.URL, Branch: "bot/pull-7", ReadOnly: true, Fetch: "refs/pull/7/head", Head: headSHA}); *r != want {
+			t.Errorf("%v: %+v", merged, r)
+		}
 	}
 	long := issueObject("")
 	long["title"] = "a\nb\u202e " + strings.Repeat("é", 1000) + " <!-- x -->"

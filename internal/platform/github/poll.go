@@ -48,6 +48,7 @@ type poller struct {
 	translator *translator
 	cursor     platform.Cursor
 	feeds      *platform.Recent[string, feedState]
+	followed   *platform.Recent[string, bool] // repository -> it is read on from under an earlier name
 	retried    *platform.Recent[string, int]  // delivery -> how often it was asked for again
 	told       *platform.Recent[string, bool] // repository -> an operator was told of something about it
 	webhooks   bool
@@ -119,24 +120,36 @@ func (p *poller) sweep(ctx context.Context, sink platform.Sink) error {
 	group.SetLimit(sweepers)
 	for _, repo := range repos {
 		group.Go(func() error {
-			err := p.sweepRepo(ctx, sink, repo)
+			err := p.follow(ctx, repo)
+			if err == nil {
+				err = p.sweepRepo(ctx, sink, repo.name)
+			}
 			switch {
 			case err == nil || ctx.Err() != nil:
 				return nil //nolint:nilerr // the end of ctx is no failure
 			case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.RateLimited):
 				return err
 			}
-			p.log.WarnContext(ctx, "could not read all that is new in a repository, trying again", "repository", repo, "err", err)
+			p.log.WarnContext(ctx, "could not read all that is new in a repository, trying again", "repository", repo.name, "err", err)
 			return nil
 		})
 	}
 	return group.Wait()
 }
 
+// repository is one to be read.
+type repository struct {
+	name string // "owner/repo"
+	id   int64  // which stays when it is renamed; 0 if it is not known
+}
+
 // repositories returns those that the bot works in.
-func (p *poller) repositories(ctx context.Context) ([]string, error) {
-	if len(p.site.only) > 0 {
-		return slices.Sorted(maps.Keys(p.site.only)), nil
+func (p *poller) repositories(ctx context.Context) (all []repository, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.site.only)) {
+		all = append(all, repository{name: name})
+	}
+	if len(all) > 0 {
+		return all, nil
 	}
 	var found []*github.Repository
 	if p.client.appID == "" {
@@ -171,13 +184,12 @@ func (p *poller) repositories(ctx context.Context) ([]string, error) {
 			found = append(found, some...)
 		}
 	}
-	var names []string
 	for _, r := range found {
 		if name, ok := repoName(r.GetFullName()); ok && !r.GetArchived() {
-			names = append(names, name)
+			all = append(all, repository{name, r.GetID()})
 		}
 	}
-	return names, nil
+	return all, nil
 }
 
 // first reports whether an operator was not told yet of something about a repository, or of all.
@@ -328,7 +340,7 @@ func (s *sweeper) said(ctx context.Context, c *comment, address string, since ti
 	if _, addressed := s.p.translator.order(c.GetBody()); !addressed {
 		return nil
 	}
-	i, err := s.ask(ctx, number)
+	i, err := s.ask(ctx, number, since)
 	if err != nil {
 		return s.passOver(ctx, err)
 	}
@@ -337,12 +349,16 @@ func (s *sweeper) said(ctx context.Context, c *comment, address string, since ti
 	return s.pass(ctx, p, func(p payload) said { return of(ofIssue(p), c) })
 }
 
-// ask returns an issue or pull request.
-func (s *sweeper) ask(ctx context.Context, number int) (*github.Issue, error) {
+// ask returns an issue or pull request. What opened it comes before what is said in it, also
+// where the list that has it failed, or was read before it was opened.
+func (s *sweeper) ask(ctx context.Context, number int, since time.Time) (*github.Issue, error) {
 	if i, ok := s.known[number]; ok {
 		return i, nil
 	}
 	i, err := s.p.client.askIssue(ctx, place{repo: s.repo, number: number})
+	if err == nil && !i.GetCreatedAt().Before(since) {
+		err = s.pass(ctx, s.payload("opened", i, i.User), ofOpened)
+	}
 	if err == nil {
 		s.known[number] = i
 	}
@@ -394,6 +410,9 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 	if _, addressed := s.p.translator.order(x.body); !addressed {
 		return nil
 	}
+	if yes, err := s.rewritten(ctx, p, x); err != nil || yes {
+		return s.passOver(ctx, err)
+	}
 	if x.isPull {
 		head, err := s.p.client.askPull(ctx, x.place())
 		if err != nil {
@@ -411,6 +430,29 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 		return nil //nolint:nilerr // a user who is not known any more
 	}
 	return s.store(ctx, events)
+}
+
+// rewritten reports whether somebody else has changed what x says since: those are not its
+// author's words any more. A webhook brings them as they were.
+func (s *sweeper) rewritten(ctx context.Context, p payload, x said) (bool, error) {
+	node, author := p.Issue.GetNodeID(), x.author.GetLogin()
+	switch {
+	case p.Comment != nil && p.Comment.GetUpdatedAt().Equal(p.Comment.GetCreatedAt()):
+		return false, nil
+	case p.Comment != nil:
+		node = p.Comment.GetNodeID()
+	case p.Review != nil:
+		node = p.Review.GetNodeID()
+	}
+	if node == "" {
+		return false, nil
+	}
+	editor, err := s.p.client.askEditor(ctx, x.place().repo, node, author)
+	if err != nil || strings.EqualFold(editor, author) {
+		return false, err
+	}
+	s.p.log.InfoContext(ctx, "somebody else changed what is addressed to the bot, so it is left unanswered", "conversation", x.place().key(), "author", author, "editor", editor)
+	return true, nil
 }
 
 // store passes events on. Their ids say that they were found; their aliases are

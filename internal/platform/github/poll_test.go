@@ -2,6 +2,7 @@ package github_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -444,6 +445,65 @@ func TestATransferredIssueIsNotNew(t *testing.T) {
 	w.await(t, "the comment", func(all []messages.Inbound) bool { return len(all) > 0 })
 	if all := w.sink.Events(); len(all) != 1 || all[0].Text != "fix it here" {
 		t.Errorf("events %+v", aliasesOf(all))
+	}
+}
+
+// TestWordsThatSomebodyElseChanged are not taken for their author's: REST shows them under the
+// author's name.
+func TestWordsThatSomebodyElseChanged(t *testing.T) {
+	t.Parallel()
+	editors := map[string]string{
+		"theirs": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":{"login":"boss"}}`, "gone": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":null}`,
+		"mine": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":{"login":"Ann"}}`, "unchanged": `{"lastEditedAt":null,"editor":null}`,
+	}
+	w := newWorld(t, setting{bot: func(cfg *github.Config) {
+		polling(cfg)
+		change := func(v map[string]any) {
+			body, _ := v["body"].(string)
+			_, v["node_id"], _ = strings.Cut(body, "hears ")
+			v["created_at"] = time.Now().Add(-5 * time.Second).UTC().Format(time.RFC3339)
+		}
+		to, err := url.Parse(rewriting(t, rewriting(t, cfg.APIURL, "/repos/acme/web/issues", change), "/repos/acme/web/issues/comments", change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := httputil.NewSingleHostReverseProxy(to)
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/graphql" {
+				http.StripPrefix("/api/v3", next).ServeHTTP(rw, r)
+				return
+			}
+			asked := struct{ Variables struct{ ID string } }{}
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || r.Method != http.MethodPost || r.Header.Get("Authorization") == "" {
+				t.Errorf("asked with %s: %v", r.Method, err)
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			_, _ = rw.Write([]byte(`{"data":{"node":` + cmp.Or(editors[asked.Variables.ID], "null") + `}}`))
+		}))
+		t.Cleanup(front.Close)
+		cfg.APIURL = front.URL + "/api/v3"
+	}})
+	ann := w.person("ann")
+	w.run(t)
+	const issues = "issues/list-for-repo"
+	await(t, func() bool { return w.server.Count(issues) > 1 })
+	for _, body := range []string{"theirs", "mine"} {
+		ann.OpenIssue("x", "@remote-agent hears "+body)
+	}
+	n := ann.OpenIssue("x", "y").Number
+	for _, body := range []string{"theirs", "gone", "mine", "unchanged", "unknown"} {
+		ann.Comment(n, "@remote-agent hears "+body)
+	}
+	w.await(t, "the last comment, and the issue", func(all []messages.Inbound) bool {
+		return len(all) > 3 && slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "hears unknown" })
+	})
+	var heard []string
+	for _, in := range w.sink.Events() {
+		heard = append(heard, in.Text)
+	}
+	slices.Sort(heard)
+	if want := []string{"hears mine", "hears mine", "hears unchanged", "hears unknown"}; !slices.Equal(heard, want) {
+		t.Errorf("it hears %q, want %q", heard, want)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 )
 
@@ -102,13 +101,10 @@ func (ps *pulls) updateExisting(ctx context.Context, at place, want *github.NewP
 	return "", fault.New(fault.Conflict, "GitHub says that there is a pull request of the branch already, and shows none.")
 }
 
-var closesInTitle = pattern.Lazy(`(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+(?:[\w.-]+/[\w.-]+)?)#(\d)`)
-
 // quietTitle returns a title in one line that closes nothing when the commits are
 // squashed under it.
 func quietTitle(title string) string {
-	title = strings.Join(strings.Fields(visible(normal(title))), " ")
-	title = closesInTitle.ReplaceAllString(title, "$1${2}no. $3")
+	title = platform.ClosingNothing(strings.Join(strings.Fields(visible(normal(title))), " "))
 	if r := []rune(title); len(r) > maxTitle {
 		title = string(r[:maxTitle-1]) + "…"
 	}

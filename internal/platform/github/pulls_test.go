@@ -136,7 +136,7 @@ func TestLocate(t *testing.T) {
 	w.run(t)
 	ann := w.person("ann")
 	for head, want := range map[string]messages.Repository{
-		"limiter":     {Branch: "limiter", Existing: true, Base: "main"},
+		"limiter":     {Branch: "limiter", Existing: true, Base: "main", Fetch: "refs/pull/"},
 		"Eve:limiter": {Branch: "bot/pull-", ReadOnly: true, Base: "main", Fetch: "refs/pull/"},
 	} {
 		n := w.settled(t, ann.OpenPull(emulator.Pull{Title: "x", Body: "y", Head: head})).Number

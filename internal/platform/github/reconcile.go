@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -125,6 +126,58 @@ func (p *poller) position(ctx context.Context, key string) (at time.Time, err er
 		at = oldest
 	}
 	return at, nil
+}
+
+// positionOf names the position of a list of a repository.
+func positionOf(repo, list string) string { return "sweep:" + repo + ":" + list }
+
+// follow has a repository that has a new name read on from where it was read under the one
+// before. What was read is not looked at again: under the new name it would be something else.
+func (p *poller) follow(ctx context.Context, r repository) error {
+	if known, _ := p.followed.Get(r.name); known {
+		return nil
+	}
+	begun, err := p.cursor.Load(ctx, positionOf(r.name, "issues"))
+	if err != nil {
+		return err
+	}
+	if r.id == 0 && begun == "" {
+		now, err := p.client.askRepository(ctx, r.name)
+		if err != nil {
+			return err
+		}
+		r.id = now.GetID()
+	}
+	if r.id > 0 {
+		if err := p.moveTo(ctx, r); err != nil {
+			return err
+		}
+	}
+	p.followed.Put(r.name, true)
+	return nil
+}
+
+// moveTo notes the name of a repository, and if it had another one, where its lists were read to.
+func (p *poller) moveTo(ctx context.Context, r repository) error {
+	key := "repository:" + strconv.FormatInt(r.id, 10)
+	before, err := p.cursor.Load(ctx, key)
+	if err != nil || before == r.name {
+		return err
+	}
+	for _, list := range []string{"issues", "comments", "lines"} {
+		text, err := p.cursor.Load(ctx, positionOf(before, list))
+		if err != nil {
+			return err
+		}
+		at, bad := time.Parse(time.RFC3339, text)
+		if bad != nil {
+			continue // it had no other name, or was not read
+		}
+		if err := p.cursor.Save(ctx, positionOf(r.name, list), at.Add(overlap+time.Second).Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	return p.cursor.Save(ctx, key, r.name)
 }
 
 func (p *poller) advance(ctx context.Context, key string, from, to time.Time) error {

@@ -87,7 +87,8 @@ func (gh *site) senderOf(u *github.User) messages.Sender {
 
 // repositoryOf says where work for a conversation belongs: an issue has a branch
 // of its own, a pull request the branch that it is of. What is a fork's, or not
-// known to be ours, is read-only; Locate finds out more.
+// known to be ours, is read-only; Locate finds out more. So is what was merged, whose
+// branches may be gone.
 func (gh *site) repositoryOf(s said) *messages.Repository {
 	n := strconv.Itoa(s.number)
 	r := &messages.Repository{URL: gh.cloneURL(s.repo)}
@@ -101,17 +102,20 @@ func (gh *site) repositoryOf(s said) *messages.Repository {
 		return r
 	}
 	base, head := p.GetBase().GetRef(), p.GetHead()
-	if isBranch(base) {
-		r.Base = base
-	}
 	if shaForm.MatchString(head.GetSHA()) {
 		r.Head = head.GetSHA()
+	}
+	if p.GetMerged() || p.MergedAt != nil {
+		return r
+	}
+	if isBranch(base) {
+		r.Base = base
 	}
 	if head.GetRepo() == nil || !isBranch(head.GetRef()) {
 		return r
 	}
 	if id := head.Repo.GetID(); id > 0 && id == s.repo.GetID() { // names change
-		r.Branch, r.Existing, r.ReadOnly, r.Fetch = head.GetRef(), true, false, ""
+		r.Branch, r.Existing, r.ReadOnly = head.GetRef(), true, false
 	}
 	return r
 }

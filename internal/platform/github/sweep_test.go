@@ -35,6 +35,8 @@ func TestWhatIsTooYoungIsLookedAtLater(t *testing.T) {
 		switch {
 		case r.Header.Get("If-None-Match") != "":
 			w.WriteHeader(http.StatusNotModified)
+		case strings.HasSuffix(r.URL.Path, "/web"):
+			_, _ = fmt.Fprint(w, "{}")
 		case strings.HasSuffix(r.URL.Path, "/web/issues"):
 			at := opened.Format(time.RFC3339)
 			_, _ = fmt.Fprintf(w, `[{"number":1,"state":"open","body":"@remote-agent hi","user":{"id":7,"login":"ann","type":"User"},"created_at":%q,"updated_at":%q}]`, at, at)
@@ -71,6 +73,10 @@ func TestALongListIsReadAgain(t *testing.T) {
 	now, issues := begun, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", now.Format(http.TimeFormat))
+		if strings.HasSuffix(r.URL.Path, "/web") {
+			_, _ = fmt.Fprint(w, "{}")
+			return
+		}
 		var all []string
 		for n := 1; strings.HasSuffix(r.URL.Path, "/web/issues") && n <= issues; n++ {
 			at := begun.Add(time.Minute) // opened together
@@ -112,6 +118,116 @@ func TestALongListIsReadAgain(t *testing.T) {
 	}
 }
 
+// TestARenamedRepositoryIsReadOn: what was said before the bot heard of the new name is found, and
+// what it found under the old one is not found again.
+func TestARenamedRepositoryIsReadOn(t *testing.T) {
+	t.Parallel()
+	for name, listed := range map[string]bool{"in GITHUB_REPOSITORIES": false, "listed by GitHub": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now().UTC().Truncate(time.Second)
+			now, home := begun, "acme/old"
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Date", now.Format(http.TimeFormat))
+				switch r.URL.Path {
+				case "/user/repos":
+					_, _ = fmt.Fprintf(w, `[{"id":9,"full_name":%q}]`, home)
+				case "/repos/" + home:
+					_, _ = fmt.Fprintf(w, `{"id":9,"full_name":%q}`, home)
+				case "/repos/" + home + "/issues":
+					var all []string
+					for n := 1; n < 3; n++ { // the first is opened after a minute, the second after an hour
+						at := begun.Add([]time.Duration{time.Minute, time.Hour}[n-1])
+						if text := at.Format(time.RFC3339); !at.After(now) && text >= r.URL.Query().Get("since") {
+							all = append(all, fmt.Sprintf(`{"number":%d,"state":"open","body":"@remote-agent hi","user":{"id":7,"login":"ann","type":"User"},"created_at":%q,"updated_at":%q}`, n, text, text))
+						}
+					}
+					_, _ = fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
+				default:
+					_, _ = fmt.Fprint(w, "[]")
+				}
+			}))
+			t.Cleanup(server.Close)
+			stored, sink := &memoryCursor{values: make(map[string]string)}, &platformtest.Sink{}
+			sweep := func(age time.Duration, want ...string) {
+				t.Helper()
+				cfg := Config{Token: "ghp_0123456789abcdef", Poll: true, APIURL: server.URL, Surroundings: platform.Surroundings{Cursor: stored}}
+				if !listed {
+					cfg.Repositories = []string{home}
+				}
+				a, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.CloseIdle()
+				now = begun.Add(age)
+				if err := a.poller.sweep(t.Context(), sink); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, in := range sink.Events() {
+					got = append(got, string(in.Event))
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("after %v there are %q, want %q", age, got, want)
+				}
+			}
+			sweep(0)
+			sweep(2*time.Minute, "found:opened:acme/old#1")
+			home = "acme/new"
+			sweep(2*time.Hour, "found:opened:acme/old#1", "found:opened:acme/new#2")
+			sweep(3*time.Hour, "found:opened:acme/old#1", "found:opened:acme/new#2")
+		})
+	}
+}
+
+// TestWhatOpensAConversationComesFirst: also while GitHub does not list issues.
+func TestWhatOpensAConversationComesFirst(t *testing.T) {
+	t.Parallel()
+	begun := time.Now().UTC().Truncate(time.Second)
+	now := begun
+	const ann = `"user":{"id":7,"login":"ann","type":"User"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+		at := begun.Add(time.Minute).Format(time.RFC3339)
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/web"):
+			_, _ = fmt.Fprint(w, "{}")
+		case now.Equal(begun) || strings.HasSuffix(path, "/pulls/comments"):
+			_, _ = fmt.Fprint(w, "[]")
+		case strings.HasSuffix(path, "/web/issues"):
+			w.WriteHeader(http.StatusBadGateway)
+		case strings.HasSuffix(path, "/issues/comments"):
+			comment := `{"id":%d,"body":"@remote-agent and",%s,"created_at":%q,"updated_at":%q,"issue_url":"x/issues/%d"}`
+			_, _ = fmt.Fprintf(w, "["+comment+","+comment+","+comment+"]", 11, ann, at, at, 1, 12, ann, at, at, 1, 13, ann, at, at, 2)
+		case strings.HasSuffix(path, "/issues/2"): // an old one
+			_, _ = fmt.Fprintf(w, `{"number":2,"state":"open","body":"@remote-agent old",%s,"created_at":%q,"updated_at":%q}`, ann, begun.Add(-time.Hour).Format(time.RFC3339), at)
+		default:
+			_, _ = fmt.Fprintf(w, `{"number":1,"state":"open","body":"@remote-agent hi",%s,"created_at":%q,"updated_at":%q}`, ann, at, at)
+		}
+	}))
+	t.Cleanup(server.Close)
+	a, err := New(Config{Token: "ghp_0123456789abcdef", Poll: true, APIURL: server.URL, Repositories: []string{"acme/web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.CloseIdle)
+	sink := &platformtest.Sink{}
+	for range 2 {
+		if err := a.poller.sweep(t.Context(), sink); err != nil {
+			t.Fatal(err)
+		}
+		now = begun.Add(2 * time.Minute)
+	}
+	var got []string
+	for _, in := range sink.Events() {
+		got = append(got, string(in.Event))
+	}
+	if want := []string{"found:opened:acme/web#1", "found:comment:11", "found:comment:12", "found:comment:13"}; !slices.Equal(got, want) {
+		t.Errorf("there are %q, want %q", got, want)
+	}
+}
+
 // TestAPullRequestThatFailsHoldsUpNoOther: what is behind one whose reviews cannot be read is
 // found all the same, and its own are when they can, also after a restart.
 func TestAPullRequestThatFailsHoldsUpNoOther(t *testing.T) {
@@ -131,6 +247,8 @@ func TestAPullRequestThatFailsHoldsUpNoOther(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 		case strings.HasSuffix(path, "/pulls/1/reviews"):
 			_, _ = fmt.Fprintf(w, `[{"id":5,"state":"COMMENTED","body":"@remote-agent look",%s,"submitted_at":%q}]`, ann, at(time.Minute))
+		case strings.HasSuffix(path, "/web"):
+			_, _ = fmt.Fprint(w, "{}")
 		case strings.HasSuffix(path, "/pulls/1"):
 			_, _ = fmt.Fprint(w, `{"number":1,"base":{"repo":{"id":9}}}`)
 		case strings.HasSuffix(path, "/web/issues") && !now.Equal(begun):
@@ -224,7 +342,11 @@ func TestManyRepositoriesAreReadLessOften(t *testing.T) {
 		var asked atomic.Int64
 		a.client.http = exchange.Client(roundTrip(func(r *http.Request) *http.Response {
 			asked.Add(1)
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader("[]")), Request: r}
+			body := "[]"
+			if strings.Count(r.URL.Path, "/") == 3 {
+				body = "{}"
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 		defer cancel()

@@ -61,7 +61,7 @@ func asComments(all []*github.IssueComment, resp *github.Response, err error) ([
 	out := make([]*comment, 0, len(all))
 	for _, c := range slices.DeleteFunc(all, func(c *github.IssueComment) bool { return c == nil }) {
 		out = append(out, &comment{IssueURL: c.GetIssueURL(), PullRequestComment: github.PullRequestComment{
-			ID: c.ID, Body: c.Body, User: c.User, HTMLURL: c.HTMLURL, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, AuthorAssociation: c.AuthorAssociation,
+			ID: c.ID, NodeID: c.NodeID, Body: c.Body, User: c.User, HTMLURL: c.HTMLURL, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, AuthorAssociation: c.AuthorAssociation,
 		}})
 	}
 	return out, resp, err

@@ -65,16 +65,12 @@ func (s *asides) tellAsker(ctx context.Context, to place, err error) {
 	if !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.Gone) {
 		return
 	}
-	text := fault.Public(err)
-	if fault.Is(err, fault.Gone) {
-		text = "Cannot post in this channel: it is archived, or the bot is not a member. Invite it with /invite, then ask again."
-	}
 	key := makeKey(to).ID
 	if address, ok := s.replyTo.Get(key); ok {
 		if told, _ := s.told.Take(key, true); told {
 			return
 		}
-		if err := s.api.respond(ctx, address, render(text, nil)); err != nil {
+		if err := s.api.respond(ctx, address, render(fault.Public(err), nil)); err != nil {
 			s.told.Put(key, false)
 			s.log.InfoContext(ctx, "could not tell that nothing can be posted", "err", err)
 		}
@@ -82,7 +78,7 @@ func (s *asides) tellAsker(ctx context.Context, to place, err error) {
 }
 
 // Whisper implements platform.Whisperer: with a message that only the sender
-// sees, or, where the bot cannot post one, with an answer to the command.
+// sees, or, where the bot cannot post one, with an answer to the command or a direct message.
 func (s *asides) Whisper(ctx context.Context, to messages.Inbound, text string) error {
 	at, err := parseKey(to.Conversation)
 	if err != nil {
@@ -95,8 +91,13 @@ func (s *asides) Whisper(ctx context.Context, to messages.Inbound, text string) 
 		return nil
 	}
 	_, err = s.postEphemeral(ctx, at, messages.Outbound{OnlyFor: to.Sender.ID, Text: text}, c)
-	if err != nil && answerable && at.opening == "" {
+	switch {
+	case err != nil && answerable && at.opening == "":
 		return s.api.respond(ctx, address, c)
+	case fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone):
+		if _, direct := s.api.post(ctx, place{account: at.account, channel: string(to.Sender.ID)}, "", c); direct == nil {
+			return nil
+		}
 	}
 	return err
 }

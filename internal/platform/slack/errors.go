@@ -99,8 +99,11 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
 		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "team_access_not_granted":
 		return fault.Forbidden, "The workspace does not allow the bot to post there."
-	case "channel_not_found", "is_archived", "thread_not_found", "invalid_thread_ts", "cannot_reply_to_message", "messages_tab_disabled",
-		"user_not_in_channel", "cannot_dm_bot", "user_disabled":
+	case "channel_not_found", "is_archived":
+		return fault.Gone, "Cannot post in that channel: it is archived, or the bot is not a member. Invite it with /invite, then ask again."
+	case "thread_not_found", "invalid_thread_ts", "cannot_reply_to_message":
+		return fault.Gone, "Slack takes no reply to that message. Ask again in a new one."
+	case "messages_tab_disabled", "user_not_in_channel", "cannot_dm_bot", "user_disabled":
 		return fault.Gone, ""
 	case "streaming_state_conflict", "message_not_in_streaming_state", "stopped_by_user":
 		return fault.Conflict, ""

@@ -267,6 +267,10 @@ func (fs *files) info(ctx context.Context, id string) (file, error) {
 		_, _, _, err := web.GetFileInfoContext(ctx, id, 1, 1)
 		return err
 	})
+	switch codeOf(err) {
+	case "file_not_found", "file_deleted", "access_denied":
+		err = &fault.Error{Kind: fault.NotFound, Public: "Slack has no such file for the bot: it was deleted, or it is not shared with the bot.", Err: err}
+	}
 	return out.File, err
 }
 

@@ -187,6 +187,26 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
+// A person reads why a file could not be read, so nothing about what they may do themselves.
+func TestWhyAFileIsNotHandedOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const gone = "Slack has no such file for the bot: it was deleted, or it is not shared with the bot."
+	for answer, public := range map[string]string{
+		`"file_not_found"`: gone, `"file_deleted"`: gone, `"access_denied"`: gone,
+		`"missing_scope","needed":"files:read"`: "The Slack app lacks the scope files:read. Add it to the app and install it again.",
+	} {
+		b.api.answer("files.info", `{"ok":false,"error":`+answer+`}`)
+		_, err := b.Fetch(t.Context(), messages.Attachment{Source: "F1"})
+		if fault.Public(err) != public {
+			t.Errorf("%s: a person reads %q", answer, fault.Public(err))
+		}
+		if _, err = b.Describe(t.Context(), messages.Attachment{Source: "F1"}); fault.Public(err) != public {
+			t.Errorf("%s: of a file that is only named, a person reads %q", answer, fault.Public(err))
+		}
+	}
+}
+
 // Slack hands out a canvas as HTML, under a type of its own.
 func TestACanvasIsRead(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ type translator struct {
 	observe  func(string)
 	gestures *platform.Recent[string, string] // client_msg_id -> ts that it was first seen with
 	replyTo  *platform.Recent[string, string] // event or new- key -> response_url
+	reached  *platform.Recent[string, string] // channel -> account that its events came to
 
 	// revoked has room for one word that the app was removed; Run looks into it.
 	revoked chan struct{}
@@ -120,6 +121,7 @@ func (t *translator) translateEvent(ctx context.Context, payload []byte) (platfo
 		return r, err
 	}
 	in := messages.Inbound{Account: me.account(), Raw: r.Raw}
+	t.reached.Put(ev.Channel, in.Account)
 	var ok bool
 	switch ev.Type {
 	case "message", "app_mention":
@@ -380,7 +382,7 @@ func attachments(files []file) []messages.Attachment {
 		att := messages.Attachment{Name: cmp.Or(f.Name, f.Title), MediaType: f.kind(), Size: max(f.Size, 0)}
 		switch {
 		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
-			att.Note = "the file was deleted or is hidden by the workspace's plan"
+			att.Name, att.Note = cmp.Or(att.Name, fallbackName), "the file was deleted or is hidden by the workspace's plan"
 		case isID(f.ID):
 			att.Source = f.ID
 		default:

@@ -318,7 +318,7 @@ func TestFilesAndSharedMessages(t *testing.T) {
 	in := b.one(t)
 	want := []messages.Attachment{
 		{Name: "a.txt", MediaType: "text/plain", Size: 3, Source: "F1"},
-		{Note: "the file was deleted or is hidden by the workspace's plan"},
+		{Name: "file", Note: "the file was deleted or is hidden by the workspace's plan"},
 	}
 	if d := cmp.Diff(want, in.Attachments); d != "" {
 		t.Error(d)

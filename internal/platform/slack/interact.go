@@ -29,8 +29,9 @@ func (t *translator) translateCommand(payload []byte) platform.Meaning {
 		r.Reason = "the slash command lacks its team, channel, user or trigger"
 		return r
 	}
+	reached, _ := t.reached.Get(s.ChannelID)
 	in := messages.Inbound{
-		Account: t.me.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide)),
+		Account: inOrganization(reached, t.me.accountOf(s.TeamID, s.EnterpriseID, bool(s.OrgWide))),
 		Event:   eventID("cmd", s.Trigger),
 		Kind:    messages.KindMessage,
 		Sender:  messages.Sender{ID: messages.UserID(s.UserID), Name: platform.Cut(s.UserName, 80), External: !t.me.installedIn(s.TeamID, s.EnterpriseID)},
@@ -116,13 +117,14 @@ func pressedButtons(p interaction, in messages.Inbound) ([]messages.Inbound, str
 	if thread == "" && !in.Private {
 		thread = message
 	}
-	in.Conversation = makeKey(place{account: in.Account, channel: channel, thread: thread})
 	in.Message = messages.MessageID(message)
 	var out []messages.Inbound
 	for i, b := range list[pressed](p.Actions) {
 		if b.Type != "" && b.Type != "button" {
 			continue
 		}
+		in.Account = inOrganization(b.Block, in.Account)
+		in.Conversation = makeKey(place{account: in.Account, channel: channel, thread: thread})
 		in.Action = cmp.Or(b.Value, b.ActionID)
 		in.Event = eventID("act", p.Trigger, strconv.Itoa(i))
 		if in.Action != "" {
@@ -130,6 +132,17 @@ func pressedButtons(p interaction, in messages.Inbound) ([]messages.Inbound, str
 		}
 	}
 	return out, ""
+}
+
+// inOrganization returns the account of a conversation if it belongs to the same organization
+// as the one of who acts in it: in a channel of several workspaces people act from each of
+// them, and the conversation is one. Else it returns that of who acts.
+func inOrganization(account, acting string) string {
+	organization, _, ok := strings.Cut(acting, ":")
+	if ok && strings.HasPrefix(account, organization+":") {
+		return account
+	}
+	return acting
 }
 
 // dialogNote is what a dialog carries to be told from others when it is sent.
@@ -146,7 +159,7 @@ func sentDialog(p interaction, in messages.Inbound) ([]messages.Inbound, string)
 	}
 	key := messages.ConversationKey{Platform: Name, ID: note.Key}
 	to, err := parseKey(key)
-	if err != nil || to.account != in.Account {
+	if in.Account = inOrganization(to.account, in.Account); err != nil || to.account != in.Account {
 		return nil, "the dialog is of another conversation"
 	}
 	var state struct {

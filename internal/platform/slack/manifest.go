@@ -68,7 +68,7 @@ type features struct {
 func Manifest(baseURL string, socket bool) AppManifest {
 	command := slack.ManifestSlashCommand{
 		Command: "/agent", Description: "Ask or command the coding agent",
-		UsageHint: "[question] | plan <goal> | status | stop | help", ShouldEscape: true,
+		UsageHint: "[question] | plan <goal> | status | help", ShouldEscape: true,
 	}
 	events, buttons := &slack.EventSubscriptions{BotEvents: Events()}, &slack.Interactivity{IsEnabled: true}
 	if base := strings.TrimRight(baseURL, "/"); !socket {

@@ -81,7 +81,7 @@ func (s *sender) Send(ctx context.Context, out messages.Outbound) (messages.Ref,
 	}
 	var ts string
 	err = s.api.inAnyForm(ctx, s.log, c, out.Text, out.Buttons, func(c content) (err error) {
-		ts, err = s.post(ctx, to, out.Delivery, c)
+		ts, err = s.api.post(ctx, to, out.Delivery, c)
 		return err
 	})
 	if err != nil {
@@ -109,13 +109,13 @@ func sentAs(to place, ts string) messages.Ref {
 }
 
 // post makes one message and returns its ts.
-func (s *sender) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
+func (a *api) post(ctx context.Context, to place, delivery messages.DeliveryID, c content) (string, error) {
 	options := append(c.options(to), noPreviews)
 	if delivery != "" {
 		options = append(options, metadata(delivery))
 	}
 	var ts string
-	err := s.api.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context, web *slack.Client) (err error) {
+	err := a.limited(ctx, to.channel, request{method: "chat.postMessage"}, func(ctx context.Context, web *slack.Client) (err error) {
 		_, ts, err = web.PostMessageContext(ctx, to.channel, options...)
 		return err
 	})
@@ -129,8 +129,14 @@ func (s *sender) post(ctx context.Context, to place, delivery messages.DeliveryI
 // (contract B4.12).
 var noPreviews = slack.MsgOptionCompose(slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 
-// options returns what all ways to post have in common.
+// options returns what all ways to post have in common. The block of the buttons has the
+// name of the account: see inOrganization.
 func (c content) options(to place) []slack.MsgOption {
+	for _, b := range c.blocks {
+		if row, ok := b.(*slack.ActionBlock); ok {
+			row.BlockID = to.account
+		}
+	}
 	all := []slack.MsgOption{slack.MsgOptionText(c.text, false)}
 	if c.blocks != nil {
 		all = append(all, slack.MsgOptionBlocks(c.blocks...))
@@ -242,7 +248,7 @@ func (s *sender) update(ctx context.Context, to place, ts string, edit platform.
 // ended: nobody shall take it for one that is open (see lookup).
 func (s *sender) change(ctx context.Context, to place, ts string, edit platform.Edit, c content) error {
 	id := messageID(to, ts)
-	options := c.options(place{channel: to.channel})
+	options := c.options(place{account: to.account, channel: to.channel})
 	if known, ok := s.claims.Get(id); !edit.Progress && to.thread != "" && (!ok || !known.attached) {
 		options = append(options, s.claims.metadata(id))
 	}

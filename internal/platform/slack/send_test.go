@@ -163,8 +163,26 @@ func TestResponseAddressMustBeSlacks(t *testing.T) {
 	b := setup(t)
 	b.command(map[string]string{"text": "x", "response_url": "https://hooks.slack.com.evil.example/x"})
 	b.api.answer("chat.postEphemeral", `{"ok":false,"error":"channel_not_found"}`)
+	b.api.answer("chat.postMessage", `{"ok":false,"error":"cannot_dm_bot"}`)
 	if err := b.Whisper(t.Context(), b.one(t), "hello"); !fault.Is(err, fault.Gone) {
 		t.Errorf("Whisper: %v", err)
+	}
+}
+
+// TestANoteWhereNothingCanBePosted is a direct message.
+func TestANoteWhereNothingCanBePosted(t *testing.T) {
+	t.Parallel()
+	for code, direct := range map[string]int{"restricted_action": 1, "not_in_channel": 1, "is_archived": 1, "thread_not_found": 1, "internal_error": 0} {
+		b := setup(t)
+		b.api.answer("chat.postEphemeral", `{"ok":false,"error":"`+code+`"}`)
+		err := b.Whisper(t.Context(), messages.Inbound{Conversation: key("T1/C1/10.1"), Sender: messages.Sender{ID: "U1"}}, "hello")
+		made := b.api.made("chat.postMessage")
+		if len(made) != direct || (err == nil) != (direct == 1) {
+			t.Fatalf("%s: %d messages, %v", code, len(made), err)
+		}
+		if direct == 1 && (made[0].form.Get("channel") != "U1" || made[0].form.Get("thread_ts") != "" || made[0].form.Get("text") != "hello") {
+			t.Errorf("%s: %v", code, made[0].form)
+		}
 	}
 }
 
@@ -300,8 +318,9 @@ func TestErrorsAreClassified(t *testing.T) {
 		`{"ok":false,"error":"account_inactive"}`:                             {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
 		`{"ok":false,"error":"missing_scope","needed":"chat:write"}`:          {fault.Forbidden, false, "chat:write"},
 		`{"ok":false,"error":"not_in_channel"}`:                               {fault.Forbidden, false, "/invite"},
-		`{"ok":false,"error":"channel_not_found"}`:                            {fault.Gone, false, ""},
-		`{"ok":false,"error":"is_archived"}`:                                  {fault.Gone, false, ""},
+		`{"ok":false,"error":"channel_not_found"}`:                            {fault.Gone, false, "/invite"},
+		`{"ok":false,"error":"is_archived"}`:                                  {fault.Gone, false, "archived"},
+		`{"ok":false,"error":"cannot_reply_to_message"}`:                      {fault.Gone, false, "Ask again in a new one"},
 		`{"ok":false,"error":"internal_error"}`:                               {fault.Unavailable, true, ""},
 		`{"ok":false,"error":"fatal_error"}`:                                  {fault.Unavailable, true, ""},
 		`{"ok":false,"error":"service_unavailable"}`:                          {fault.Unavailable, false, ""},

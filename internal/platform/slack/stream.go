@@ -352,6 +352,7 @@ func (s *streams) stopStream(ctx context.Context, to place, ts, rest string, edi
 		options = append(options, slack.MsgOptionMarkdownText(rest))
 	}
 	if row := actions(edit.Buttons); row != nil {
+		row.BlockID = to.account
 		options = append(options, slack.MsgOptionBlocks(row))
 	}
 	err := stop(options...)

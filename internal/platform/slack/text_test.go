@@ -150,6 +150,26 @@ func sourceLiterals(t *testing.T) []string {
 	return out
 }
 
+// In a channel, /agent begins a conversation of its own, so its hint names nothing that is
+// about an earlier one.
+func TestTheHintNamesWhatWorksEverywhere(t *testing.T) {
+	t.Parallel()
+	var m struct {
+		Features struct {
+			Commands []struct {
+				Hint string `json:"usage_hint"`
+			} `json:"slash_commands"`
+		}
+	}
+	mustJSON(t, slack.Manifest("", true).JSON(), &m)
+	hint := m.Features.Commands[0].Hint
+	for _, past := range []string{"stop", "retry", "undo", "new", "full", "diff", "branch", "fork", "pr"} {
+		if slices.Contains(strings.Fields(hint), past) {
+			t.Errorf("the hint %q names %s", hint, past)
+		}
+	}
+}
+
 func TestManifestForms(t *testing.T) {
 	t.Parallel()
 	m := slack.Manifest("https://agent.example", false)

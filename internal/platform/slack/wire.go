@@ -207,6 +207,7 @@ type interaction struct {
 // that one that is malformed does not hold up the others.
 type pressed struct {
 	Type     string `json:"type"`
+	Block    string `json:"block_id"`
 	ActionID string `json:"action_id"`
 	Value    string `json:"value"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -113,12 +114,22 @@ func (a *account) examinePrivacy(ctx context.Context) doctor.Finding {
 	return doctor.Found("privacy", doctor.OK, "privacy mode is on: in groups the bot sees commands, mentions and replies only", "")
 }
 
-func (a *account) examineWebhook(ctx context.Context) doctor.Finding {
-	var info *models.WebhookInfo
-	err := a.client.call(ctx, "getWebhookInfo", true, func(ctx context.Context, api *bot.Bot) (err error) {
+func (a *account) webhookInfo(ctx context.Context) (info *models.WebhookInfo, err error) {
+	err = a.client.call(ctx, "getWebhookInfo", true, func(ctx context.Context, api *bot.Bot) (err error) {
 		info, err = api.GetWebhookInfo(ctx)
 		return err
 	})
+	return info, err
+}
+
+// deliversHere reports whether Telegram's webhook is the bot's. Telegram writes the host in
+// lower case.
+func (a *account) deliversHere(info *models.WebhookInfo) bool {
+	return strings.EqualFold(info.URL, a.hook)
+}
+
+func (a *account) examineWebhook(ctx context.Context) doctor.Finding {
+	info, err := a.webhookInfo(ctx)
 	if err != nil {
 		return doctor.Unanswered("webhook", err, tokenFix)
 	}
@@ -137,7 +148,7 @@ func (a *account) examineWebhook(ctx context.Context) doctor.Finding {
 			"stop that program; the bot removes the webhook when it starts")
 	case info.URL == "":
 		return doctor.Found("webhook", doctor.Warn, "no webhook is set yet; the bot sets it when it starts", "bot serve")
-	case info.URL != a.hook:
+	case !a.deliversHere(info):
 		return doctor.Found("webhook", doctor.Fail, "Telegram sends to "+host(info.URL)+" and not to PUBLIC_URL", "restart the bot with the right PUBLIC_URL")
 	case info.LastErrorMessage != "" && time.Since(time.Unix(int64(info.LastErrorDate), 0)) < recently:
 		return doctor.Found("webhook", doctor.Warn, "Telegram's last delivery failed: "+info.LastErrorMessage,

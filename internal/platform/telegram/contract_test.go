@@ -10,6 +10,7 @@ import (
 
 	"remote-agent/internal/emulator/platformapi"
 	emulator "remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/platformtest"
@@ -134,3 +135,28 @@ func rig(t *testing.T, b bundle) platformtest.Rig {
 }
 
 var _ platform.Sink = (*platformtest.Sink)(nil)
+
+// A mark that a chat does not allow is told from one on a message that is gone, for which
+// nothing takes its place.
+func TestMarksThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for refusal, kind := range map[string]fault.Kind{
+		"Bad Request: REACTION_INVALID":                          fault.Invalid,
+		"Bad Request: not enough rights to react to the message": fault.Forbidden,
+		"Bad Request: message to react not found":                fault.NotFound,
+		"Bad Request: MESSAGE_ID_INVALID":                        fault.NotFound,
+		"Too Many Requests: retry after 5":                       fault.RateLimited,
+		"Bad Request: chat not found":                            fault.Gone,
+	} {
+		b := open(t)
+		code := 400
+		if kind == fault.RateLimited {
+			code = 429
+		}
+		b.server.Inject("setMessageReaction", emulator.Refuse(code, refusal))
+		err := b.Mark(t.Context(), messages.Ref{Conversation: key(42), Message: "5"}, platform.MarkQueued)
+		if fault.KindOf(err) != kind {
+			t.Errorf("%q is %q: %v", refusal, fault.KindOf(err), err)
+		}
+	}
+}

@@ -80,12 +80,14 @@ func classify(ctx context.Context, method string, err error, seen *exchange.Call
 	switch {
 	case errors.Is(err, bot.ErrorUnauthorized), errors.Is(err, bot.ErrorNotFound):
 		f.Kind, f.Public = fault.Unauthorized, publicUnauthorized
-	case errors.Is(err, bot.ErrorForbidden):
-		f.Kind = fault.Gone
 	case errors.Is(err, bot.ErrorConflict):
 		f.Kind = fault.Conflict
-	case errors.Is(err, bot.ErrorBadRequest):
+	case errors.Is(err, bot.ErrorBadRequest), errors.Is(err, bot.ErrorForbidden):
 		f.Kind = badRequestKind(err.Error())
+		if errors.Is(err, bot.ErrorForbidden) && f.Kind != fault.Forbidden {
+			f.Kind = fault.Gone
+		}
+		f.Public = publicRefusals[f.Kind]
 	case status == http.StatusTooManyRequests:
 		f.Kind, f.RetryAfter = fault.RateLimited, max(f.RetryAfter, time.Second)
 	case status == http.StatusUnauthorized || status == http.StatusNotFound:
@@ -103,18 +105,24 @@ func classify(ctx context.Context, method string, err error, seen *exchange.Call
 	return f
 }
 
+// publicRefusals is what people read of a chat that takes no messages of the bot.
+var publicRefusals = map[fault.Kind]string{
+	fault.Forbidden: "The bot may not write in that chat. An administrator of the group can allow it.",
+	fault.Gone:      "The bot is not in that chat any more.",
+}
+
 const publicUnauthorized = "Telegram refused the bot's token. Check TELEGRAM_BOT_TOKEN."
 
-// badRequestKind classifies a 400 by its description, which is all there is to
+// badRequestKind classifies a 400, or a 403, by its description, which is all there is to
 // tell them apart (tdlib/telegram-bot-api, Client.cpp).
 func badRequestKind(description string) fault.Kind {
 	d := strings.ToLower(description)
 	switch {
-	case containsAny(d, "message to edit not found", "message can't be edited", "message_id_invalid", "message identifier is not specified", "file is temporarily unavailable", "wrong file_id", "invalid file_id", topicClosed):
+	case containsAny(d, "message to edit not found", "message to react not found", "message can't be edited", "message_id_invalid", "message identifier is not specified", "file is temporarily unavailable", "wrong file_id", "invalid file_id", topicClosed):
 		return fault.NotFound
 	case containsAny(d, "chat not found", "user is deactivated", "bot was blocked", "bot was kicked", "group chat was deactivated", "peer_id_invalid", "not a member", "can't initiate", "chat_id is empty"):
 		return fault.Gone
-	case containsAny(d, "not enough rights", "have no rights", "chat_write_forbidden"):
+	case containsAny(d, "not enough rights", "have no rights", "no write access", "_forbidden", "chat_restricted", "chat_admin_required", "user_banned_in_channel"):
 		return fault.Forbidden
 	default:
 		return fault.Invalid

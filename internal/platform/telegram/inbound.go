@@ -160,7 +160,7 @@ func (m *message) words() (string, []entity) {
 	case m.Caption != "":
 		return withLinks(m.Caption, m.CaptionEntities)
 	default:
-		return richText(m.RichMessage), nil
+		return wordsOf(m.RichMessage), nil
 	}
 }
 
@@ -245,7 +245,7 @@ func quotes(m *message) []messages.Quote {
 		text = m.Quote.Text
 	}
 	for _, att := range attachments(replied) {
-		text = strings.TrimSpace(text + "\n[" + att.Name + "]")
+		text = strings.TrimSpace(text + "\n[" + att.Name + "]\n" + att.Text)
 	}
 	if text == "" {
 		return nil
@@ -432,59 +432,42 @@ func closeGap(text string) string {
 
 // attachments returns what m shows besides text, as metadata.
 func attachments(m *message) []messages.Attachment {
+	document, photo := m.Document, (*file)(nil)
+	if m.Animation != nil { // which is also given as a document
+		document = nil
+	}
+	if n := len(m.Photo); n > 0 { // sizes of one picture, the largest last
+		photo = &m.Photo[n-1]
+	}
 	var list []messages.Attachment
-	add := func(f *file, name, mime string) {
+	for _, c := range []struct {
+		file       *file
+		name, mime string
+	}{
+		{photo, "photo.jpg", "image/jpeg"}, {document, "file", "application/octet-stream"}, {m.Animation, "animation.mp4", "video/mp4"},
+		{m.Audio, "audio.mp3", "audio/mpeg"}, {m.Video, "video.mp4", "video/mp4"}, {m.VideoNote, "video-note.mp4", "video/mp4"},
+		{m.Voice, "voice.ogg", "audio/ogg"}, {m.Sticker, "sticker.webp", "image/webp"},
+	} {
+		f := c.file
 		if f == nil || f.ID == "" {
-			return
+			continue
 		}
-		att := messages.Attachment{Name: fileName(f.Name, name), MediaType: cmp.Or(f.MIMEType, mime), Size: max(f.Size, 0), Source: f.ID}
+		switch {
+		case f == m.Sticker && f.Animated:
+			c.name, c.mime = "sticker.tgs", "application/x-tgsticker"
+		case f == m.Sticker && f.Video:
+			c.name, c.mime = "sticker.webm", "video/webm"
+		}
+		att := messages.Attachment{Name: fileName(f.Name, c.name), MediaType: cmp.Or(f.MIMEType, c.mime), Size: max(f.Size, 0), Source: f.ID}
 		if att.Size > maxDownload {
 			att.Note = "larger than the 20 MB that Telegram lets bots download"
 		}
+		if f == m.Sticker && f.Emoji != "" {
+			att.Note = "a sticker that means " + cleanName(f.Emoji)
+		}
 		list = append(list, att)
 	}
-	if n := len(m.Photo); n > 0 { // sizes of one picture, the largest last
-		add(&m.Photo[n-1], "photo.jpg", "image/jpeg")
-	}
-	if m.Animation == nil { // an animation is also given as a document
-		add(m.Document, "file", "application/octet-stream")
-	}
-	add(m.Animation, "animation.mp4", "video/mp4")
-	add(m.Audio, "audio.mp3", "audio/mpeg")
-	add(m.Video, "video.mp4", "video/mp4")
-	add(m.VideoNote, "video-note.mp4", "video/mp4")
-	add(m.Voice, "voice.ogg", "audio/ogg")
-	if s := m.Sticker; s != nil {
-		switch {
-		case s.Animated:
-			add(s, "sticker.tgs", "application/x-tgsticker")
-		case s.Video:
-			add(s, "sticker.webm", "video/webm")
-		default:
-			add(s, "sticker.webp", "image/webp")
-		}
-		if len(list) > 0 && s.Emoji != "" {
-			list[len(list)-1].Note = "a sticker that means " + cleanName(s.Emoji)
-		}
-	}
-	return append(list, unread(m)...)
-}
-
-// unread names content that is shown in the chat but not passed on.
-func unread(m *message) []messages.Attachment {
-	var list []messages.Attachment
-	for _, c := range []struct {
-		raw  json.RawMessage
-		name string
-	}{
-		{m.Contact, "contact"}, {m.Location, "location"}, {m.Venue, "venue"}, {m.Poll, "poll"}, {m.Dice, "dice"},
-		{m.Game, "game"}, {m.Story, "story"}, {m.Checklist, "checklist"}, {m.PaidMedia, "paid media"},
-	} {
-		if len(c.raw) > 0 && string(c.raw) != "null" && (c.name != "location" || len(m.Venue) == 0) {
-			list = append(list, messages.Attachment{Name: c.name, Note: "this kind of content cannot be read"})
-		}
-	}
-	return list
+	return append(list, shown(m)...)
 }
 
 // fileName makes a file's name harmless to show; it still must not be used as a

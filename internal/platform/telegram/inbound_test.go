@@ -179,6 +179,12 @@ func TestTranslate(t *testing.T) {
 			msg(annJSON, privJSON, `"text":"why?","external_reply":{"origin":{"type":"hidden_user","sender_user_name":"Eve"}}`),
 			base(func(in *messages.Inbound) { in.Text = "why?" }),
 		},
+		"ReplyToAPoll": {
+			msg(annJSON, privJSON, `"text":"this","reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":42},"poll":{"question":"Which?","options":[{"text":"This"}]}}`),
+			base(func(in *messages.Inbound) {
+				in.Text, in.Quotes = "this", []messages.Quote{{Relation: "reply to", Author: "Bob", Text: "[poll]\nWhich?\nThis"}}
+			}),
+		},
 		"ReplyToWhatCannotBeRead": {
 			msg(annJSON, privJSON, `"text":"nice","reply_to_message":{"message_id":4,"from":{"id":43,"first_name":"Bob"},"chat":{"id":42},"video":{"file_id":"V"},"poll":{"id":"1"}}`),
 			base(func(in *messages.Inbound) {
@@ -219,7 +225,49 @@ func TestTranslate(t *testing.T) {
 		"Location": {
 			msg(annJSON, privJSON, `"location":{"latitude":1,"longitude":2}`),
 			base(func(in *messages.Inbound) {
-				in.Attachments = []messages.Attachment{{Name: "location", Note: "this kind of content cannot be read"}}
+				in.Attachments = []messages.Attachment{{Name: "location", Text: "latitude: 1\nlongitude: 2"}}
+			}),
+		},
+		"Venue": {
+			msg(annJSON, privJSON, `"location":{"latitude":-1.25,"longitude":0},"venue":{"location":{"latitude":-1.25,"longitude":0},"title":"Station","address":"1 Main St"}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "venue", Text: "Station\n1 Main St\nlatitude: -1.25\nlongitude: 0"}}
+			}),
+		},
+		"Contact": {
+			msg(annJSON, privJSON, `"contact":{"phone_number":"+15550100","first_name":"Bob","user_id":"odd"}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "contact", Text: "Bob\n+15550100"}}
+			}),
+		},
+		"Poll": {
+			msg(annJSON, privJSON, `"poll":{"id":"1","question":"Which?","options":[{"text":"This","voter_count":2},{"text":"That","voter_count":0}]}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "poll", Text: "Which?\nThis\nvoter_count: 2\nThat\nvoter_count: 0"}}
+			}),
+		},
+		"Checklist": {
+			msg(annJSON, privJSON, `"checklist":{"title":"Release","tasks":[{"id":1,"text":"test","completion_date":9},{"id":2,"text":"tag"}]}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "checklist", Text: "Release\ntest\ncompletion_date: 9\ntag"}}
+			}),
+		},
+		"Dice": {
+			msg(annJSON, privJSON, `"dice":{"emoji":"🎯","value":6}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "dice", Text: "🎯\nvalue: 6"}}
+			}),
+		},
+		"ForwardedContact": {
+			msg(annJSON, privJSON, `"contact":{"phone_number":"+15550100","first_name":"Bob"},"forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "contact", Text: "Bob\n+15550100", Author: "Eve"}}
+			}),
+		},
+		"Story": {
+			msg(annJSON, privJSON, `"story":{"id":1,"chat":{"id":2}}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "story", Note: "this kind of content cannot be read"}}
 			}),
 		},
 		"RichMessage": {

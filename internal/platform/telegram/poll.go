@@ -55,7 +55,7 @@ type receiver struct {
 	hook    string // where Telegram delivers to; empty: it polls
 	secret  string // of the webhook
 	presses *presses
-	hearing platform.Hearing // of the poll
+	hearing platform.Hearing
 	log     *slog.Logger
 	observe func(string)
 

@@ -84,6 +84,7 @@ type painter struct {
 	quoted bool   // inside a block quote, which cannot hold another
 	linked bool   // inside a link, which cannot hold code
 	bold   bool   // inside bold text: more of it changes nothing
+	kept   int    // spans without which more than the look is lost
 }
 
 func (p *painter) raw(s string) { p.out.WriteString(s) }
@@ -110,6 +111,9 @@ func (p *painter) close(s span) {
 	s.end = p.out.Len()
 	if s.end > s.start {
 		p.spans = append(p.spans, s)
+		if s.needed() {
+			p.kept++
+		}
 	}
 }
 
@@ -187,7 +191,7 @@ func (p *painter) block(n ast.Node) {
 	case *ast.List:
 		p.list(n)
 	case *extast.Table:
-		p.code([]byte(tableText(n, p.source)), "")
+		p.table(n)
 	default:
 		if n.Type() == ast.TypeBlock && n.FirstChild() != nil && n.FirstChild().Type() == ast.TypeBlock {
 			p.blocks(n)
@@ -335,7 +339,7 @@ func (p *painter) nest(s span, n ast.Node) {
 }
 
 func (p *painter) link(n ast.Node, target string) {
-	if p.linked || !linkable(target) {
+	if p.linked || p.kept >= maxEntities || !linkable(target) {
 		start := p.out.Len()
 		p.inlines(n)
 		if label := p.out.String()[start:]; label != target && "mailto:"+label != target {
@@ -403,12 +407,7 @@ func (p *painter) finish() rendered {
 		}
 		return b.end - a.end
 	})
-	others := maxEntities // besides those without which something is missing
-	for _, sp := range p.spans {
-		if sp.needed() {
-			others--
-		}
-	}
+	others := maxEntities - p.kept
 	for _, sp := range p.spans {
 		from, to := max(sp.start-start, 0), min(sp.end-start, len(r.text))
 		if from < to {

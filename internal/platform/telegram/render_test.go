@@ -54,10 +54,19 @@ func TestRender(t *testing.T) {
 		"Quote":        {"> a\n> b\n\nc", "a\nb\n\nc", []ent{{Type: "blockquote", Offset: 0, Length: 3}}},
 		"QuoteInQuote": {"> a\n> > b", "a\n\n> b", []ent{{Type: "blockquote", Offset: 0, Length: 6}}},
 		"Table":        {"|a|bb|\n|-|-:|\n|ccc|d|", "a   | bb\n----+---\nccc |  d", []ent{{Type: "pre", Offset: 0, Length: 26}}},
-		"Escapes":      {`\*a\* &lt; \&lt; &copy &#128512;`, "*a* < &lt; &copy 😀", nil},
-		"Rule":         {"a\n\n---\n\nb", "a\n\n———\n\nb", nil},
-		"Control":      {"a\x00b\r\nc\u202ed", "a b\ncd", nil},
-		"Trims":        {"**a** \n\n&nbsp;", "a", []ent{{Type: "bold", Offset: 0, Length: 1}}},
+		"LinksInTable": {
+			"|a|b|\n|-|-|\n|[#1](https://e.com/1)|x|\n|[**y**](https://e.com/2) [z](tg://z)|x|\n\nc",
+			"a            | b\n-------------+--\n#1           | x\ny z (tg://z) | x\n#1 · y\n\nc",
+			[]ent{
+				{Type: "pre", Offset: 0, Length: 67},
+				{Type: "text_link", Offset: 68, Length: 2, URL: "https://e.com/1"},
+				{Type: "text_link", Offset: 73, Length: 1, URL: "https://e.com/2"}, {Type: "bold", Offset: 73, Length: 1},
+			},
+		},
+		"Escapes": {`\*a\* &lt; \&lt; &copy &#128512;`, "*a* < &lt; &copy 😀", nil},
+		"Rule":    {"a\n\n---\n\nb", "a\n\n———\n\nb", nil},
+		"Control": {"a\x00b\r\nc\u202ed", "a b\ncd", nil},
+		"Trims":   {"**a** \n\n&nbsp;", "a", []ent{{Type: "bold", Offset: 0, Length: 1}}},
 	}
 	r := newRenderer()
 	for name, tt := range tests {
@@ -182,8 +191,16 @@ func TestLinksAndBlocksOfCodeGoBeforeTheLookOfText(t *testing.T) {
 	if len(got.entities) != maxEntities || kinds[models.MessageEntityTypeTextLink] != 2 || kinds[models.MessageEntityTypePre] != 1 {
 		t.Errorf("%d entities: %v", len(got.entities), kinds)
 	}
-	if got := newRenderer().render(strings.Repeat("[l](https://example.com) ", 101) + "**b**"); len(got.entities) != maxEntities {
-		t.Errorf("%d entities", len(got.entities))
+}
+
+// Where a link leads is written behind it once there can be no more entities.
+func TestTheAddressOfEachLinkIsShown(t *testing.T) {
+	t.Parallel()
+	in := "```\nx\n```\n" + strings.Repeat("[l](https://example.com) ", 101) + "**b**"
+	got := newRenderer().render(in)
+	checkRendered(t, in, got)
+	if len(got.entities) != maxEntities || !strings.HasSuffix(got.text, "l l (https://example.com) l (https://example.com) b") {
+		t.Errorf("%d entities: …%s", len(got.entities), got.text[len(got.text)-80:])
 	}
 }
 

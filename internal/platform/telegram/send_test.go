@@ -87,6 +87,9 @@ func TestErrorsOfSend(t *testing.T) {
 		"Kicked":        {emulator.Refuse(403, "Forbidden: bot was kicked from the supergroup chat"), fault.Gone, false, 0},
 		"Deactivated":   {emulator.Refuse(403, "Forbidden: user is deactivated"), fault.Gone, false, 0},
 		"Muted":         {emulator.Refuse(400, "Bad Request: not enough rights to send text messages to the chat"), fault.Forbidden, false, 0},
+		"Restricted":    {emulator.Refuse(400, "Bad Request: CHAT_RESTRICTED"), fault.Forbidden, false, 0},
+		"NoWriteAccess": {emulator.Refuse(400, "Bad Request: have no write access to the chat"), fault.Forbidden, false, 0},
+		"MayNotWrite":   {emulator.Refuse(403, "Forbidden: CHAT_WRITE_FORBIDDEN"), fault.Forbidden, false, 0},
 		"Unauthorized":  {emulator.Refuse(401, "Unauthorized"), fault.Unauthorized, false, 0},
 		"NotFound":      {emulator.Refuse(404, "Not Found"), fault.Unauthorized, false, 0},
 		"ServerError":   {emulator.ServerError(500), fault.Unavailable, false, 0},
@@ -104,6 +107,9 @@ func TestErrorsOfSend(t *testing.T) {
 			_, err := b.sendText(t, "hello")
 			if fault.KindOf(err) != tt.kind || fault.Uncertain(err) != tt.uncertain {
 				t.Errorf("%v: kind %q, uncertain %v", err, fault.KindOf(err), fault.Uncertain(err))
+			}
+			if said := strings.HasPrefix(fault.Public(err), "The bot "); said != (tt.kind == fault.Forbidden || tt.kind == fault.Gone) {
+				t.Errorf("people read %q", fault.Public(err))
 			}
 			if after, _ := fault.Retry(err); after != tt.after {
 				t.Errorf("retry after %v, want %v", after, tt.after)

@@ -12,6 +12,22 @@ import (
 // must not make every row long.
 const maxColumn = 40
 
+// table paints a table as text of fixed width. That cannot hold links, so they follow it.
+func (p *painter) table(n *extast.Table) {
+	p.code([]byte(tableText(n, p.source)), "")
+	gap := "\n" + p.indent
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if link, ok := n.(*ast.Link); ok && entering {
+			if target := unescape(string(link.Destination)); linkable(target) {
+				p.raw(gap)
+				p.link(link, target)
+				gap = " · "
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
 // tableText lays a table out for a font of fixed width.
 func tableText(table *extast.Table, source []byte) string {
 	var rows [][]string

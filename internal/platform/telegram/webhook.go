@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/platform"
@@ -24,11 +25,20 @@ const (
 
 	// ackTimeout is how long storing an update may take.
 	ackTimeout = 20 * time.Second
+
+	// watchEvery is how often it is asked whether Telegram still delivers here. failing is
+	// how long it is between two tries of a delivery at most, and a bit.
+	watchEvery = time.Minute
+	failing    = 3 * time.Minute
 )
 
-// runWebhook tells Telegram where to deliver and waits for ctx.
+// runWebhook tells Telegram where to deliver and sees to it that it does until ctx is done.
 func (r *receiver) runWebhook(ctx context.Context) error {
-	err := exchange.UntilDone(ctx, r.log, "the webhook could not be set", r.setWebhook, fault.Unauthorized, fault.Invalid)
+	err := exchange.UntilDone(ctx, r.log, "the webhook could not be set", func(ctx context.Context) error {
+		err := r.setWebhook(ctx)
+		r.hearing.Note(err)
+		return err
+	}, fault.Unauthorized, fault.Invalid)
 	switch {
 	case fault.Is(err, fault.Invalid):
 		return &fault.Error{Kind: fault.Invalid, Public: "Telegram does not accept PUBLIC_URL as a webhook address.", Err: err}
@@ -36,14 +46,48 @@ func (r *receiver) runWebhook(ctx context.Context) error {
 		return err
 	case ctx.Err() == nil:
 		r.log.InfoContext(ctx, "telegram delivers to the webhook", "account", r.me.id)
-		<-ctx.Done()
+		r.watchWebhook(ctx)
 	}
+	r.hearing.Note(nil)
 	return nil
+}
+
+// watchWebhook looks where Telegram delivers to until ctx is done: another program with the
+// same token takes the webhook down, and may have ended since.
+func (r *receiver) watchWebhook(ctx context.Context) {
+	for platform.Sleep(ctx, watchEvery) == nil {
+		info, err := r.me.webhookInfo(ctx)
+		switch {
+		case err != nil: // Check tells of that
+		case r.me.deliversHere(info):
+			r.hearing.Note(undelivered(info))
+		default:
+			r.observe("conflict")
+			r.log.ErrorContext(ctx, "another program has taken the webhook of this TELEGRAM_BOT_TOKEN; setting it again")
+			if err := r.setWebhook(ctx); err != nil && ctx.Err() == nil {
+				r.log.ErrorContext(ctx, "the webhook could not be set", "err", err)
+			}
+			r.hearing.Note(fault.New(fault.Conflict,
+				"Another program has taken the webhook of this TELEGRAM_BOT_TOKEN. Stop it, or give this one a token of its own."))
+		}
+	}
+}
+
+// undelivered returns that Telegram has something that it cannot deliver, or nil. It may
+// have given up trying what failed long ago.
+func undelivered(info *models.WebhookInfo) error {
+	if info.PendingUpdateCount == 0 || info.LastErrorMessage == "" || time.Since(time.Unix(int64(info.LastErrorDate), 0)) > failing {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "Telegram cannot deliver messages to PUBLIC_URL. `bot doctor` says why.")
 }
 
 // setWebhook leaves undelivered updates in place.
 func (r *receiver) setWebhook(ctx context.Context) error {
 	_, err := ask(ctx, r.client, "setWebhook", (*bot.Bot).SetWebhook, &bot.SetWebhookParams{URL: r.hook, SecretToken: r.secret, AllowedUpdates: allowedUpdates()})
+	if isInvalid(err, "failed to resolve host") { // whose name may be new, or not to be had for a moment
+		return &fault.Error{Kind: fault.Unavailable, Public: "Telegram does not find the host of PUBLIC_URL.", Err: err}
+	}
 	return err
 }
 

@@ -113,7 +113,7 @@ type message struct {
 	Voice     *file  `json:"voice"`
 	Sticker   *file  `json:"sticker"`
 
-	// Content that is named but not read.
+	// Content whose form may change; see shown.
 	RichMessage json.RawMessage `json:"rich_message"`
 	Contact     json.RawMessage `json:"contact"`
 	Location    json.RawMessage `json:"location"`
@@ -153,30 +153,37 @@ func eventID(id int64) messages.EventID { return messages.EventID(strconv.Format
 
 var errNoUpdateID = errors.New("the update has no usable update_id")
 
-// richText collects the words of a rich message, whatever its blocks are.
-func richText(raw json.RawMessage) string {
+// wordsOf collects the words of a rich message, whatever its blocks are, or of what shown
+// lists, whose numbers it names.
+func wordsOf(raw json.RawMessage) string {
 	var v any
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
 		return ""
 	}
 	var parts []string
-	var walk func(v any)
-	walk = func(v any) {
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
 		switch v := v.(type) {
 		case string:
 			parts = append(parts, v)
+		case float64:
+			parts = append(parts, key+": "+strconv.FormatFloat(v, 'f', -1, 64))
 		case []any:
 			for _, e := range v {
-				walk(e)
+				walk(key, e)
 			}
 		case map[string]any:
-			for _, key := range []string{"title", "summary", "header", "text", "texts", "blocks", "items", "cells", "rows", "credit", "caption"} {
+			for _, key := range []string{
+				"first_name", "last_name", "phone_number", "title", "address", "question", "options", "tasks", "emoji", "value",
+				"summary", "header", "text", "texts", "voter_count", "completion_date", "location", "latitude", "longitude",
+				"blocks", "items", "cells", "rows", "credit", "caption",
+			} {
 				if e, ok := v[key]; ok {
-					walk(e)
+					walk(key, e)
 				}
 			}
 		}
 	}
-	walk(v)
+	walk("", v)
 	return strings.TrimSpace(strings.Join(parts, "\n"))
 }

@@ -3,6 +3,7 @@ package dialog
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/fault"
@@ -125,27 +126,39 @@ func (d *Dialog) judge(ctx context.Context, out setup.Outcome, made bool) error 
 	case out.Verdict == setup.Bad:
 		return d.afterBad(ctx)
 	}
-	answer, err := d.line(ctx, prompt)
+	answer, err := d.pick(ctx, prompt, "k", "s")
 	switch {
 	case err != nil:
 		return err
-	case strings.EqualFold(answer, "k"):
+	case answer == "k":
 		return nil
-	case strings.EqualFold(answer, "s"):
+	case answer == "s":
 		return errSkip
 	}
 	return errAgain
 }
 
 func (d *Dialog) afterBad(ctx context.Context) error {
-	answer, err := d.line(ctx, "Nothing was changed. Enter to try again, s to skip: ")
-	if err == nil && strings.EqualFold(answer, "s") {
+	answer, err := d.pick(ctx, "Nothing was changed. Enter to try again, s to skip: ", "s")
+	if err == nil && answer == "s" {
 		return errSkip
 	}
 	if err == nil {
 		err = errAgain
 	}
 	return err
+}
+
+// pick asks until the answer is one of the letters, or nothing. Somebody may type the value
+// itself there: they have to know that it was not taken.
+func (d *Dialog) pick(ctx context.Context, prompt string, letters ...string) (string, error) {
+	for {
+		answer, err := d.line(ctx, prompt)
+		if answer = strings.ToLower(answer); err != nil || answer == "" || slices.Contains(letters, answer) {
+			return answer, err
+		}
+		d.say("✖ What you typed was not used: press Enter, or type %s.\n", strings.Join(letters, " or "))
+	}
 }
 
 // rest does what can only be done once the values are in effect: the person goes on at a
@@ -161,11 +174,11 @@ func (d *Dialog) rest(ctx context.Context, w setup.Way, next string, check bool)
 	}
 	for {
 		if prompt != "" {
-			answer, err := d.line(ctx, prompt)
+			answer, err := d.pick(ctx, prompt, "s")
 			if err != nil {
 				return err
 			}
-			if strings.EqualFold(answer, "s") {
+			if answer == "s" {
 				return nil
 			}
 		}

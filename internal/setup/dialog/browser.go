@@ -136,7 +136,7 @@ func openVisit(ctx context.Context, o *setup.Obtain, typed map[string]string) (*
 		case v.back <- r.URL.Query():
 		default: // a page that was loaded again
 		}
-		write(w, html.El("p", html.Text("Done. Go back to the terminal.")))
+		write(w, html.Tag("p", "Done. Go back to the terminal."))
 	})
 	v.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 	go v.server.Serve(l) //nolint:errcheck // until close
@@ -176,7 +176,7 @@ func writePage(w http.ResponseWriter, form setup.Form) {
 		html.Map(slices.Sorted(maps.Keys(form.Fields)), func(name string) html.Node {
 			return html.El("input", html.Attr("type", "hidden"), html.Attr("name", name), html.Attr("value", form.Fields[name]))
 		}),
-		html.El("button", html.Text("Go on to "+host))))
+		html.Tag("button", "Go on to "+host)))
 }
 
 // write sends a page.
@@ -184,6 +184,6 @@ func write(w http.ResponseWriter, body html.Node) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	_ = html.Write(w, html.El("html", html.Attr("lang", "en"),
-		html.El("head", html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width")), html.El("title", html.Text("Remote Agent"))),
-		html.El("body", html.El("h1", html.Text("Remote Agent")), body))) // the browser may be gone
+		html.El("head", html.El("meta", html.Attr("name", "viewport"), html.Attr("content", "width=device-width")), html.Tag("title", "Remote Agent")),
+		html.El("body", html.Tag("h1", "Remote Agent"), body))) // the browser may be gone
 }

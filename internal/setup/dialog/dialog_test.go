@@ -124,6 +124,11 @@ func TestWhatIsKept(t *testing.T) {
 			answers: []string{"https://two.example.com", "k2", "", "", ""}, want: map[string]string{"URL": "https://two.example.com", "KEY": "k2"},
 			shown: []string{"✖ The running bot refuses that.", "Nothing was changed. Enter to try again", "Enter keeps what you entered"},
 		},
+		"a value in the place of Enter": {
+			change:  func(s *service) { s.refusals = []error{fault.New(fault.Invalid, "The running bot refuses that.")} },
+			answers: []string{"https://two.example.com", "k2", "k3", "", "", "k3"}, want: map[string]string{"URL": "https://two.example.com", "KEY": "k3"},
+			shown: []string{"✖ What you typed was not used: press Enter, or type s."},
+		},
 		"kept in spite of doubts": {
 			change: func(s *service) {
 				s.outcomes = []setup.Outcome{{Verdict: setup.Doubtful, Warnings: []string{"It is far away."}}}

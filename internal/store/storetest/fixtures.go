@@ -47,7 +47,7 @@ func Calls(ctx context.Context, tx *store.Tx, calls ...sessions.ToolCall) error 
 			c.Status = sessions.ToolPending
 		}
 		null := func(s string) any { return sql.NullString{String: s, Valid: s != ""} }
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			INSERT INTO agent_tool_calls (session_id, message_id, tool_call_id, tool_name, request, status, response, error_details,
 				created_at, executing_ms, completed_at, execution_time_ms)
 			VALUES ($1, (SELECT id FROM agent_messages WHERE session_id = $1 AND seq = $2 AND part = 0), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
@@ -60,8 +60,8 @@ func Calls(ctx context.Context, tx *store.Tx, calls ...sessions.ToolCall) error 
 	return nil
 }
 
-// exec runs a statement in the transaction of tx.
-func exec(ctx context.Context, tx *store.Tx, query string, args ...any) error {
+// Exec runs a statement in the transaction of tx.
+func Exec(ctx context.Context, tx *store.Tx, query string, args ...any) error {
 	switch h := tx.Handle().(type) {
 	case *sql.Tx:
 		_, err := h.ExecContext(ctx, query, args...)

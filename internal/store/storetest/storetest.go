@@ -144,6 +144,14 @@ func PostgresURL(t testing.TB) string {
 	return postgres(t, func(testing.TB, string) string { return "template0" })
 }
 
+// PostgresURLIn is PostgresURL, but the database has an encoding of its own.
+func PostgresURLIn(t testing.TB, encoding string) string {
+	t.Helper()
+	return postgres(t, func(testing.TB, string) string {
+		return "template0 ENCODING '" + encoding + "' LC_COLLATE 'C' LC_CTYPE 'C'"
+	})
+}
+
 // postgres creates a database as a copy of the one that template returns.
 func postgres(t testing.TB, template func(t testing.TB, base string) string) string {
 	t.Helper()

@@ -374,3 +374,40 @@ func TestProgramsOfOneProtocol(t *testing.T) {
 		})
 	}
 }
+
+// TestAddressesThatKnowTheHandshakeOnly: what they say to anything else, or that they say
+// nothing, does not keep them from being used.
+func TestAddressesThatKnowTheHandshakeOnly(t *testing.T) {
+	t.Parallel()
+	for name, surprised := range map[string]http.HandlerFunc{
+		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"empty":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"page":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>no</html>") },
+		"broken": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "no")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return exampleServer() }, nil)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return
+				}
+				if strings.Contains(string(body), `"server/discover"`) {
+					surprised(w, r)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				handler.ServeHTTP(w, r)
+			}))
+			t.Cleanup(srv.Close)
+			tools, problems := connect(t, Options{AllowLoopback: true, ConnectTimeout: 4 * time.Second}, Server{Name: "example", URL: srv.URL})
+			if len(tools) != 4 || len(problems) > 0 {
+				t.Errorf("%d tools, %v", len(tools), problems)
+			}
+		})
+	}
+}

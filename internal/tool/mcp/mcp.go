@@ -170,18 +170,25 @@ const handshake = "2025-11-25"
 //
 // Many programs that know the handshake only end, or fall silent, when they are asked
 // anything before it, as a later protocol does. So they are asked for the handshake first,
-// and those that refuse it are started anew.
+// and those that refuse it are started anew. An address is asked as the later protocol
+// does; if nothing comes of that in half of the time, for the handshake, on a line of its own.
 func open(ctx context.Context, s Server, opts Options) (c *connection, offers []offer, problems []error) {
 	if err := s.check(opts); err != nil {
 		return nil, nil, []error{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opts.ConnectTimeout)
 	defer cancel()
-	if s.URL == "" {
-		c, offers, problems = try(ctx, s, opts, handshake)
-		if _, refused := errors.AsType[*jsonrpc.Error](errors.Join(problems...)); c != nil || !refused {
+	if s.URL != "" {
+		first, cancel := context.WithTimeout(ctx, opts.ConnectTimeout/2)
+		defer cancel()
+		if c, offers, problems = try(first, s, opts, ""); c != nil || ctx.Err() != nil {
 			return c, offers, problems
 		}
+		return try(ctx, s, opts, handshake)
+	}
+	c, offers, problems = try(ctx, s, opts, handshake)
+	if _, refused := errors.AsType[*jsonrpc.Error](errors.Join(problems...)); c != nil || !refused {
+		return c, offers, problems
 	}
 	return try(ctx, s, opts, "")
 }

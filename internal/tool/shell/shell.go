@@ -53,6 +53,7 @@ type Outcome struct {
 	Tail     []byte // the end of it, without what is in Head
 	Total    int64  // bytes of the whole output
 	TimedOut bool   // it was ended because its time was over
+	Over     string // why else it was ended, as in "it used more than 4 GiB of memory"; empty if it was not
 }
 
 // Runner runs a program and waits for its end. When it returns, the program and
@@ -188,6 +189,8 @@ func (s *shell) Run(ctx context.Context, raw json.RawMessage) (tool.Result, erro
 		return tool.Result{}, fmt.Errorf("run a command: %w", err)
 	case out.TimedOut:
 		return result(output, fmt.Sprintf("ended because it ran longer than %s; give a longer timeout_seconds, or split the work", timeout), "timed out", took, true), nil
+	case out.Over != "":
+		return result(output, "ended because "+out.Over, "ended: "+out.Over, took, true), nil
 	}
 	end := fmt.Sprintf("exit %d", out.ExitCode)
 	return result(output, fmt.Sprintf("exit code %d", out.ExitCode), end, took, out.ExitCode != 0), nil

@@ -137,6 +137,18 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestLimits: whoever reads how a command ended learns which limit it went over.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	x := shell.New(func(context.Context, shell.Command) (shell.Outcome, error) {
+		return shell.Outcome{ExitCode: 137, Over: "it used more than 4 GiB of memory"}, nil
+	}, shell.Options{Dir: t.TempDir()})
+	got, err := x.Run(t.Context(), raw(t, map[string]any{"command": "x"}))
+	if err != nil || !got.IsError || !strings.Contains(got.Content, "[ended because it used more than 4 GiB of memory, ") || !strings.HasPrefix(got.Note, "ended: it used more than 4 GiB of memory, ") {
+		t.Errorf("Run = %+v, %v", got, err)
+	}
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	x, dir := newShell(t)

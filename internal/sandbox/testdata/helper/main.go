@@ -23,9 +23,15 @@ func main() {
 		"dial":     dial,
 		"loopback": loopback,
 		"memory":   fillMemory,
-		"open":     openFile,
-		"mount":    func([]string) error { return unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "") },
-		"unshare":  func([]string) error { return unix.Unshare(unix.CLONE_NEWUSER) },
+		"memfd":    fillDescriptor,
+		"segments": fillSegments,
+		"segment": func([]string) error {
+			_, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
+			return err
+		},
+		"open":    openFile,
+		"mount":   func([]string) error { return unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "") },
+		"unshare": func([]string) error { return unix.Unshare(unix.CLONE_NEWUSER) },
 		"keys": func([]string) error {
 			_, err := unix.KeyctlInt(unix.KEYCTL_GET_KEYRING_ID, unix.KEY_SPEC_USER_KEYRING, 1, 0, 0)
 			return err
@@ -85,6 +91,43 @@ func fillMemory([]string) error {
 		all = append(all, block)
 	}
 	return fmt.Errorf("kept %d blocks", len(all))
+}
+
+// fillDescriptor writes 4 GiB into memory that only a descriptor holds.
+func fillDescriptor([]string) error {
+	fd, err := unix.MemfdCreate("held", 0)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 4<<20)
+	for range 4 << 30 / len(block) {
+		if _, err := unix.Write(fd, block); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("kept %d bytes", 4<<30)
+}
+
+// fillSegments fills 4 GiB of System V shared memory that no process keeps in view.
+func fillSegments([]string) error {
+	const size = 64 << 20
+	for range 4 << 30 / size {
+		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, unix.IPC_CREAT|0o600)
+		if err != nil {
+			return err
+		}
+		segment, err := unix.SysvShmAttach(id, 0, 0)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(segment); i += 4096 {
+			segment[i] = 1
+		}
+		if err := unix.SysvShmDetach(segment); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("kept %d bytes", 4<<30)
 }
 
 func openFile(args []string) error {

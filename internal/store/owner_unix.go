@@ -1,6 +1,6 @@
 //go:build unix
 
-package backup
+package store
 
 import (
 	"errors"
@@ -10,32 +10,35 @@ import (
 	"syscall"
 )
 
-// owner is whose a folder is to be: root's commands leave files to the user as whom the
+// Owner is whose a folder is to be: root's commands leave files to the user as whom the
 // daemon runs.
-type owner struct {
+type Owner struct {
 	uid, gid int
-	root     bool   // this process may give files away
+	root     bool   // this process is root's, and the folder is not
 	at       string // the folder, or the one that is there and that it will be in
 }
 
-// ownerAt returns whose a path is or, if it does not exist, the folder that it will be in.
-func ownerAt(path string) owner {
+// OwnerAt returns whose a path is or, if it does not exist, the folder that it will be in.
+func OwnerAt(path string) Owner {
 	info, err := os.Stat(path)
 	for errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
 		path = filepath.Dir(path)
 		info, err = os.Stat(path)
 	}
 	if err != nil {
-		return owner{}
+		return Owner{}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return owner{int(stat.Uid), int(stat.Gid), ok && os.Geteuid() == 0 && stat.Uid != 0, path}
+	return Owner{int(stat.Uid), int(stat.Gid), ok && os.Geteuid() == 0 && stat.Uid != 0, path}
 }
 
-// take gives what name is in a folder to the owner, and the folder and those that it is in if
+// Differs reports whether what this process makes there has to be given to the owner.
+func (o Owner) Differs() bool { return o.root }
+
+// Take gives what name is in a folder to the owner, and the folder and those that it is in if
 // they were missing. It reaches nothing outside of the one that was there, which may be
 // somebody's who puts links there meanwhile.
-func (o owner) take(folder, name string) error {
+func (o Owner) Take(folder, name string) error {
 	if !o.root {
 		return nil
 	}

@@ -1,0 +1,4 @@
+package queue
+
+// Quiet is the logger of River.
+var Quiet = quiet
