@@ -475,9 +475,11 @@ func TestLongTranscriptsComeInWindows(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		s := w.fill()
 		w.do(func(ctx context.Context, tx *store.Tx) error {
-			huge := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c9", Content: strings.Repeat("\u202E<&\x01", 2<<20)}}}
-			call := messages.NewToolCall("c9", "bash", strings.Repeat("<", 1<<20))
-			list := []messages.Message{call, huge, messages.NewText(messages.RoleAssistant, strings.Repeat("|a", 1<<20))}
+			// The call alone fills a page of the store. More would take a race detector on a busy
+			// machine longer than PostgreSQL lets a transaction be idle.
+			huge := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c9", Content: strings.Repeat("\u202E<&\x01", 1<<16)}}}
+			call := messages.NewToolCall("c9", "bash", strings.Repeat("<", 3<<18))
+			list := []messages.Message{call, huge, messages.NewText(messages.RoleAssistant, strings.Repeat("|a", 1<<18))}
 			for i := range 500 {
 				list = append(list, messages.NewText(messages.RoleAssistant, "said "+strconv.Itoa(i)+" "+strings.Repeat("`<b>` ", 300)))
 			}
