@@ -217,6 +217,10 @@ func (s repeating) InTx(ctx context.Context, fn func(tx orchestrator.Tx) error) 
 	return err
 }
 
+// run is how often these tasks run: an hour in which nothing happens takes a second of the
+// test.
+const run = 20 * time.Minute
+
 // TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp: it says so once, and goes on the next day.
 func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 	t.Parallel()
@@ -225,21 +229,21 @@ func TestStandingTaskRestsWhereTheDaysBudgetIsUsedUp(t *testing.T) {
 			c.Budget, c.Storage = spend.Budget{PersonTokens: 10}, repeating{c.Storage}
 		}
 		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
-		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 1:05, 2:05 and so on
-		standingEvery(w, 3600)
+		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 0:25, 0:45 and so on
+		standingEvery(w, int64(run.Seconds()))
 		says := func(part string) (n int) {
 			for _, text := range w.Chat.Texts(ot.Room) {
 				n += strings.Count(text, part)
 			}
 			return n
 		}
-		w.Pass(time.Until(begins.Add(5 * time.Hour)))
+		w.Pass(time.Until(begins.Add(5 * run)))
 		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 || says("The standing task is paused.") != 1 {
 			t.Errorf("it answered %d times and was refused %d times", answers, refusals)
 		}
 		w.Chat.Say("/schedule")
 		w.Pass(2 * time.Second)
-		w.Chat.Find("paused because the daily budget was used up, next try at " + wording.Moment(begins.Add(5*time.Hour+5*time.Minute)))
+		w.Chat.Find("paused because the daily budget was used up, next try at " + wording.Moment(begins.Add(5*run+5*time.Minute)))
 		w.Away(time.Until(begins.Add(24*time.Hour - time.Minute)))
 		w.Pass(50 * time.Second)
 		if answers, refusals := says("It is late."), says("budget is used up"); answers != 1 || refusals != 1 {
@@ -265,8 +269,8 @@ func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 		budget := spend.Budget{PersonTokens: 10}
 		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = budget }
 		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
-		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 1:05, 2:05 and so on
-		standingEvery(w, 3600)
+		w.Pass(time.Until(begins.Add(5 * time.Minute))) // so that it runs at 0:25, 0:45 and so on
+		standingEvery(w, int64(run.Seconds()))
 		says := func(answers, refusals int) {
 			t.Helper()
 			text := strings.Join(w.Chat.Texts(ot.Room), "\n")
@@ -274,7 +278,7 @@ func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 				t.Errorf("it answered %d times and was refused %d times; want %d and %d", a, r, answers, refusals)
 			}
 		}
-		w.Pass(time.Until(begins.Add(3 * time.Hour)))
+		w.Pass(time.Until(begins.Add(3 * run)))
 		says(1, 1)
 		reload := func(tokens int64) {
 			live := *w.Process().Engine.Live()
@@ -282,18 +286,18 @@ func TestStandingTaskGoesOnWhereTheBudgetIsRaised(t *testing.T) {
 			w.Process().Engine.Reload(w.T.Context(), live)
 		}
 		reload(11)
-		w.Pass(2 * time.Hour)
+		w.Pass(2 * run)
 		says(1, 1)
 		reload(25)
-		w.Pass(time.Until(begins.Add(5*time.Hour + 4*time.Minute)))
+		w.Pass(time.Until(begins.Add(5*run + 4*time.Minute)))
 		says(1, 1)
 		w.Pass(2 * time.Minute)
 		says(2, 1)
-		w.Pass(2 * time.Hour)
+		w.Pass(2 * run)
 		says(2, 2)
 		budget = spend.Budget{}
 		w.Away(time.Minute)
-		w.Pass(time.Hour)
+		w.Pass(run)
 		says(3, 2)
 	})
 }
@@ -306,13 +310,13 @@ func TestStandingTaskThatRestedOnceRunsOnTime(t *testing.T) {
 		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Budget = spend.Budget{PersonTokens: 100} }
 		w.Model.On("spend", ot.Bill(assistant.Usage{InputTokens: 200}, fault.New(fault.Invalid, "Spent.")))
 		begins := spend.Today(time.Now()).AddDate(0, 0, 1)
-		w.Pass(time.Until(begins.Add(8*time.Hour + 5*time.Minute)))
-		standingEvery(w, 6*3600)
+		w.Pass(time.Until(begins.Add(23*time.Hour + 5*time.Minute)))
+		standingEvery(w, int64(run.Seconds()))
 		w.Chat.Say("spend")
-		w.Pass(time.Until(begins.Add((24 + 18) * time.Hour))) // it rests from 14:05 on, and answers at 2:05, 8:05 and 14:05
+		w.Pass(time.Until(begins.Add(25*time.Hour + time.Minute))) // it rests from 23:25 on, and answers at 0:05, 0:25 and 0:45
 		answers := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late.")
 		w.Away(time.Minute)
-		w.Pass(time.Hour)
+		w.Pass(2 * time.Minute)
 		if n := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "It is late."); answers != 3 || n != 3 {
 			t.Errorf("a restart had it run: it answered %d times before and %d after", answers, n)
 		}

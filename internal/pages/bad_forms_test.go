@@ -65,7 +65,7 @@ func formsOf(s settled) map[string]url.Values {
 // badValues are what a field may hold when somebody means ill.
 var badValues = map[string]string{
 	"nothing": "", "invalid UTF-8": "a\xff\xfeb", "NUL": "a\x00b", "NUL alone": "\x00", "bidi": "a\u202Etxt\u2066.exe", "controls": "a\x1b[2J\r\nX: y", "a number": "-99999999999999999999",
-	"a path": "../../../../etc/passwd", "long": strings.Repeat("ü", 100<<10), "10 MB": strings.Repeat("x", 10<<20),
+	"a path": "../../../../etc/passwd", "long": strings.Repeat("ü", 100<<10), "2 MB": strings.Repeat("x", 2<<20),
 }
 
 var postRoute = regexp.MustCompile(`"POST (/[^"]*)"`)
