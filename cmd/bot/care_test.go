@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -185,6 +186,44 @@ func TestRepoRemovalAsksAboutWhatThereIs(t *testing.T) {
 	}
 	if _, err := os.Stat(folder); err != nil {
 		t.Error(err)
+	}
+}
+
+// One repository that is gone keeps no other from being fetched, and the error names it.
+func TestRepoSyncGoesOnAfterAFailure(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	answer := func(args ...string) result {
+		var stdout, stderr bytes.Buffer
+		environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "DATA_DIR=" + filepath.Join(dir, "data"), "WORKSPACE_PATH=" + filepath.Join(dir, "work")}
+		code := run(t.Context(), args, process{environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr})
+		return result{code, stdout.String(), stderr.String()}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		folder := filepath.Join(dir, name)
+		git := exec.CommandContext(t.Context(), "git", "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main", "init", "-q", folder)
+		if out, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		git = exec.CommandContext(t.Context(), "git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "x")
+		if out, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if r := answer("repo", "add", folder); r.code != exitOK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	for _, gone := range []string{"a", "c"} {
+		if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := answer("repo", "sync")
+	if r.code == exitOK || !strings.Contains(r.stdout, "b is up to date (main at ") {
+		t.Errorf("what is there was not fetched: %+v", r)
+	}
+	if !strings.Contains(r.stdout, "a failed: ") || !strings.Contains(r.stdout, "c failed: ") || !strings.Contains(r.stderr, "Not fetched: a, c.") {
+		t.Errorf("what failed is not named: %+v", r)
 	}
 }
 

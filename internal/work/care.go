@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"remote-agent/internal/codebase"
@@ -89,36 +90,57 @@ func (s *Service) Maintain(ctx context.Context) (done int, freed int64, err erro
 const ListOnMachine = "bot repo list"
 
 // SyncNamed fetches a repository, or all of them without a name, and loads the
-// command files again.
+// command files again. One that fails keeps no other from being fetched: out says why, and
+// the error, a fault.Unavailable, names each of them.
 func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) error {
 	chosen, err := s.chosen(ctx, name)
 	if err != nil {
 		return err
 	}
+	var failed []string
 	for _, c := range chosen {
-		repo, err := s.repoOf(ctx, c)
-		if err != nil {
-			return err
+		if err := s.sync(ctx, out, c); err != nil {
+			why := fault.Public(err)
+			if why == fault.Public(&fault.Error{Kind: fault.KindOf(err)}) {
+				why = err.Error() // the kind alone names nothing that could be changed
+			}
+			failed = append(failed, c.Name)
+			fmt.Fprintf(out, "%s failed: %s\n", c.Name, why) //nolint:errcheck // a closed terminal
 		}
-		synced, err := s.space.Sync(ctx, repo)
-		if err != nil {
-			return fmt.Errorf("fetch %s: %w", c.Name, err)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		_, _, problems, err := s.Register(ctx, repo)
-		if err != nil {
-			return err
-		}
-		state := "is up to date"
-		if synced.Changed {
-			state = "was updated"
-		}
-		fmt.Fprintf(out, "%s %s (%s at %.10s)\n", c.Name, state, synced.Branch, synced.Commit) //nolint:errcheck // a closed terminal
-		if synced.Note != "" {
-			problems = append(problems, synced.Note)
-		}
-		for _, p := range problems {
-			fmt.Fprintf(out, "  %s\n", p) //nolint:errcheck // as above
-		}
+	}
+	if len(failed) > 0 {
+		return fault.Newf(fault.Unavailable, "Not fetched: %s.", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// sync does it with one of them.
+func (s *Service) sync(ctx context.Context, out io.Writer, c sessions.Codebase) error {
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	synced, err := s.space.Sync(ctx, repo)
+	if err != nil {
+		return err
+	}
+	_, _, problems, err := s.Register(ctx, repo)
+	if err != nil {
+		return err
+	}
+	state := "is up to date"
+	if synced.Changed {
+		state = "was updated"
+	}
+	fmt.Fprintf(out, "%s %s (%s at %.10s)\n", c.Name, state, synced.Branch, synced.Commit) //nolint:errcheck // a closed terminal
+	if synced.Note != "" {
+		problems = append(problems, synced.Note)
+	}
+	for _, p := range problems {
+		fmt.Fprintf(out, "  %s\n", p) //nolint:errcheck // as above
 	}
 	return nil
 }
