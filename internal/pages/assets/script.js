@@ -292,8 +292,8 @@ document.querySelectorAll('textarea[data-draft]').forEach((text) => {
       // The same words are said again only with another one.
       form.querySelector('[name=nonce]').value = page.querySelector('#say [name=nonce]').value;
       if (form.getAttribute('action') === '/chat') { location.assign(answer.url + '#say'); return; } // it began a conversation
-      await live.refresh();
-      scrollTo(0, document.body.scrollHeight);
+      // What is said next need not wait for what is shown.
+      Promise.resolve(live.refresh()).then(() => scrollTo(0, document.body.scrollHeight));
     } catch (why) {
       keep(text.value);
       note.textContent = typeof why === 'string' ? 'Not sent. ' + why : 'Not sent: there is no connection. What you wrote is kept; send it again.';
