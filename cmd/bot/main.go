@@ -163,11 +163,7 @@ func (p *program) exitCode(err error) int {
 		say(err.Error() + " " + p.called + " --help")
 		return exitUsage
 	case forOperator(err):
-		text := fault.Public(err)
-		if text == fault.Public(&fault.Error{Kind: fault.KindOf(err)}) {
-			text = err.Error() // the kind alone names nothing that could be changed
-		}
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(fault.Explain(err)) {
 			say(line)
 		}
 		return exitUsage

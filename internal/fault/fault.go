@@ -210,3 +210,12 @@ func Public(err error) string {
 	}
 	return KindOf(err).defaultText()
 }
+
+// Explain returns the text to show to an operator for err: as Public, but where that is
+// the default text of its kind, which names nothing that could be changed, the whole error.
+func Explain(err error) string {
+	if text := Public(err); text != KindOf(err).defaultText() {
+		return text
+	}
+	return err.Error()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,22 @@ func TestRetry(t *testing.T) {
 	for name, tt := range tests {
 		if after, ok := fault.Retry(tt.err); after != tt.after || ok != tt.ok {
 			t.Errorf("%s: Retry = %s, %v, want %s, %v", name, after, ok, tt.after, tt.ok)
+		}
+	}
+}
+
+// TestExplainSaysMoreThanTheKind: what an operator reads names the cause, unless somebody
+// wrote a text for people.
+func TestExplainSaysMoreThanTheKind(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("no route to host")
+	for want, err := range map[string]error{
+		"no route to host": fault.Wrap(cause, fault.Unavailable, "ask the model"),
+		"Too long.":        fault.Wrap(fault.New(fault.Invalid, "Too long."), fault.Internal, "send"),
+	} {
+		got := fault.Explain(err)
+		if !strings.Contains(got, want) || strings.HasSuffix(want, ".") != (got == want) {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

@@ -100,12 +100,8 @@ func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) err
 	var failed []string
 	for _, c := range chosen {
 		if err := s.sync(ctx, out, c); err != nil {
-			why := fault.Public(err)
-			if why == fault.Public(&fault.Error{Kind: fault.KindOf(err)}) {
-				why = err.Error() // the kind alone names nothing that could be changed
-			}
 			failed = append(failed, c.Name)
-			fmt.Fprintf(out, "%s failed: %s\n", c.Name, why) //nolint:errcheck // a closed terminal
+			fmt.Fprintf(out, "%s failed: %s\n", c.Name, fault.Explain(err)) //nolint:errcheck // a closed terminal
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
