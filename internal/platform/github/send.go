@@ -113,6 +113,7 @@ func (s *sender) post(ctx context.Context, at place, to post, body string, optio
 		// Deleted, moved, or taken from us: all of them answer so.
 		return made, &fault.Error{Kind: fault.Gone, Public: "The issue no longer exists, or the bot has no access to it.", Err: err}
 	case refusedWith(err, 403, "locked"), refusedWith(err, 403, "archived"):
+		s.client.locked.Put(at, true)
 		return made, &fault.Error{Kind: fault.Gone, Public: fault.Public(err), Err: err}
 	}
 	made.id = id
