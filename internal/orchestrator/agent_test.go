@@ -218,6 +218,66 @@ func TestAgentWhoseProcessDies(t *testing.T) {
 	})
 }
 
+// TestTheCardSaysWhatAnAgentDidBefore its process died, not only the names of its tools.
+func TestTheCardSaysWhatAnAgentDidBefore(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			may := mayI
+			if may.Call.ID += r.Resume; r.Resume == "" {
+				const id, name, does = "c0", "execute", "npm test"
+				r.Tell(assistant.Resumable{Session: "s-1"})
+				r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.ToolCall{ID: id, Name: name, Arguments: `{}`}}}})
+				r.Tell(assistant.ToolStarted{ID: id, Name: name, Summary: does, Kind: assistant.KindExecute})
+				r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: id, Name: name, Content: "ok", Summary: does}}}})
+				r.Tell(assistant.ToolFinished{ID: id, OK: true})
+			}
+			_, err := r.Ask(may)
+			return "", err
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Process().Kill()
+		w.Start()
+		w.Pass(10 * time.Second)
+		if text := w.Chat.Find("Waiting for approval of a-2").Text; !strings.Contains(text, "✔ npm test") {
+			t.Errorf("the card is %q", text)
+		}
+	})
+}
+
+// TestAgentHearsWhatDidNotRun: nobody had answered its question when the process died, so that
+// its call has no effect that it would have to look for.
+func TestAgentHearsWhatDidNotRun(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{mayI.Call}}})
+			_, err := r.Ask(mayI)
+			return "", err
+		}, func(*ot.Errands) (string, error) { return "I go on", nil })
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Process().Kill()
+		w.Start()
+		w.Pass(10 * time.Second)
+		w.Chat.Find("I go on")
+		turns := w.Agent.Turns()
+		last := turns[len(turns)-1].Array
+		result, _ := last[len(last)-1].Blocks[0].(messages.ToolResult)
+		if result.CallID != "c1" || !result.IsError || !strings.HasPrefix(result.Content, "not run: ") {
+			t.Errorf("it reads %+v", last)
+		}
+		if got := w.Value(`SELECT status FROM agent_tool_calls WHERE tool_call_id = 'c1'`); got != "failed" {
+			t.Errorf("the call is %s", got)
+		}
+	})
+}
+
 // TestStopOfAProcessWhoseAgentAsks waits for nobody's decision: the next process asks again.
 func TestStopOfAProcessWhoseAgentAsks(t *testing.T) {
 	t.Parallel()

@@ -373,8 +373,13 @@ func (h *host) recall(ctx context.Context) error {
 			if !ok || !ended {
 				continue
 			}
+			did := row{note: result.Summary, done: true, ok: !result.IsError}
 			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
-			done = append(done, row{kind: effect.Kind, text: h.r.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
+			if did.kind, did.text = effect.Kind, effect.Summary; h.agent && did.note != "" {
+				did.text, did.note = did.note, "" // only an agent knows what a call of its own does
+			}
+			did.text = h.r.w.o.redact(wording.OneLine(did.text))
+			done = append(done, did)
 		}
 	}
 	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
@@ -461,15 +466,23 @@ func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
 }
 
 // interrupted gives the calls that a crash interrupted their results, and
-// reports those that never began: they run when the turn goes on. Assistants
-// that run no tools of ours get results for all of them.
+// reports those that never began: they run when the turn goes on. Of an assistant with tools
+// of its own all have ended, and of those that it had asked about it hears that they did not run.
 func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Entry, session string) error {
 	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
 	if _, uses := a.(assistant.ToolUser); !uses {
-		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil { // it will ask again, under other names
+		open, err := tx.Questions().EntryApprovals(ctx, entry.ID)
+		if err == nil {
+			err = w.o.cancelQuestions(ctx, tx, entry) // it will ask again, under other names
+		}
+		if err != nil {
 			return err
 		}
-		_, err := tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Over: true}})
+		over := commit.Session{ID: session, Over: true}
+		if len(open) > 0 {
+			over.Run, over.Messages = entry.ID, []messages.Message{unanswered(open)}
+		}
+		_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &over})
 		return err
 	}
 	begun, err := tx.Calls().ExecutingCalls(ctx, session)
@@ -485,6 +498,17 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 	}
 	_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Run: entry.ID, Messages: []messages.Message{results}}})
 	return err
+}
+
+// unanswered returns the results of the calls that people were still asked about.
+func unanswered(open []approval.Approval) messages.Message {
+	results := messages.Message{Role: messages.RoleTool}
+	for _, a := range open {
+		results.Blocks = append(results.Blocks, messages.ToolResult{
+			CallID: a.CallID, Name: a.Tool, IsError: true, Content: "not run: the service stopped before anybody had allowed it.",
+		})
+	}
+	return results
 }
 
 // waits reports whether a turn ended because a person is asked.
