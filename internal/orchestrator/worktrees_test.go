@@ -79,6 +79,24 @@ func scriptedWorktrees(w *ot.World, errs ...error) *worktrees {
 	return s
 }
 
+// TestTheFirstMessageIsACommandFile of a repository whose files the conversation does not have
+// yet: only those say whether there is such a command.
+func TestTheFirstMessageIsACommandFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"/ship it": "re: Ship it", "/shop it": "There is no command `/shop`. Did you mean `/stop`?"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				scriptedWorktrees(w)
+				w.Start()
+				w.Chat.Say(text, about)
+				w.Pass(time.Minute)
+				w.Chat.Find(want)
+			})
+		})
+	}
+}
+
 // TestCommandFileIsAloneWithItsFiles: what others said and posted before is no part of the
 // request that a repository's own command makes; what came with the command is.
 func TestCommandFileIsAloneWithItsFiles(t *testing.T) {

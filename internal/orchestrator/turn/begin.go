@@ -128,13 +128,13 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 	d.begun.role, d.begun.again = v.Role, b.entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(b.entry.In.Text)
 	d.begun.work = b.ready[b.entry.ID].work
-	if c, ok := b.o.config.Commands.Find(d.begun.call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
-		d.begun.job = &c
-	} else if d, err = b.beginRun(ctx, d); err != nil {
-		if isRefusal(err) && b.stored == nil {
-			return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
+	if d.begun.job = b.job(d.begun.call); d.begun.job == nil {
+		if d, err = b.beginRun(ctx, d); err != nil {
+			if isRefusal(err) && b.stored == nil {
+				return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
+			}
+			return decision{}, err
 		}
-		return decision{}, err
 	}
 	if d.begun.placeholder, err = b.placeholder(ctx, b.tx, b.entry); err != nil {
 		return decision{}, err
@@ -148,6 +148,19 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(b.entry.Preparation),
 		Checkpoint: d.begun.checkpoint,
 	})
+}
+
+// job returns the command that a call means, if no assistant has to do with it: one of ours, or
+// what answers a name that nobody knows, not even the repository.
+func (b beginning) job(call command.Call) *command.Command {
+	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
+		return &c
+	}
+	_, ours := b.o.config.Commands.Find(call.Invoked().Name)
+	if call.Name == "" || ours || b.ready[b.entry.ID].work.Prompt != nil || b.entry.In.Schedule != 0 {
+		return nil
+	}
+	return &command.Command{Name: call.Name, Lane: command.Job, Run: b.o.config.Commands.Unknown}
 }
 
 // settle settles the entry without a turn.
