@@ -307,6 +307,28 @@ func TestBranchOfAPullRequest(t *testing.T) {
 	}
 }
 
+// TestWhatWasDeletedMeanwhileIsNotAnswered: the platform finds out only when the turn is to begin.
+func TestWhatWasDeletedMeanwhileIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = &located{w: w} }
+		w.Chat.Locates = func(in messages.Inbound) (messages.Repository, error) {
+			if in.Text == "never mind" {
+				return *in.Repository, platform.ErrWithdrawn
+			}
+			return *in.Repository, nil
+		}
+		w.Start()
+		w.Chat.Say("never mind", about)
+		w.Chat.Say("hello", about)
+		w.Pass(time.Minute)
+		w.Chat.Find("re: hello")
+		if got := w.States("never mind") + " " + w.States("hello"); got != "stopped done" || strings.Contains(strings.Join(w.Chat.Texts(ot.Room), "\n"), "never") {
+			t.Errorf("entries are %s, and there stand %q", got, w.Chat.Texts(ot.Room))
+		}
+	})
+}
+
 // TestPreparationIsStopped while it works on the directory, which takes as long as it likes.
 func TestPreparationIsStopped(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -106,6 +107,10 @@ func (b beginning) beginEntry(ctx context.Context) (decision, error) {
 		d, err := b.mayClone(ctx, needsClone(r.err))
 		d.access = v.State.AccessSeq
 		return d, err
+	case errors.Is(r.err, platform.ErrWithdrawn) && b.entry.State == sessions.EntryRunning: // it had begun, and shows that
+		return b.settle(ctx, sessions.EntryStopped, r.err.Error(), "⏹ Your message was deleted, so I stopped.")
+	case errors.Is(r.err, platform.ErrWithdrawn):
+		return decision{what: settled}, b.o.Withdraw(ctx, b.tx, b.entry)
 	case r.err != nil:
 		return b.unprepared(ctx, r.err)
 	case r.unreadable != "":

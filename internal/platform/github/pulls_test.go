@@ -2,6 +2,7 @@ package github_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -358,5 +359,38 @@ func TestALockedConversationIsNotWorkedIn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Polling hears of no deletion, so that a comment that waits for its turn is looked for before it.
+func TestADeletedCommentIsNotWorkedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	w.server.SetHook(emulator.Hook{})
+	w.run(t)
+	ann := w.person("ann")
+	n := ann.OpenIssue("It is broken", "@remote-agent fix it").Number
+	one := ann.Comment(n, "@remote-agent why?").Comment
+	_, root := w.openPull(t)
+	line := ann.ReplyToReviewComment(root, "@remote-agent and this?").Comment
+	w.await(t, "all of them", func(all []messages.Inbound) bool { return len(all) == 3 })
+	locate := func() (gone int) {
+		for _, in := range w.sink.Events() {
+			_, err := w.Locate(t.Context(), in)
+			if errors.Is(err, platform.ErrWithdrawn) {
+				gone++
+			} else if err != nil {
+				t.Errorf("%s: %v", in.Message, err)
+			}
+		}
+		return gone
+	}
+	if gone := locate(); gone != 0 {
+		t.Errorf("%d are gone", gone)
+	}
+	ann.DeleteComment(one)
+	ann.DeleteComment(line)
+	if gone := locate(); gone != 2 {
+		t.Errorf("%d are gone, want 2", gone)
 	}
 }
