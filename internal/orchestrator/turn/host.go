@@ -465,51 +465,5 @@ func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
 	return m
 }
 
-// interrupted gives the calls that a crash interrupted their results, and
-// reports those that never began: they run when the turn goes on. Of an assistant with tools
-// of its own all have ended, and of those that it had asked about it hears that they did not run.
-func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Entry, session string) error {
-	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
-	if _, uses := a.(assistant.ToolUser); !uses {
-		open, err := tx.Questions().EntryApprovals(ctx, entry.ID)
-		if err == nil {
-			err = w.o.cancelQuestions(ctx, tx, entry) // it will ask again, under other names
-		}
-		if err != nil {
-			return err
-		}
-		over := commit.Session{ID: session, Over: true}
-		if len(open) > 0 {
-			over.Run, over.Messages = entry.ID, []messages.Message{unanswered(open)}
-		}
-		_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &over})
-		return err
-	}
-	begun, err := tx.Calls().ExecutingCalls(ctx, session)
-	if err != nil || len(begun) == 0 {
-		return err
-	}
-	results := messages.Message{Role: messages.RoleTool}
-	for _, c := range begun {
-		results.Blocks = append(results.Blocks, messages.ToolResult{
-			CallID: c.CallID, Name: c.Name, IsError: true,
-			Content: "interrupted, may have run: the service stopped meanwhile. Check what took effect before you repeat it.",
-		})
-	}
-	_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Run: entry.ID, Messages: []messages.Message{results}}})
-	return err
-}
-
-// unanswered returns the results of the calls that people were still asked about.
-func unanswered(open []approval.Approval) messages.Message {
-	results := messages.Message{Role: messages.RoleTool}
-	for _, a := range open {
-		results.Blocks = append(results.Blocks, messages.ToolResult{
-			CallID: a.CallID, Name: a.Tool, IsError: true, Content: "not run: the service stopped before anybody had allowed it.",
-		})
-	}
-	return results
-}
-
 // waits reports whether a turn ended because a person is asked.
 func waits(err error) bool { return errors.Is(err, assistant.ErrWaiting) }
