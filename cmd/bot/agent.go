@@ -56,8 +56,8 @@ func (c agentEditCommand) Run(p *program) error {
 	if c.File == "" {
 		return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 			kept := ""
-			err := app.AgentEdit(ctx, cfg, env, c.Name, func(text []byte) (changed []byte, err error) {
-				changed, kept, err = p.editor(text)
+			err := app.AgentEdit(ctx, cfg, env, c.Name, func(text []byte) (changed app.ProfileFile, err error) {
+				changed.Text, kept, err = p.editor(text)
 				return changed, err
 			})
 			if kept == "" {
@@ -70,8 +70,8 @@ func (c agentEditCommand) Run(p *program) error {
 			return os.RemoveAll(filepath.Dir(kept))
 		})
 	}
-	return p.withFile(c.File, func(ctx context.Context, cfg config.Config, env app.Env, text []byte) error {
-		return app.AgentEdit(ctx, cfg, env, c.Name, func([]byte) ([]byte, error) { return text, nil })
+	return p.withFile(c.File, func(ctx context.Context, cfg config.Config, env app.Env, file app.ProfileFile) error {
+		return app.AgentEdit(ctx, cfg, env, c.Name, func([]byte) (app.ProfileFile, error) { return file, nil })
 	})
 }
 
@@ -152,19 +152,20 @@ func (c agentImportCommand) Run(p *program) error {
 const maxProfiles = 32 << 20
 
 // withFile runs a command on the data with the text of a file.
-func (p *program) withFile(name string, run func(ctx context.Context, cfg config.Config, env app.Env, text []byte) error) error {
-	in := p.stdin
+func (p *program) withFile(name string, run func(ctx context.Context, cfg config.Config, env app.Env, file app.ProfileFile) error) error {
+	in, file := p.stdin, app.ProfileFile{}
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the operator's own path
 		if err != nil {
 			return fault.Newf(fault.Invalid, "cannot read %s: check the path", name)
 		}
 		defer f.Close() //nolint:errcheck // only read
-		in = f
+		in, file.Name = f, name
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxProfiles+1)) // one more, which is refused
+	var err error
+	file.Text, err = io.ReadAll(io.LimitReader(in, maxProfiles+1)) // one more, which is refused
 	if err != nil {
 		return fault.Newf(fault.Invalid, "cannot read %s: not a text file", name)
 	}
-	return with(p, run, text)
+	return with(p, run, file)
 }

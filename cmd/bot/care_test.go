@@ -225,6 +225,9 @@ func TestRepoSyncGoesOnAfterAFailure(t *testing.T) {
 	if !strings.Contains(r.stdout, "a failed: ") || !strings.Contains(r.stdout, "c failed: ") || !strings.Contains(r.stderr, "Not fetched: a, c.") {
 		t.Errorf("what failed is not named: %+v", r)
 	}
+	if strings.Contains(r.stdout, "**") || strings.Contains(r.stdout, "`/") || !strings.Contains(r.stdout, "bot repo rm a") {
+		t.Errorf("what is said is for a chat: %q", r.stdout)
+	}
 }
 
 // A folder by the name of a repository is never asked for elsewhere.

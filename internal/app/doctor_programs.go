@@ -170,7 +170,7 @@ func (b *bench) examineLogin(a knownAgent, seen acp.Seen, bad doctor.Status) doc
 	case seen.Login.None && seen.Refused != nil && a.config.Login == nil:
 		return doctor.Found(check, bad, fault.Public(seen.Refused), "log it in with HOME="+a.home)
 	case seen.Login.None:
-		return doctor.Found(check, bad, "it is not logged in, and has no key", loginCommand(a))
+		return doctor.Found(check, bad, "it is not logged in, and has no key", cmp.Or(a.config.LoginCommand(a.home), a.config.LoginHint))
 	case seen.Login.By != "":
 		return doctor.Found(check, doctor.OK, seen.Login.By, "")
 	case seen.Login.Known:
@@ -181,14 +181,6 @@ func (b *bench) examineLogin(a knownAgent, seen acp.Seen, bad doctor.Status) doc
 		return doctor.Found(check, doctor.Skip, "it does not say, and is not asked because of --offline", "")
 	}
 	return doctor.Found(check, doctor.Skip, "it does not say; a turn shows it", "")
-}
-
-// loginCommand is what logs an agent in, in its own home, as far as that is known.
-func loginCommand(a knownAgent) string {
-	if a.config.Login == nil {
-		return a.config.LoginHint
-	}
-	return strings.Join(slices.Concat([]string{"HOME=" + a.home, a.config.Command[0]}, a.config.Login), " ")
 }
 
 // examineMCP proves of each MCP server that it can be connected to and has tools.

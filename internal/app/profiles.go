@@ -60,6 +60,21 @@ func profileRules(cfg config.Config) (profile.Rules, error) {
 	return profile.Rules{Tools: tools, Servers: slices.Sorted(maps.Keys(servers)), Self: self}, nil
 }
 
+// ProfileFile is a text that should have profiles, and the file that it is from.
+type ProfileFile struct {
+	Name string // empty: it is of no file
+	Text []byte
+}
+
+// says returns what is wrong with the text as an error that names the file in each line.
+func (f ProfileFile) says(err error) error {
+	if f.Name == "" || !fault.Is(err, fault.Invalid) {
+		return err
+	}
+	name := f.Name + ": "
+	return fault.New(fault.Invalid, name+strings.ReplaceAll(fault.Public(err), "\n", "\n"+name))
+}
+
 // parseProfiles reads and checks the profiles of a file.
 func parseProfiles(cfg config.Config, text []byte) ([]profile.Profile, error) {
 	rules, err := profileRules(cfg)
@@ -184,10 +199,10 @@ func hideValues(values map[string]string) map[string]string {
 }
 
 // AgentCreate stores the profile of a file.
-func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) error {
-	p, err := ofFile(cfg, text)
+func AgentCreate(ctx context.Context, cfg config.Config, env Env, file ProfileFile) error {
+	p, err := ofFile(cfg, file.Text)
 	if err != nil {
-		return err
+		return file.says(err)
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		err := s.InTx(ctx, func(tx *store.Tx) error {
@@ -205,7 +220,7 @@ func AgentCreate(ctx context.Context, cfg config.Config, env Env, text []byte) e
 
 // AgentEdit replaces what a profile says by what edit makes of its YAML. Nothing
 // is changed if edit changes nothing, or if somebody else did in the meantime.
-func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, edit func(text []byte) ([]byte, error)) error {
+func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, edit func(text []byte) (ProfileFile, error)) error {
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		before, err := store.Within(ctx, s.InRead, func(tx *store.Tx) (profile.Profile, error) { return findAgent(ctx, tx, named) })
 		if err != nil {
@@ -219,9 +234,9 @@ func AgentEdit(ctx context.Context, cfg config.Config, env Env, named string, ed
 		if err != nil {
 			return err
 		}
-		p, err := ofFile(cfg, changed)
+		p, err := ofFile(cfg, changed.Text)
 		if err != nil {
-			return err
+			return changed.says(err)
 		}
 		if p.Same(before) {
 			say(env.Stdout, "%s is the same as before; nothing was changed\n", before.Title())
@@ -336,10 +351,10 @@ func AgentExport(ctx context.Context, cfg config.Config, env Env, out io.Writer,
 
 // AgentImport stores the profiles of a file: new ones are created, those that
 // there are already become what the file says. It does all of it or nothing.
-func AgentImport(ctx context.Context, cfg config.Config, env Env, text []byte) error {
-	list, err := parseProfiles(cfg, text)
+func AgentImport(ctx context.Context, cfg config.Config, env Env, file ProfileFile) error {
+	list, err := parseProfiles(cfg, file.Text)
 	if err != nil {
-		return err
+		return file.says(err)
 	}
 	return withStore(ctx, cfg, env, false, func(s *store.Store) error {
 		var created, changed, same int

@@ -63,7 +63,7 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 	logins := make(map[string]string)
 	if agents, err := newPrograms(c, s.env).knownAgents(); err == nil { // what is wrong with them, the checks tell
 		for _, a := range agents {
-			logins[string(a.config.Name)] = loginCommand(a)
+			logins[string(a.config.Name)] = cmp.Or(a.config.LoginCommand(a.home), a.config.LoginHint)
 		}
 	}
 	agent := func(name, title string) setup.Way {

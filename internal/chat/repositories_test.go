@@ -313,7 +313,7 @@ func TestRepositoryCommands(t *testing.T) {
 	said("/repo nothing", "✖")
 	said("/repo", "← here")
 	said("/repos", "lib")
-	said("/status", "codebase:")
+	said("/status", "repository:")
 	said("/help ship", "")
 	b.turn("a third change", map[string]string{"lib.go": "package lib // more\n"})
 	b.where, b.conv = "chat", "3" // a platform without pull requests

@@ -196,13 +196,13 @@ func (ov *overview) promptStatus(r command.Request, session sessions.Session, us
 // codebaseStatus is what /status says of the codebase. It makes no worktree.
 func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversation) []string {
 	if conv.CodebaseID == "" {
-		return []string{"codebase: none; `/clone <url>` or `/repo <name>`"}
+		return []string{"repository: none; `/clone <url>` or `/repo <name>`"}
 	}
 	c, err := ov.work.Codebase(ctx, conv)
 	if err != nil {
-		return []string{"codebase: " + fault.Public(err)}
+		return []string{"repository: " + fault.Public(err)}
 	}
-	lines := []string{fmt.Sprintf("codebase: %s, folder `%s`", c.Name, cmp.Or(conv.Cwd, "."))}
+	lines := []string{fmt.Sprintf("repository: %s, folder `%s`", c.Name, cmp.Or(conv.Cwd, "."))}
 	if branch := ov.branchOf(ctx, conv); branch != "" {
 		lines = append(lines, fmt.Sprintf("branch: `%s`", branch))
 	}

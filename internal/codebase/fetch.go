@@ -228,7 +228,7 @@ func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (not
 	with := func(args ...string) *gitcmd.Call { c := shared; c.Args = args; return &c }
 	head, err := f.just(ctx, &p, "symbolic-ref", "--quiet", "HEAD")
 	if err != nil || head != "refs/heads/"+branch {
-		return "The folder of the codebase is not on the branch " + branch + ", so its files were left unchanged.", nil //nolint:nilerr // a detached head
+		return "The folder of the repository is not on the branch " + branch + ", so its files were left unchanged.", nil //nolint:nilerr // a detached head
 	}
 	here, err := f.resolve(ctx, p, "HEAD^{commit}")
 	if err != nil || here == tip {
@@ -246,7 +246,7 @@ func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (not
 	}
 	if _, err := f.just(ctx, &p, "merge-base", "--is-ancestor", here, tip); err != nil {
 		if gitcmd.ExitCode(err) == 1 {
-			return "The folder of the codebase has commits that " + branch + " does not have, so its files were left unchanged.", nil
+			return "The folder of the repository has commits that " + branch + " does not have, so its files were left unchanged.", nil
 		}
 		return "", err
 	}
@@ -254,7 +254,7 @@ func (f *fetches) forward(ctx context.Context, p place, branch, tip string) (not
 		return "", err
 	}
 	if _, err := f.run(ctx, &p, with("read-tree", "-m", "-u", "--no-recurse-submodules", here, tip)); err != nil {
-		return "The folder of the codebase has changes, so its files were left unchanged.", nil //nolint:nilerr // that is what it fails for
+		return "The folder of the repository has changes, so its files were left unchanged.", nil //nolint:nilerr // that is what it fails for
 	}
 	_, err = f.just(ctx, &p, "update-ref", "HEAD", tip, here)
 	return "", err

@@ -24,7 +24,7 @@ func (w *Workspace) OpenRepo(_ context.Context, repo Repo) (*os.Root, error) {
 func openRoot(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fault.Error{Kind: fault.NotFound, Public: "The codebase's folder no longer exists.", Err: err}
+		return nil, &fault.Error{Kind: fault.NotFound, Public: "The repository's folder no longer exists.", Err: err}
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "opening a codebase")

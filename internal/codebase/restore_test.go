@@ -54,3 +54,31 @@ func TestWhatNoCheckpointHasIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnoredFilesThatWereDeletedAreNamed: no checkpoint has them, so that Restore cannot bring
+// them back, and says so.
+func TestIgnoredFilesThatWereDeletedAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Repo("acme/web", map[string]string{"a": "1\n", ".gitignore": ".env\nmodules\n\"kept\n"})
+	tree := b.tree(b.clone("acme/web"), "c1")
+	for _, name := range []string{".env", "modules/x/y", `"kept`} {
+		write(t, filepath.Join(tree.Dir, name), "1\n")
+	}
+	saved, err := b.ws.Checkpoint(t.Context(), tree, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(tree.Dir, "a"), "2\n")
+	remove(t, tree.Dir, ".env")
+	remove(t, tree.Dir, "modules")
+	r, err := b.ws.Restore(t.Context(), tree, saved.Ref)
+	const deleted = " (ignored by git, so it was not saved; it has been deleted since)"
+	if want := []string{".env" + deleted, "modules/" + deleted, `"kept (ignored by git)`}; err != nil || cmp.Diff(want, r.NotUndone) != "" {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, r.NotUndone))
+	}
+	back, err := b.ws.Restore(t.Context(), tree, r.Before.Ref) // where they were not there either
+	if want := []string{`"kept (ignored by git)`}; err != nil || cmp.Diff(want, back.NotUndone) != "" {
+		t.Errorf("back again: %v\n%s", err, cmp.Diff(want, back.NotUndone))
+	}
+}

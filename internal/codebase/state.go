@@ -86,9 +86,12 @@ func (s *states) save(ctx context.Context, t Tree, name, label string) (Saved, e
 	if err != nil {
 		return Saved{}, fmt.Errorf("reading HEAD: %w", err)
 	}
-	commit, err := s.runIn(ctx, &t, &gitcmd.Call{
-		Args: []string{"commit-tree", now.tree, "-p", head}, Stdin: strings.NewReader(oneLine(label) + "\n\n" + quoted(now.unsaved)),
-	})
+	ignored, err := s.ignored(ctx, t)
+	if err != nil {
+		return Saved{}, err
+	}
+	about := oneLine(label) + "\n\n" + quoted("", now.unsaved) + quoted(markIgnored, ignored[:min(len(ignored), maxUnsaved)])
+	commit, err := s.runIn(ctx, &t, &gitcmd.Call{Args: []string{"commit-tree", now.tree, "-p", head}, Stdin: strings.NewReader(about)})
 	if err != nil {
 		return Saved{}, fmt.Errorf("saving the state: %w", err)
 	}
@@ -98,29 +101,38 @@ func (s *states) save(ctx context.Context, t Tree, name, label string) (Saved, e
 	return Saved{Ref: t.ref(name), Commit: commit, Unsaved: now.unsaved}, nil
 }
 
-// quoted is a list of paths as a checkpoint's message has them.
-func quoted(paths []string) string {
+// markIgnored is before a path in a checkpoint's message that git ignored; others could not
+// be saved.
+const markIgnored = "ignored "
+
+// quoted is a list of paths as a checkpoint's message has them, each behind a mark.
+func quoted(mark string, paths []string) string {
 	var b strings.Builder
 	for _, p := range paths {
-		b.WriteString(strconv.QuoteToASCII(p) + "\n")
+		b.WriteString(mark + strconv.QuoteToASCII(p) + "\n")
 	}
 	return b.String()
 }
 
-// unsavedAt returns, in order, what could not be saved of a worktree at a checkpoint.
-func (s *states) unsavedAt(ctx context.Context, t Tree, commit string) ([]string, error) {
+// missedBy returns, in order, what a checkpoint of a worktree lacks: what could not be saved,
+// and of what git ignored the first.
+func (s *states) missedBy(ctx context.Context, t Tree, commit string) (unsaved, ignored []string, err error) {
 	out, err := s.run(ctx, &t.place, &gitcmd.Call{Args: []string{"show", "-s", "--format=%b", commit}})
 	if err != nil {
-		return nil, fmt.Errorf("reading the checkpoint: %w", err)
+		return nil, nil, fmt.Errorf("reading the checkpoint: %w", err)
 	}
-	var paths []string
 	for line := range strings.Lines(out) {
-		if p, err := strconv.Unquote(strings.TrimSpace(line)); err == nil {
-			paths = append(paths, p)
+		line, marked := strings.CutPrefix(strings.TrimSpace(line), markIgnored)
+		switch p, err := strconv.Unquote(line); {
+		case err != nil:
+		case marked:
+			ignored = append(ignored, p)
+		default:
+			unsaved = append(unsaved, p)
 		}
 	}
-	slices.Sort(paths)
-	return paths, nil
+	slices.Sort(unsaved)
+	return unsaved, ignored, nil
 }
 
 func oneLine(label string) string {
@@ -196,8 +208,8 @@ type change struct {
 // Restore brings the files of a worktree, and its branch if commits were made,
 // back to a checkpoint. Files made since are removed. The state before is saved
 // first, so that nothing is lost. Files that git ignores, and what could not be saved
-// then or now, are left alone and named in NotUndone, as are pushes, which cannot be
-// seen from here.
+// then or now, are left alone and named in NotUndone, as are files that git ignored and that
+// were deleted since, and pushes, which cannot be seen from here.
 //
 // The error is NotFound if ref is no checkpoint of this worktree.
 func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, error) {
@@ -224,7 +236,7 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 	if err != nil {
 		return Restored{}, err
 	}
-	left, err := s.unsavedAt(ctx, t, target)
+	left, ignoredThen, err := s.missedBy(ctx, t, target)
 	if err != nil {
 		return Restored{}, err
 	}
@@ -242,6 +254,7 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 	if err := s.moveBack(ctx, t, target, &r); err != nil {
 		return r, err
 	}
+	r.NotUndone = append(r.NotUndone, lost(t.Dir, ignoredThen)...)
 	for _, name := range ignored[:min(len(ignored), maxUnsaved)] {
 		r.NotUndone = append(r.NotUndone, name+" (ignored by git)")
 	}
@@ -249,6 +262,21 @@ func (s *states) Restore(ctx context.Context, t Tree, ref string) (Restored, err
 		r.NotUndone = append(r.NotUndone, fmt.Sprintf("and %d more that git ignores", more))
 	}
 	return r, nil
+}
+
+// lost says which of the paths in a folder are not there any more.
+func lost(dir string, paths []string) (said []string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close() //nolint:errcheck // it was only looked at
+	for _, p := range paths {
+		if _, err := root.Lstat(p); errors.Is(err, fs.ErrNotExist) {
+			said = append(said, p+" (ignored by git, so it was not saved; it has been deleted since)")
+		}
+	}
+	return said
 }
 
 func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change, error) {

@@ -29,7 +29,7 @@ max_iterations: 7
 func tell004(c *check) {
 	person{c, owner}.says("/clone "+c.repo, "Cloned")
 	c.command("create a profile", func(ctx context.Context, cfg config.Config, env app.Env) error {
-		return app.AgentImport(ctx, cfg, env, []byte(profile004))
+		return app.AgentImport(ctx, cfg, env, app.ProfileFile{Text: []byte(profile004)})
 	})
 	p := c.casts("snak")
 	p.says("/agent snak", "snak is in use here")
@@ -272,7 +272,7 @@ func functions004() []rule {
 		{section: section, name: "DeleteByCommand", on: onSQLite, asks: "All agents are deleted at once, and it says how many", differs: lite + "; bot agent rm --group does it",
 			holds: func(c *check) {
 				c.command("create", func(ctx context.Context, cfg config.Config, env app.Env) error {
-					return app.AgentImport(ctx, cfg, env, []byte("name: soon-gone\ngroup: gone\n"))
+					return app.AgentImport(ctx, cfg, env, app.ProfileFile{Text: []byte("name: soon-gone\ngroup: gone\n")})
 				})
 				printed := c.command("remove", func(ctx context.Context, cfg config.Config, env app.Env) error {
 					return app.AgentRemove(ctx, cfg, env, "", "gone", func(string) bool { return true })

@@ -174,7 +174,7 @@ func TestConversationsOnOneCodebaseDoNotSeeEachOther(t *testing.T) {
 		w.says(bob, "/getcwd")
 		w.seesText(bob, "folder .")
 		w.says(bob, "/status")
-		w.seesText(bob, "codebase:", "web", "branch:", "bot/")
+		w.seesText(bob, "repository:", "web", "branch:", "bot/")
 
 		t.Log("a command file that went bad is a clear error, and the chat goes on")
 		prime := filepath.Join(annTree[0], ".claude", "commands", "prime.md")

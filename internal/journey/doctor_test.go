@@ -204,7 +204,7 @@ func TestDoctorFindsEachFaultAndNoOther(t *testing.T) {
 		"a budget that does not limit a profile": {func(w *world, _ *hub) {
 			w.with(map[string]string{"BUDGET_DAY_USD": "1", "OPENAI_MODEL": "gpt-5-mini"}).migrated()
 			env := app.Env{Stdout: io.Discard, Stderr: io.Discard, Log: slog.New(slog.DiscardHandler)}
-			if err := app.AgentCreate(w.t.Context(), w.config(), env, []byte("name: reviewer\nmodel: mystery\n")); err != nil {
+			if err := app.AgentCreate(w.t.Context(), w.config(), env, app.ProfileFile{Text: []byte("name: reviewer\nmodel: mystery\n")}); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "models openai budget"},

@@ -107,7 +107,7 @@ func TestImportThenGoOnInTheImportedConversation(t *testing.T) {
 		w.says(ann, "what does it cost?")
 		w.seesText(ann, "a-1", "Clone "+url+"?", "shop is not on this machine", "/other/machine/shop")
 		w.says(bob, "/status")
-		w.seesText(bob, "codebase:", "shop again")
+		w.seesText(bob, "repository:", "shop again")
 		if n := len(server.Requests()); n != 0 {
 			t.Fatalf("the git server was asked %d times before somebody said yes", n)
 		}

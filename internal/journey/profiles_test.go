@@ -22,7 +22,9 @@ import (
 func (w *world) profiles(yaml string) {
 	w.t.Helper()
 	cfg := w.config()
-	w.operator("import profiles", func(env app.Env) error { return app.AgentImport(w.t.Context(), cfg, env, []byte(yaml)) })
+	w.operator("import profiles", func(env app.Env) error {
+		return app.AgentImport(w.t.Context(), cfg, env, app.ProfileFile{Text: []byte(yaml)})
+	})
 }
 
 // dressed answers with what the model saw of the profile: the model's name, how

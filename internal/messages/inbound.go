@@ -263,6 +263,10 @@ type Repository struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Fetch    string `json:"fetch,omitempty"`
 
+	// Locked is set where not everybody who may write elsewhere may answer: the bot may not be
+	// able to.
+	Locked bool `json:"locked,omitempty"`
+
 	// Closes is what a pull request of the conversation closes, such as "#42".
 	Closes string `json:"closes,omitempty"`
 }

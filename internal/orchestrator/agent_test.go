@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -216,6 +217,88 @@ func TestAgentWhoseProcessDies(t *testing.T) {
 			t.Errorf("the questions are %s", got)
 		}
 	})
+}
+
+// TestTheCardSaysWhatAnAgentDidBefore its process died, not only the names of its tools.
+func TestTheCardSaysWhatAnAgentDidBefore(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			may := mayI
+			if may.Call.ID += r.Resume; r.Resume == "" {
+				const id, name, does = "c0", "execute", "npm test"
+				r.Tell(assistant.Resumable{Session: "s-1"})
+				r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.ToolCall{ID: id, Name: name, Arguments: `{}`}}}})
+				r.Tell(assistant.ToolStarted{ID: id, Name: name, Summary: does, Kind: assistant.KindExecute})
+				r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: id, Name: name, Content: "ok", Summary: does}}}})
+				r.Tell(assistant.ToolFinished{ID: id, OK: true})
+			}
+			_, err := r.Ask(may)
+			return "", err
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		w.Process().Kill()
+		w.Start()
+		w.Pass(10 * time.Second)
+		if text := w.Chat.Find("Waiting for approval of a-2").Text; !strings.Contains(text, "✔ npm test") {
+			t.Errorf("the card is %q", text)
+		}
+	})
+}
+
+// TestAgentHearsWhatDidNotRun: it had no answer to its question when the process died, so that
+// its call has no effect that it would have to look for. Who had said yes is told.
+func TestAgentHearsWhatDidNotRun(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[approval.State]string{
+		approval.Waiting: "not run: the service stopped before anybody had allowed it.",
+		approval.Allowed: "not run: a person allowed it",
+		approval.Denied:  "not run: it was not allowed.",
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				agents(w)
+				w.Agent.On("build", func(r *ot.Errands) (string, error) {
+					r.Tell(assistant.MessageDone{Message: messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{mayI.Call}}})
+					_, err := r.Ask(mayI)
+					return "", err
+				}, func(*ot.Errands) (string, error) { return "I go on", nil })
+				w.Start()
+				w.Chat.Say("build it")
+				w.Pass(10 * time.Second)
+				w.Process().Kill()
+				if state != approval.Waiting {
+					inTx(w, func(ctx context.Context, tx *store.Tx) error {
+						a, err := tx.Questions().Approval(ctx, 1)
+						if a.State, a.DecidedBy, a.DecidedAt = state, a.Requester, time.Now(); err != nil {
+							return err
+						}
+						return tx.Questions().SettleApproval(ctx, a)
+					})
+				}
+				w.Start()
+				w.Pass(10 * time.Second)
+				w.Chat.Find("I go on")
+				turns := w.Agent.Turns()
+				last := turns[len(turns)-1].Array
+				result, _ := last[len(last)-1].Blocks[0].(messages.ToolResult)
+				if result.CallID != "c1" || !result.IsError || !strings.HasPrefix(result.Content, want) {
+					t.Errorf("it reads %+v", last)
+				}
+				if got := w.Value(`SELECT status FROM agent_tool_calls WHERE tool_call_id = 'c1'`); got != "failed" {
+					t.Errorf("the call is %s", got)
+				}
+				told := strings.Contains(strings.Join(w.Chat.Texts(ot.Room), "\n"), "⚠ a-1 was approved, but the bot was restarted before the agent had the answer")
+				if told != (state == approval.Allowed) {
+					t.Errorf("people read %q", w.Chat.Texts(ot.Room))
+				}
+			})
+		})
+	}
 }
 
 // TestStopOfAProcessWhoseAgentAsks waits for nobody's decision: the next process asks again.

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
+	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
+	"remote-agent/internal/store"
 )
 
 const notAllowed = "The bot may not write in that chat."
@@ -94,6 +97,32 @@ func TestNobodyIsToldOfTheirOwnChat(t *testing.T) {
 		w.Pass(20 * time.Second)
 		if got := len(w.Chat.Texts("chat-olga")); got != 1 || len(w.Chat.Notes()) > 0 {
 			t.Errorf("the owner reads %q, and others %q", w.Chat.Texts("chat-olga"), w.Chat.Notes())
+		}
+	})
+}
+
+// TestOwnersHearOfWhatWasNotBegun: a platform knows before a turn that nobody would see its
+// answer, as in a locked issue. Nothing is spent on it, and owners are told.
+func TestOwnersHearOfWhatWasNotBegun(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.NoNotes = fault.New(fault.Unsupported, "not here")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = &located{w: w} }
+		w.Chat.Locates = func(in messages.Inbound) (messages.Repository, error) {
+			return *in.Repository, fault.New(fault.Gone, "It is locked.")
+		}
+		w.Start()
+		w.Chat.Say("hello", private(ot.Olga)...)
+		w.Pass(20 * time.Second)
+		mute(w, "team", fault.Gone)
+		asked := len(w.Model.Asked())
+		w.Chat.Say("what about dogs?", ot.In("team"), about)
+		w.Pass(time.Minute)
+		if n := len(w.Model.Asked()) - asked; n != 0 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if got := strings.Join(w.Chat.Texts("chat-olga"), "\n"); !strings.Contains(got, "could not answer Ann in `chat/team`. "+notAllowed) {
+			t.Errorf("the owner reads %q", got)
 		}
 	})
 }

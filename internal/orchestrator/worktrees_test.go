@@ -79,6 +79,24 @@ func scriptedWorktrees(w *ot.World, errs ...error) *worktrees {
 	return s
 }
 
+// TestTheFirstMessageIsACommandFile of a repository whose files the conversation does not have
+// yet: only those say whether there is such a command.
+func TestTheFirstMessageIsACommandFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"/ship it": "re: Ship it", "/shop it": "There is no command `/shop`. Did you mean `/stop`?"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				scriptedWorktrees(w)
+				w.Start()
+				w.Chat.Say(text, about)
+				w.Pass(time.Minute)
+				w.Chat.Find(want)
+			})
+		})
+	}
+}
+
 // TestCommandFileIsAloneWithItsFiles: what others said and posted before is no part of the
 // request that a repository's own command makes; what came with the command is.
 func TestCommandFileIsAloneWithItsFiles(t *testing.T) {
@@ -287,6 +305,28 @@ func TestBranchOfAPullRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatWasDeletedMeanwhileIsNotAnswered: the platform finds out only when the turn is to begin.
+func TestWhatWasDeletedMeanwhileIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = &located{w: w} }
+		w.Chat.Locates = func(in messages.Inbound) (messages.Repository, error) {
+			if in.Text == "never mind" {
+				return *in.Repository, platform.ErrWithdrawn
+			}
+			return *in.Repository, nil
+		}
+		w.Start()
+		w.Chat.Say("never mind", about)
+		w.Chat.Say("hello", about)
+		w.Pass(time.Minute)
+		w.Chat.Find("re: hello")
+		if got := w.States("never mind") + " " + w.States("hello"); got != "stopped done" || strings.Contains(strings.Join(w.Chat.Texts(ot.Room), "\n"), "never") {
+			t.Errorf("entries are %s, and there stand %q", got, w.Chat.Texts(ot.Room))
+		}
+	})
 }
 
 // TestPreparationIsStopped while it works on the directory, which takes as long as it likes.

@@ -11,6 +11,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -457,9 +458,13 @@ type Locator interface {
 	Adapter
 
 	// Locate completes in.Repository. It is asked once before each turn, outside
-	// of transactions.
+	// of transactions. ErrWithdrawn means that the message has been deleted since it
+	// was heard of, where no event tells of that.
 	Locate(ctx context.Context, in messages.Inbound) (messages.Repository, error)
 }
+
+// ErrWithdrawn is an error of Locator: nobody waits for an answer any more.
+var ErrWithdrawn = errors.New("the message has been deleted")
 
 // FilePart is a part of an answer that is better read as a file of its own.
 type FilePart struct {

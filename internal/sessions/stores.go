@@ -112,7 +112,7 @@ type CallStore interface {
 	// if it was executing already; one that has ended is a fault.Conflict.
 	BeginToolCall(ctx context.Context, sessionID, callID string) (c ToolCall, begun bool, err error)
 
-	// ExecutingCalls returns the calls of a session that were begun and have not ended, in
-	// the order of their recording.
-	ExecutingCalls(ctx context.Context, sessionID string) ([]ToolCall, error)
+	// OpenCalls returns the calls of a session that have not ended, whether they were
+	// begun or not, in the order of their recording.
+	OpenCalls(ctx context.Context, sessionID string) ([]ToolCall, error)
 }

@@ -34,7 +34,7 @@ func scanCodebase(c *sessions.Codebase) []any {
 // second one is a fault.Conflict, which leaves the transaction usable.
 func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Codebase, error) {
 	if c.Name == "" || c.DefaultCwd == "" {
-		return sessions.Codebase{}, fault.New(fault.Invalid, "A codebase needs a name and a directory.")
+		return sessions.Codebase{}, fault.New(fault.Invalid, "A repository needs a name and a directory.")
 	}
 	if err := t.lockRepository(ctx, c.RepositoryURL); err != nil {
 		return sessions.Codebase{}, err
@@ -84,7 +84,7 @@ func (t *Registry) codebaseTaken(ctx context.Context, c sessions.Codebase) error
 	if ok {
 		return fault.Newf(fault.Conflict, "This repository is already registered as %s.", other.Name)
 	}
-	return fault.Newf(fault.Conflict, "A codebase called %s already exists.", c.Name)
+	return fault.Newf(fault.Conflict, "A repository called %s already exists.", c.Name)
 }
 
 // Move notes that a codebase is in another folder; fault.NotFound if there
@@ -240,7 +240,7 @@ func (t *Registry) CodebaseUse(ctx context.Context, id string) (n int, err error
 }
 
 func codebaseInUse(cause error) error {
-	return &fault.Error{Kind: fault.Conflict, Public: "Conversations still use this codebase.", Err: cause}
+	return &fault.Error{Kind: fault.Conflict, Public: "Conversations still use this repository.", Err: cause}
 }
 
 // A conversation changes with its row, with what is said to it and with what is

@@ -122,8 +122,8 @@ func (t *Calls) ToolCalls(ctx context.Context, sessionID string) ([]sessions.Too
 	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
 }
 
-// ExecutingCalls returns the calls of a session that were begun and have not ended, in the
-// order of their recording.
-func (t *Calls) ExecutingCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
-	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 AND c.status = 'executing' ORDER BY c.id`, sessionID)
+// OpenCalls returns the calls of a session that have not ended, whether they were begun or
+// not, in the order of their recording.
+func (t *Calls) OpenCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
+	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 AND c.status IN ('pending', 'executing') ORDER BY c.id`, sessionID)
 }

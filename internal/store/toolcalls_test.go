@@ -87,9 +87,9 @@ func TestCallsAreOnRecordWithTheirMessages(t *testing.T) {
 			t.Errorf("after the results (-want +got):\n%s", diff)
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {
-			open, err := tx.Calls().ExecutingCalls(ctx, a.session.ID)
-			if len(open) != 1 || open[0].CallID != "begun" {
-				t.Errorf("executing: %+v", open)
+			open, err := tx.Calls().OpenCalls(ctx, a.session.ID)
+			if len(open) != 2 || open[0].CallID != "begun" || open[0].Status != sessions.ToolExecuting || open[1].CallID != "waits" || open[1].Status != sessions.ToolPending {
+				t.Errorf("open: %+v", open)
 			}
 			return err
 		})

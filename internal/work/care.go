@@ -115,6 +115,9 @@ func (s *Service) SyncNamed(ctx context.Context, out io.Writer, name string) err
 
 // sync does it with one of them.
 func (s *Service) sync(ctx context.Context, out io.Writer, c sessions.Codebase) error {
+	if err := s.absentFrom(c); err != nil {
+		return err
+	}
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return err

@@ -25,24 +25,50 @@ import (
 // with orchestrator.NeedsClone if its repository can be cloned, and else with
 // what an operator has to do.
 func (s *Service) absent(c sessions.Codebase) error {
-	why := codebase.Present(s.space.Root(), c.DefaultCwd)
-	if why == nil {
+	why, url, cannot := s.gone(c)
+	switch {
+	case why == nil:
 		return nil
-	}
-	if err := s.space.Usable(); err != nil {
-		return err
-	}
-	cannot := "its repository is not known"
-	if c.RepositoryURL != "" {
-		r, err := s.space.Parse(c.RepositoryURL)
-		if err == nil {
-			return &orchestrator.NeedsClone{Codebase: "**" + c.Name + "**", URL: r.URL(), Why: fmt.Sprintf("**%s** is not on this machine: %s", c.Name, lower(fault.Public(why)))}
-		}
-		cannot = strings.TrimSuffix(lower(fault.Public(err)), ".")
+	case url == "" && cannot == "":
+		return why
+	case url != "":
+		return &orchestrator.NeedsClone{Codebase: "**" + c.Name + "**", URL: url, Why: fmt.Sprintf("**%s** is not on this machine: %s", c.Name, lower(fault.Public(why)))}
 	}
 	return &fault.Error{Kind: fault.NotFound, Err: why, Public: fmt.Sprintf(
 		"**%s** is not on this machine: %s It cannot be cloned, because %s. An operator can restore the folder, or add another one with `bot repo add FOLDER`; then choose it here with `/repo`. To use another repository: `/clone <url>`.",
 		c.Name, lower(fault.Public(why)), cannot)}
+}
+
+// absentFrom is absent for an operator at a terminal.
+func (s *Service) absentFrom(c sessions.Codebase) error {
+	why, url, cannot := s.gone(c)
+	switch {
+	case why == nil || url == "" && cannot == "":
+		return why
+	case url != "":
+		return fault.Newf(fault.NotFound, "It is not on this machine: %s `bot repo add %s` clones it.", lower(fault.Public(why)), url)
+	}
+	return fault.Newf(fault.NotFound, "It is not on this machine: %s It cannot be cloned, because %s. Restore the folder, or remove it with `bot repo rm %s`.",
+		lower(fault.Public(why)), cannot, c.Name)
+}
+
+// gone returns why the folder of a codebase is not here, nil if it is, with the address that it
+// can be cloned from, or why it cannot. Without either nothing can be cloned here.
+func (s *Service) gone(c sessions.Codebase) (why error, url, cannot string) {
+	if why = codebase.Present(s.space.Root(), c.DefaultCwd); why == nil {
+		return nil, "", ""
+	}
+	if err := s.space.Usable(); err != nil {
+		return err, "", ""
+	}
+	if c.RepositoryURL == "" {
+		return why, "", "its repository is not known"
+	}
+	r, err := s.space.Parse(c.RepositoryURL)
+	if err != nil {
+		return why, "", strings.TrimSuffix(lower(fault.Public(err)), ".")
+	}
+	return why, r.URL(), ""
 }
 
 // lower begins a sentence in the middle of another one.

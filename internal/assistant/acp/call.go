@@ -238,7 +238,7 @@ func (t *transcript) finish(c *call, ok bool, content string) error {
 	c.ended = true
 	t.open() // forgets it in the order; its id stays known
 	result := messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{
-		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok,
+		CallID: c.id, Name: c.toolName(), Content: content, IsError: !ok, Summary: brief(c.title),
 	}}}
 	c.content, c.asked, c.output, c.input, c.title = nil, nil, nil, nil, brief(c.title)
 	t.held -= c.held

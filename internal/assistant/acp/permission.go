@@ -181,11 +181,13 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 		choice = q.option("allow_once")
 	}
 	if choice != "" {
-		r.reply(ctx, q.id, selectedPermission(choice))
-		if q.call.ended || q.call.asking > 0 {
-			return nil
+		if !q.call.ended && q.call.asking == 0 { // on record before the agent hears it, and runs it
+			if err := r.t.start(q.call); err != nil {
+				return err
+			}
 		}
-		return r.t.start(q.call)
+		r.reply(ctx, q.id, selectedPermission(choice))
+		return nil
 	}
 	q.call.refused = true
 	r.refused = q.call.summary()

@@ -25,7 +25,7 @@ func Claude(command string) (Config, error) {
 	return Config{
 		Name: ClaudeName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/claude-agent-acp@0.100.0",
-		LoginHint:   "Set ANTHROPIC_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/claude claude-agent-acp --cli auth login`.",
+		LoginHint:   fmt.Sprintf("Set ANTHROPIC_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/claude %s --cli auth login`.", programOf(argv, ClaudeCommand, "CLAUDE_COMMAND")),
 		Login:       []string{"--cli", "auth", "login"},
 		Env: []string{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
@@ -43,9 +43,31 @@ func Codex(command string) (Config, error) {
 	return Config{
 		Name: CodexName, Command: argv,
 		InstallHint: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
-		LoginHint:   "Set CODEX_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/codex codex-acp login`.",
+		LoginHint:   fmt.Sprintf("Set CODEX_API_KEY for it, or log it in as the bot's user: `HOME=<AGENT_HOME>/codex %s login`.", programOf(argv, CodexCommand, "CODEX_COMMAND")),
 		Login:       []string{"login"},
 	}, err
+}
+
+// programOf returns what people call the program of an agent: its name, or the option that has
+// its command, of which an operator may have made anything.
+func programOf(argv []string, usual, option string) string {
+	if slices.Equal(argv, []string{usual}) {
+		return usual
+	}
+	return "<" + option + ">"
+}
+
+// LoginCommand returns the line for a shell that logs the agent in with a home, or nothing if
+// it is not known how that is done.
+func (c Config) LoginCommand(home string) string {
+	if c.Login == nil {
+		return ""
+	}
+	words := []string{"HOME=" + shellWord(home)}
+	for _, word := range slices.Concat(c.Command, c.Login) {
+		words = append(words, shellWord(word))
+	}
+	return strings.Join(words, " ")
 }
 
 func commandOr(command, otherwise, option string) ([]string, error) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/fault"
 )
@@ -75,8 +74,11 @@ func TestPresets(t *testing.T) {
 	if d := cmp.Diff([]string{"node", "/opt/my codex/index.js", "--x"}, codex.Command); err != nil || d != "" {
 		t.Errorf("Codex: %v\n%s", err, d)
 	}
-	for _, c := range []acp.Config{claude, codex} {
-		program := map[assistant.Name]string{"claude": acp.ClaudeCommand, "codex": acp.CodexCommand}[c.Name]
+	npx, err := acp.Claude("npx -y @agentclientprotocol/claude-agent-acp")
+	if want := "HOME='/agents of mine/claude' npx -y @agentclientprotocol/claude-agent-acp --cli auth login"; err != nil || npx.LoginCommand("/agents of mine/claude") != want {
+		t.Errorf("with npx it is logged in by %q, %v", npx.LoginCommand("/agents of mine/claude"), err)
+	}
+	for program, c := range map[string]acp.Config{acp.ClaudeCommand: claude, "<CODEX_COMMAND>": codex, "<CLAUDE_COMMAND>": npx} {
 		if way := fmt.Sprintf("`HOME=<AGENT_HOME>/%s %s %s`", c.Name, program, strings.Join(c.Login, " ")); !strings.Contains(c.LoginHint, way) {
 			t.Errorf("who is told %q would not log in with %s", c.LoginHint, way)
 		}

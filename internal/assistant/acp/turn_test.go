@@ -47,7 +47,7 @@ func kinds(events []assistant.Event) (out []string) {
 				case messages.ToolCall:
 					blocks = append(blocks, "call "+b.Name+" "+b.Arguments)
 				case messages.ToolResult:
-					blocks = append(blocks, fmt.Sprintf("result of %s, error %v: %s", b.Name, b.IsError, b.Content))
+					blocks = append(blocks, fmt.Sprintf("result of %s, error %v: %s", strings.TrimSpace(b.Name+" "+b.Summary), b.IsError, b.Content))
 				case messages.Attachment:
 				}
 			}
@@ -92,11 +92,11 @@ func TestEverythingThatATurnShows(t *testing.T) {
 		"text I look. ",
 		`assistant message: thinking Let me see. of scripted | text I look.  | call Bash {"command":"ls -l","n":12345678901234567890}`,
 		`started Bash execute "ls -l"`,
-		"tool message: result of Bash, error false: a b",
+		"tool message: result of Bash ls -l, error false: a b",
 		"finished true",
 		`assistant message: call edit {"path":"a.go"}`,
 		`started edit write "Edit a.go"`,
-		"tool message: result of edit, error true: --- a/w/a.go\n+++ b/w/a.go\n@@ -1,2 +1,2 @@\n one\n-two\n+2",
+		"tool message: result of edit Edit a.go, error true: --- a/w/a.go\n+++ b/w/a.go\n@@ -1,2 +1,2 @@\n one\n-two\n+2",
 		"finished false",
 		"text One.", "text \n\nTwo.",
 		"assistant message: text One.\n\nTwo.",
@@ -357,7 +357,7 @@ func TestPermissionWaitsOnRecord(t *testing.T) {
 	}
 	want := []string{
 		`assistant message: call execute {"command":"go test"}`, `started execute execute "go test"`,
-		"tool message: result of execute, error false: ok", "finished true", "text Done.", "assistant message: text Done.", "finished turn",
+		"tool message: result of execute go test, error false: ok", "finished true", "text Done.", "assistant message: text Done.", "finished turn",
 	}
 	if d := cmp.Diff(want, kinds(events)); d != "" {
 		t.Error(d)
@@ -500,7 +500,7 @@ func TestAskedAfterItIsInProgress(t *testing.T) {
 		acpagent.Step{Say: "Then not."}))
 	got := ask(t.Context(), w, question("go"))
 	want := []string{
-		`assistant message: call execute {"command":"rm x"}`, "tool message: result of execute, error true: This was not allowed, so it did not run.",
+		`assistant message: call execute {"command":"rm x"}`, "tool message: result of execute rm x, error true: This was not allowed, so it did not run.",
 		"text Then not.", "assistant message: text Then not.", "finished turn",
 	}
 	if d := cmp.Diff(want, kinds(got.events)); got.err != nil || d != "" {

@@ -100,7 +100,6 @@ type block struct {
 	Text     string `json:"text"`
 	URI      string `json:"uri"`
 	Name     string `json:"name"`
-	MimeType string `json:"mimeType"`
 	Resource struct {
 		URI  string `json:"uri"`
 		Text string `json:"text"`
@@ -119,8 +118,10 @@ func (b block) text() string {
 			return b.Resource.Text
 		}
 		return "[file " + oneLine(b.Resource.URI, 1000) + "]"
-	case "image", "audio":
-		return "[" + b.Type + " " + oneLine(b.MimeType, 100) + "]"
+	case "image":
+		return "[picture, not shown]"
+	case "audio":
+		return "[recording, not shown]"
 	}
 	return ""
 }

@@ -34,14 +34,14 @@ func Clean(p string) (string, error) {
 	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return "", fault.New(fault.Invalid, "The path contains a control character.")
 	case strings.HasPrefix(p, "/"):
-		return "", fault.New(fault.Invalid, "The path is absolute. Give it relative to the top folder of the codebase, like src/app.")
+		return "", fault.New(fault.Invalid, "The path is absolute. Give it relative to the top folder of the repository, like src/app.")
 	case strings.HasPrefix(path.Clean(p), "~"): // as "./~" is for whoever gets the result
-		return "", fault.New(fault.Invalid, "“~” means a home folder, which is outside the codebase. Give the path relative to the top folder, like src/app.")
+		return "", fault.New(fault.Invalid, "“~” means a home folder, which is outside the repository. Give the path relative to the top folder, like src/app.")
 	}
 	for element := range strings.SplitSeq(p, "/") {
 		switch {
 		case element == "..":
-			return "", fault.New(fault.Invalid, "The path contains “..”. Give it relative to the top folder of the codebase, like src/app.")
+			return "", fault.New(fault.Invalid, "The path contains “..”. Give it relative to the top folder of the repository, like src/app.")
 		case strings.EqualFold(element, ".git"):
 			return "", fault.New(fault.Invalid, "The .git folder is off limits.")
 		}
@@ -130,9 +130,9 @@ func classify(err error, p string) error {
 	out := &fault.Error{Kind: fault.Invalid, Err: err}
 	switch {
 	case is(fs.ErrNotExist):
-		out.Kind, out.Public = fault.NotFound, fmt.Sprintf("There is no %s in this codebase.", p)
+		out.Kind, out.Public = fault.NotFound, fmt.Sprintf("There is no %s in this repository.", p)
 	case is(syscall.ENOTDIR):
-		out.Kind, out.Public = fault.NotFound, fmt.Sprintf("There is no %s in this codebase: a part of the path is a file.", p)
+		out.Kind, out.Public = fault.NotFound, fmt.Sprintf("There is no %s in this repository: a part of the path is a file.", p)
 	case is(syscall.ELOOP):
 		out.Public = fmt.Sprintf("%s is a loop of links.", p)
 	case is(syscall.ENXIO), is(syscall.ENODEV), is(syscall.EOPNOTSUPP):
@@ -140,7 +140,7 @@ func classify(err error, p string) error {
 	case is(fs.ErrPermission):
 		out.Public = fmt.Sprintf("No permission to read %s.", p)
 	default: // os.Root has no error value for an escape.
-		out.Public = fmt.Sprintf("%s cannot be opened: it leads outside this codebase, or is not a file.", p)
+		out.Public = fmt.Sprintf("%s cannot be opened: it leads outside this repository, or is not a file.", p)
 	}
 	return out
 }

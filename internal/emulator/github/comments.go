@@ -91,7 +91,7 @@ func (c commentCalls) page(r *request, of func(*issue) []*comment) (*reply, *api
 
 func (c commentCalls) create(r *request) (*reply, *apiError) {
 	body := r.in.need("body")
-	if refused := cmp.Or(r.in.refused(), checkBody("IssueComment", body)); refused != nil {
+	if refused := cmp.Or(r.in.refused(), r.mayComment(), checkBody("IssueComment", body)); refused != nil {
 		return nil, refused
 	}
 	made, _ := r.by.comment(r.issue, body)
@@ -99,6 +99,15 @@ func (c commentCalls) create(r *request) (*reply, *apiError) {
 }
 
 func (c commentCalls) get(r *request) (*reply, *apiError) { return ok(c.show.comment(r.comment)) }
+
+// mayComment refuses a comment in a locked conversation to those who may not write in the
+// repository, and to every App.
+func (r *request) mayComment() *apiError {
+	if !r.issue.locked || r.who.kind == personal && r.repo.role(r.who.user).atLeast(Write) {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "Unable to create comment because issue is locked.")
+}
 
 // mayChange refuses to edit or delete a comment to those who may not: its author may,
 // and who has write access.

@@ -42,6 +42,7 @@ type issue struct {
 	number   int
 	title    string
 	closed   bool
+	locked   bool   // only people with write access may comment
 	reason   string // completed, not_planned, reopened
 	closedAt time.Time
 	closedBy *user

@@ -78,6 +78,15 @@ func (p Person) CloseIssue(number int) Sent {
 	return p.onIssue(number, func(me actor, i *issue) []string { return me.setState(i, true, "completed") })
 }
 
+// LockIssue locks the conversation of an issue or pull request: only people with write
+// access can comment there, and no App can.
+func (p Person) LockIssue(number int) Sent {
+	return p.onIssue(number, func(me actor, i *issue) []string {
+		i.locked, i.updated = true, me.world.now()
+		return me.tellIssue(i, "locked", nil)
+	})
+}
+
 // Label puts a label on.
 func (p Person) Label(number int, name string) Sent {
 	return p.onIssue(number, func(me actor, i *issue) []string { return me.label(i, name) })

@@ -204,7 +204,7 @@ func (s renderer) issue(i *issue) obj {
 	out := fields{
 		{"url", api}, {"repository_url", repoAPI}, {"labels_url", api + "/labels{/name}"}, {"comments_url", api + "/comments"}, {"events_url", api + "/events"},
 		{"html_url", web}, {"id", i.id}, {"node_id", node("I", i.id)}, {"number", i.number}, {"title", i.title}, {"user", s.user(i.author)},
-		{"labels", s.labels(i.repo, i.labels)}, {"state", i.state()}, {"locked", false}, {"assignee", nil}, {"assignees", []any{}}, {"milestone", nil},
+		{"labels", s.labels(i.repo, i.labels)}, {"state", i.state()}, {"locked", i.locked}, {"assignee", nil}, {"assignees", []any{}}, {"milestone", nil},
 		{"comments", len(i.comments)}, {"created_at", stamp(i.created)}, {"updated_at", stamp(i.updated)}, {"closed_at", stamp(i.closedAt)},
 		{"author_association", i.repo.association(i.author)}, {"active_lock_reason", nil}, {"body", nullable(i.body)}, {"closed_by", s.user(i.closedBy)},
 		{"reactions", rollup(api+"/reactions", i.reactions)}, {"timeline_url", api + "/timeline"}, {"performed_via_github_app", s.performed(i.post)},

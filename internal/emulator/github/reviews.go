@@ -45,7 +45,7 @@ func (c reviewCalls) comment(r *request) (*reply, *apiError) {
 	if to == nil || to.issue != r.issue || to.review == nil {
 		missing = notFound()
 	}
-	if refused := cmp.Or(r.in.refused(), missing, checkBody("PullRequestReviewComment", body)); refused != nil {
+	if refused := cmp.Or(r.in.refused(), missing, r.mayComment(), checkBody("PullRequestReviewComment", body)); refused != nil {
 		return nil, refused
 	}
 	made, _ := r.by.reply(to, body)

@@ -339,3 +339,8 @@ func (c *Control) Refuse(ctx context.Context, entry sessions.Entry, why error) e
 
 // Find returns the command that has a canonical name or alias.
 func (c *Control) Find(name string) (command.Command, bool) { return c.Commands.Find(name) }
+
+// Unknown implements turn.Commands.
+func (c *Control) Unknown(ctx context.Context, r command.Request) (command.Reply, error) {
+	return c.Commands.Unknown(ctx, r)
+}

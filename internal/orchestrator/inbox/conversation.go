@@ -16,7 +16,8 @@ import (
 
 // lane says who handles a message: the conversation's worker, in order, or the
 // control lane, at once. Unknown commands go there too: the answer is the
-// nearest name. A message that is the word "stop" and nothing else is the command,
+// nearest name. But where the conversation has to get its files of the repository first, those
+// may have the command. A message that is the word "stop" and nothing else is the command,
 // on every platform.
 func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation, in messages.Inbound) (sessions.Lane, error) {
 	if in.Kind == messages.KindAction {
@@ -55,6 +56,9 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		if err != nil {
 			return sessions.LaneTurn, err
 		}
+	}
+	if conv.CodebaseID == "" && in.Repository != nil || conv.CodebaseID != "" && conv.InboxSeq == 0 {
+		return sessions.LaneTurn, nil
 	}
 	return sessions.LaneControl, nil
 }

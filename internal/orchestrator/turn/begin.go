@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/plan"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -106,6 +107,10 @@ func (b beginning) beginEntry(ctx context.Context) (decision, error) {
 		d, err := b.mayClone(ctx, needsClone(r.err))
 		d.access = v.State.AccessSeq
 		return d, err
+	case errors.Is(r.err, platform.ErrWithdrawn) && b.entry.State == sessions.EntryRunning: // it had begun, and shows that
+		return b.settle(ctx, sessions.EntryStopped, r.err.Error(), "⏹ Your message was deleted, so I stopped.")
+	case errors.Is(r.err, platform.ErrWithdrawn):
+		return decision{what: settled}, b.o.Withdraw(ctx, b.tx, b.entry)
 	case r.err != nil:
 		return b.unprepared(ctx, r.err)
 	case r.unreadable != "":
@@ -128,13 +133,13 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 	d.begun.role, d.begun.again = v.Role, b.entry.State == sessions.EntryRunning
 	d.begun.call, _ = command.Parse(b.entry.In.Text)
 	d.begun.work = b.ready[b.entry.ID].work
-	if c, ok := b.o.config.Commands.Find(d.begun.call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
-		d.begun.job = &c
-	} else if d, err = b.beginRun(ctx, d); err != nil {
-		if isRefusal(err) && b.stored == nil {
-			return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
+	if d.begun.job = b.job(d.begun.call); d.begun.job == nil {
+		if d, err = b.beginRun(ctx, d); err != nil {
+			if isRefusal(err) && b.stored == nil {
+				return b.settle(ctx, sessions.EntryFailed, err.Error(), b.failed(err))
+			}
+			return decision{}, err
 		}
-		return decision{}, err
 	}
 	if d.begun.placeholder, err = b.placeholder(ctx, b.tx, b.entry); err != nil {
 		return decision{}, err
@@ -148,6 +153,19 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 		State: &running, Attempts: &attempts, SessionID: &d.begun.session.ID, Preparation: begunWith(b.entry.Preparation),
 		Checkpoint: d.begun.checkpoint,
 	})
+}
+
+// job returns the command that a call means, if no assistant has to do with it: one of ours, or
+// what answers a name that nobody knows, not even the repository.
+func (b beginning) job(call command.Call) *command.Command {
+	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
+		return &c
+	}
+	_, ours := b.o.config.Commands.Find(call.Invoked().Name)
+	if call.Name == "" || ours || b.ready[b.entry.ID].work.Prompt != nil || b.entry.In.Schedule != 0 {
+		return nil
+	}
+	return &command.Command{Name: call.Name, Lane: command.Job, Run: b.o.config.Commands.Unknown}
 }
 
 // settle settles the entry without a turn.

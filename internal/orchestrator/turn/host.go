@@ -373,8 +373,13 @@ func (h *host) recall(ctx context.Context) error {
 			if !ok || !ended {
 				continue
 			}
+			did := row{note: result.Summary, done: true, ok: !result.IsError}
 			effect, _ := h.box.Effect(ctx, call) // a failed one still has its name as summary
-			done = append(done, row{kind: effect.Kind, text: h.r.w.o.redact(wording.OneLine(effect.Summary)), note: result.Summary, done: true, ok: !result.IsError})
+			if did.kind, did.text = effect.Kind, effect.Summary; h.agent && did.note != "" {
+				did.text, did.note = did.note, "" // only an agent knows what a call of its own does
+			}
+			did.text = h.r.w.o.redact(wording.OneLine(did.text))
+			done = append(done, did)
 		}
 	}
 	h.p.update(func(c *card) { c.rows, c.byID = done, make(map[string]int) })
@@ -458,33 +463,6 @@ func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
 	}
 	m.Blocks = blocks
 	return m
-}
-
-// interrupted gives the calls that a crash interrupted their results, and
-// reports those that never began: they run when the turn goes on. Assistants
-// that run no tools of ours get results for all of them.
-func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Entry, session string) error {
-	a := w.o.config.Assistants[assistant.Name(w.conv.Assistant)]
-	if _, uses := a.(assistant.ToolUser); !uses {
-		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil { // it will ask again, under other names
-			return err
-		}
-		_, err := tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Over: true}})
-		return err
-	}
-	begun, err := tx.Calls().ExecutingCalls(ctx, session)
-	if err != nil || len(begun) == 0 {
-		return err
-	}
-	results := messages.Message{Role: messages.RoleTool}
-	for _, c := range begun {
-		results.Blocks = append(results.Blocks, messages.ToolResult{
-			CallID: c.CallID, Name: c.Name, IsError: true,
-			Content: "interrupted, may have run: the service stopped meanwhile. Check what took effect before you repeat it.",
-		})
-	}
-	_, err = tx.Leases().Apply(ctx, w.lease, commit.Changes{Session: &commit.Session{ID: session, Run: entry.ID, Messages: []messages.Message{results}}})
-	return err
 }
 
 // waits reports whether a turn ended because a person is asked.

@@ -41,6 +41,10 @@ func (p prompts) Find(name string) (command.Command, bool) {
 	return command.Command{Name: name, Prompt: &prompt}, ok
 }
 
+func (prompts) Unknown(context.Context, command.Request) (command.Reply, error) {
+	return command.Reply{}, nil
+}
+
 func (prompts) RunNow(context.Context, sessions.Entry) error { return nil }
 
 func (prompts) FollowUp(context.Context, port.Tx, command.Request, command.Reply) (bool, error) {

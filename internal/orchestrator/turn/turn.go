@@ -35,6 +35,10 @@ type Commands interface {
 	// Find returns the command that has a canonical name or alias.
 	Find(name string) (command.Command, bool)
 
+	// Unknown answers a call whose name Find does not know, and neither the
+	// codebase of the conversation.
+	Unknown(ctx context.Context, r command.Request) (command.Reply, error)
+
 	// RunNow runs a command that waits for no turn, or waits while this process does
 	// so already.
 	RunNow(ctx context.Context, entry sessions.Entry) error

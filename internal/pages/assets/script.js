@@ -188,7 +188,7 @@ const live = (() => {
     if (asking) { again = true; return; }
     asking = true;
     try {
-      const answer = await fetch(location.href, { headers: { 'Bot-Part': 'main' } });
+      const answer = await fetch(location.href, { headers: { 'Bot-Part': 'main' }, signal: AbortSignal.timeout(30000) });
       if (answer.redirected || answer.status === 401 || answer.status === 403) {
         close();
         if (busy(main)) say((answer.status === 403 ? 'You no longer have access.' : 'You are signed out.') + ' Copy what you wrote before you leave this page.');

@@ -54,6 +54,7 @@ type client struct {
 	assertion minted                              // of the App
 	tokens    *platform.Recent[tokenKey, *minted] // of installations
 	homes     *platform.Recent[string, int64]     // repository -> installation
+	locked    *platform.Recent[place, bool]       // where no comment was taken, because it is locked
 }
 
 func newClient(cfg Config) *client {
@@ -64,6 +65,7 @@ func newClient(cfg Config) *client {
 		scrub:  exchange.NewScrubber(secretForm.Regexp(), cfg.Token, cfg.WebhookSecret),
 		tokens: platform.NewRecent[tokenKey, *minted](1024),
 		homes:  platform.NewRecent[string, int64](4096),
+		locked: platform.NewRecent[place, bool](1024),
 	}
 	c.assertion.lock = make(chan struct{}, 1)
 	c.base, _ = url.Parse(strings.TrimRight(cfg.APIURL, "/") + "/") // checked

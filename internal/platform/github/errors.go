@@ -96,12 +96,14 @@ func (c *client) classify(ctx context.Context, who caller, o op, err error, seen
 // errNotModified says that an answer is as it was.
 var errNotModified = errors.New("not modified")
 
+const lockedText = "The conversation is locked, so comments are not possible."
+
 // forbidden tells what is missing.
 func forbidden(h http.Header, text string) string {
 	lower := strings.ToLower(text)
 	switch needs := h.Get("X-Accepted-Github-Permissions"); {
 	case strings.Contains(lower, "locked"):
-		return "The conversation is locked, so comments are not possible."
+		return lockedText
 	case strings.Contains(lower, "archived"):
 		return "The repository is archived; nothing can be written in it."
 	case strings.Contains(lower, "suspended"):

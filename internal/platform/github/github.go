@@ -165,7 +165,7 @@ func New(cfg Config) (*Adapter, error) {
 		observe: observe, pause: platform.Sleep,
 	}
 	a.marks = marks{client: client, me: &a.account}
-	a.pulls = pulls{client: client, site: &a.site, render: render, observe: observe}
+	a.pulls = pulls{client: client, site: &a.site, render: render, poll: cfg.Poll, observe: observe}
 	a.history = history{client: client, me: &a.account, gate: &a.gate, site: &a.site, limit: cfg.ContextBytes, log: log}
 	a.files = files{client: client, site: &a.site}
 	return a, nil

@@ -138,6 +138,7 @@ type said struct {
 	title  string
 	url    string
 	isPull bool
+	locked bool
 	pull   *github.PullRequest // if what came tells of it
 
 	author *github.User
@@ -159,7 +160,7 @@ func (s said) place() place {
 func ofIssue(p payload) said {
 	return said{
 		repo: p.Repository, number: p.Issue.GetNumber(), title: p.Issue.GetTitle(), url: p.Issue.GetHTMLURL(),
-		isPull: p.Issue.PullRequestLinks != nil, sender: p.Sender,
+		isPull: p.Issue.PullRequestLinks != nil, locked: p.Issue.GetLocked(), sender: p.Sender,
 	}
 }
 
@@ -167,7 +168,7 @@ func ofIssue(p payload) said {
 func ofPull(p payload) said {
 	return said{
 		repo: p.Repository, number: p.Pull.GetNumber(), title: p.Pull.GetTitle(), url: p.Pull.GetHTMLURL(),
-		isPull: true, pull: p.Pull, sender: p.Sender,
+		isPull: true, locked: p.Pull.GetLocked(), pull: p.Pull, sender: p.Sender,
 	}
 }
 

@@ -21,6 +21,7 @@ type pulls struct {
 	client  *client
 	site    *site
 	render  *renderer
+	poll    bool // nothing tells of a comment that was deleted
 	observe func(string)
 }
 
@@ -115,25 +116,50 @@ func quietTitle(title string) string {
 // comment in its conversation does not tell which branch it is of; without this
 // such a conversation is read-only. The head is that of now, unless the event
 // told it: ask once, before work begins, and keep the answer. For an issue it
-// returns in.Repository as it is.
+// returns in.Repository as it is. Where the conversation was locked and the bot cannot
+// comment there, it returns fault.Gone: nobody would see an answer. Where the bot polls it
+// returns platform.ErrWithdrawn for a comment that was deleted.
 func (ps *pulls) Locate(ctx context.Context, in messages.Inbound) (messages.Repository, error) {
 	if in.Repository == nil {
 		return messages.Repository{}, fault.New(fault.Invalid, "The message is about no repository.")
-	}
-	if !in.Repository.ReadOnly || in.Repository.Head != "" {
-		return *in.Repository, nil
 	}
 	at, err := parseKey(in.Conversation)
 	if err != nil {
 		return *in.Repository, err
 	}
+	if ps.poll && ps.deleted(ctx, at, in.Message) {
+		return *in.Repository, platform.ErrWithdrawn
+	}
+	if in.Repository.Locked && ps.muted(at) {
+		return *in.Repository, fault.New(fault.Gone, lockedText)
+	}
+	if !in.Repository.ReadOnly || in.Repository.Head != "" {
+		return *in.Repository, nil
+	}
 	p, err := ps.client.askPull(ctx, at)
 	if err != nil {
 		return *in.Repository, err
 	}
-	return *ps.site.repositoryOf(said{number: at.number, isPull: true, pull: p, repo: &github.Repository{
+	return *ps.site.repositoryOf(said{number: at.number, isPull: true, locked: p.GetLocked(), pull: p, repo: &github.Repository{
 		FullName: &at.repo, CloneURL: &in.Repository.URL, ID: p.GetBase().GetRepo().ID,
 	}}), nil
+}
+
+// deleted reports whether a message was a comment that is gone.
+func (ps *pulls) deleted(ctx context.Context, at place, id messages.MessageID) bool {
+	p, ok := parsePost(id)
+	if !ok || p.kind != postComment && p.kind != postLine {
+		return false
+	}
+	_, err := ps.client.askComment(ctx, at, p, false)
+	return fault.Is(err, fault.NotFound)
+}
+
+// muted reports whether the bot cannot comment in a locked conversation. No App can. An
+// account can that may write in the repository: it is known once it was refused.
+func (ps *pulls) muted(at place) bool {
+	refused, _ := ps.client.locked.Get(at)
+	return refused || ps.client.appID != ""
 }
 
 // pullPlace reads the key of a conversation, or what RepositoryID returned: then

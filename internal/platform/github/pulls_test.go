@@ -2,6 +2,8 @@ package github_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -322,5 +324,73 @@ func TestRepositoriesOfOtherConversations(t *testing.T) {
 	}
 	if got := emulator.Closes(w.server.Issue(repo, 1).Body); len(got) != 0 {
 		t.Errorf("closes %v", got)
+	}
+}
+
+// In a locked conversation no App can comment, and not every account: what nobody would
+// see is not worked on.
+func TestALockedConversationIsNotWorkedIn(t *testing.T) {
+	t.Parallel()
+	for _, pat := range []bool{false, true} {
+		for role, mute := range map[emulator.Permission]bool{emulator.Read: true, emulator.Admin: !pat} {
+			t.Run(fmt.Sprint("token ", pat, " ", role), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, setting{pat: pat})
+				w.server.SetPermission(repo, "helper", role)
+				w.run(t)
+				ann := w.person("ann")
+				n := w.settled(t, ann.OpenIssue("x", "y")).Number
+				ask := func() error {
+					w.settled(t, ann.Comment(n, "@remote-agent hi"))
+					_, err := w.Locate(t.Context(), w.last(t))
+					return err
+				}
+				if err := ask(); err != nil {
+					t.Errorf("open: %v", err)
+				}
+				w.settled(t, ann.LockIssue(n))
+				first := ask()
+				if _, err := w.Send(t.Context(), messages.Outbound{Delivery: "d-1", Conversation: w.last(t).Conversation, Text: "x"}); fault.Is(err, fault.Gone) != mute {
+					t.Errorf("a comment: %v", err)
+				}
+				second := ask()
+				if fault.Is(first, fault.Gone) == pat || fault.Is(second, fault.Gone) != mute || mute && !strings.Contains(fault.Public(second), "locked") {
+					t.Errorf("first %v, then %v", first, second)
+				}
+			})
+		}
+	}
+}
+
+// Polling hears of no deletion, so that a comment that waits for its turn is looked for before it.
+func TestADeletedCommentIsNotWorkedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{bot: polling})
+	w.server.SetHook(emulator.Hook{})
+	w.run(t)
+	ann := w.person("ann")
+	n := ann.OpenIssue("It is broken", "@remote-agent fix it").Number
+	one := ann.Comment(n, "@remote-agent why?").Comment
+	_, root := w.openPull(t)
+	line := ann.ReplyToReviewComment(root, "@remote-agent and this?").Comment
+	w.await(t, "all of them", func(all []messages.Inbound) bool { return len(all) == 3 })
+	locate := func() (gone int) {
+		for _, in := range w.sink.Events() {
+			_, err := w.Locate(t.Context(), in)
+			if errors.Is(err, platform.ErrWithdrawn) {
+				gone++
+			} else if err != nil {
+				t.Errorf("%s: %v", in.Message, err)
+			}
+		}
+		return gone
+	}
+	if gone := locate(); gone != 0 {
+		t.Errorf("%d are gone", gone)
+	}
+	ann.DeleteComment(one)
+	ann.DeleteComment(line)
+	if gone := locate(); gone != 2 {
+		t.Errorf("%d are gone, want 2", gone)
 	}
 }

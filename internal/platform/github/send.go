@@ -113,6 +113,7 @@ func (s *sender) post(ctx context.Context, at place, to post, body string, optio
 		// Deleted, moved, or taken from us: all of them answer so.
 		return made, &fault.Error{Kind: fault.Gone, Public: "The issue no longer exists, or the bot has no access to it.", Err: err}
 	case refusedWith(err, 403, "locked"), refusedWith(err, 403, "archived"):
+		s.client.locked.Put(at, true)
 		return made, &fault.Error{Kind: fault.Gone, Public: fault.Public(err), Err: err}
 	}
 	made.id = id
@@ -170,7 +171,18 @@ func (s *sender) deliveryOf(ctx context.Context, at place, p post, e platform.Ed
 	if delivery, ok := s.sent.Get(e.Ref.Message); ok {
 		return delivery, nil
 	}
-	body, _, err := inRepo(ctx, s.client, at.repo, op{name: "reading a comment", shed: e.Progress}, func(g api) (string, *github.Response, error) {
+	body, err := s.client.askComment(ctx, at, p, e.Progress)
+	if err != nil {
+		return "", err
+	}
+	delivery := deliveryIn(body)
+	s.sent.Put(e.Ref.Message, delivery)
+	return delivery, nil
+}
+
+// askComment returns the text of a comment, on an issue or on lines.
+func (c *client) askComment(ctx context.Context, at place, p post, shed bool) (string, error) {
+	body, _, err := inRepo(ctx, c, at.repo, op{name: "reading a comment", shed: shed}, func(g api) (string, *github.Response, error) {
 		if p.kind == postLine {
 			c, resp, err := g.PullRequests.GetComment(g.ctx, g.owner, g.repo, p.id)
 			return c.GetBody(), resp, err
@@ -178,12 +190,7 @@ func (s *sender) deliveryOf(ctx context.Context, at place, p post, e platform.Ed
 		c, resp, err := g.Issues.GetComment(g.ctx, g.owner, g.repo, p.id)
 		return c.GetBody(), resp, err
 	})
-	if err != nil {
-		return "", err
-	}
-	delivery := deliveryIn(body)
-	s.sent.Put(e.Ref.Message, delivery)
-	return delivery, nil
+	return body, err
 }
 
 // deliveryIn returns the delivery that a comment is marked with.

@@ -91,7 +91,7 @@ func (gh *site) senderOf(u *github.User) messages.Sender {
 // branches may be gone.
 func (gh *site) repositoryOf(s said) *messages.Repository {
 	n := strconv.Itoa(s.number)
-	r := &messages.Repository{URL: gh.cloneURL(s.repo)}
+	r := &messages.Repository{URL: gh.cloneURL(s.repo), Locked: s.locked}
 	if !s.isPull {
 		r.Branch, r.Closes = "bot/issue-"+n, "#"+n
 		return r

@@ -38,11 +38,13 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 			return nil
 		case value == none && f.Optional:
 			value = ""
+		case skips(f, value):
+			return errSkip
 		case value == "":
 			value = f.Default
 		}
 		if value == "" && !f.Optional {
-			d.say("✖ This is needed; Ctrl-C ends the set-up.\n")
+			d.say("✖ This is needed. Type s to skip this step; Ctrl-C ends the set-up.\n")
 			continue
 		}
 		if isOption && value != "" {
@@ -55,6 +57,9 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 		return nil
 	}
 }
+
+// skips reports whether an answer leaves a step as it is: no value that is needed is that short.
+func skips(f setup.Field, answer string) bool { return !f.Optional && strings.EqualFold(answer, "s") }
 
 // none is the answer that takes an optional value out.
 const none = "-"
@@ -87,7 +92,7 @@ func (d *Dialog) value(ctx context.Context, f setup.Field, keep string) (string,
 	for {
 		answer, err := ask(ctx, prompt+": ")
 		answer = strings.TrimSpace(answer)
-		if err != nil || !f.File || answer == "" {
+		if err != nil || !f.File || answer == "" || skips(f, answer) {
 			return answer, err
 		}
 		text, err := readValue(answer)

@@ -82,6 +82,13 @@ func (s *stdio) spend(n int) bool {
 
 func (s *stdio) refusal() string { return "" }
 
+func (s *stdio) wrote() string {
+	if s.process.Said == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(s.process.Said()), " ")
+}
+
 func (s *stdio) stop() error {
 	err := s.process.Stop()
 	_ = s.process.Stdin.Close()
@@ -192,6 +199,8 @@ func (w *web) refusal() string {
 	said, _ := w.said.Load().(string)
 	return said
 }
+
+func (w *web) wrote() string { return "" }
 
 func (w *web) stop() error {
 	w.cancel()

@@ -65,6 +65,10 @@ type Process struct {
 	// Stop ends the program and all that it started, and waits for that, at most
 	// about 2 s. It may be called again, and at the same time as the pipes are used.
 	Stop func() error
+
+	// Said returns what the program wrote to its standard error output, shortened, for the
+	// log. It may be nil.
+	Said func() string
 }
 
 // Options says how servers are reached.
@@ -142,6 +146,7 @@ type line interface {
 	end()            // and ends; without one, the server may send little
 	stop() error     // ends it; whoever waits for something on it is freed
 	refusal() string // what the other end said instead of an answer, for people; empty if it is not known
+	wrote() string   // what a program wrote to its standard error output, for the log
 }
 
 func (s Server) check(opts Options) error {
@@ -234,6 +239,9 @@ func try(ctx context.Context, s Server, opts Options, version string) (*connecti
 		case <-done: // it was stuck, and is free now
 		case <-time.After(patience):
 		}
+	}
+	if said := l.wrote(); said != "" {
+		err = fmt.Errorf("%w; it wrote: %s", err, said)
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

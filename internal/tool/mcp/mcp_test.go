@@ -241,7 +241,13 @@ func TestSandboxed(t *testing.T) {
 	})
 	work := t.TempDir()
 	start := Sandboxed(runner, sandbox.Spec{Dir: work, Writable: []string{work}, ReadOnly: []string{filepath.Dir(self)}})
-	tools, problems := connect(t, Options{Start: start}, Server{Name: "example", Command: []string{self, asServer}}, Server{Name: "none", Command: []string{"/nonexistent/server"}})
+	tools, problems := connect(t, Options{Start: start}, Server{Name: "example", Command: []string{self, asServer}}, Server{Name: "none", Command: []string{"/nonexistent/server"}},
+		Server{Name: "vain", Command: []string{"/bin/sh", "-c", "echo 'no key' >&2; echo 'is set' >&2; exit 3"}})
+	if last := len(problems) - 1; last < 0 || !strings.Contains(problems[last].Error(), "it wrote: no key is set") || strings.Contains(fault.Public(problems[last]), "key") {
+		t.Errorf("why a server ended is not in the log: %v", problems)
+	} else {
+		problems = problems[:last]
+	}
 	if len(problems) != 1 || !strings.Contains(fault.Public(problems[0]), `"none" is not installed here`) {
 		t.Errorf("problems are %v", problems)
 	}

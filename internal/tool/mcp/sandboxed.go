@@ -10,13 +10,14 @@ import (
 
 // Sandboxed returns an Options.Start that runs the programs of servers in a
 // sandbox: with what spec grants, the variables of spec and of the server, and no
-// time limit of their own. What a program writes to its standard error output is
-// dropped.
+// time limit of their own. Of what a program writes to its standard error output the
+// beginning and the end are kept.
 func Sandboxed(runner *sandbox.Runner, spec sandbox.Spec) func(context.Context, Server) (*Process, error) {
 	return func(ctx context.Context, s Server) (*Process, error) {
 		spec := spec
 		spec.Argv, spec.Env = s.Command, slices.Concat(spec.Env, s.Env)
-		spec.Stdin, spec.Stdout, spec.Stderr, spec.Timeout = nil, nil, nil, 0
+		said := sandbox.NewCapture(4 << 10)
+		spec.Stdin, spec.Stdout, spec.Stderr, spec.Timeout = nil, nil, said, 0
 		// It lives until Stop, longer than the start that ctx is for.
 		p, err := runner.Command(context.WithoutCancel(ctx), spec)
 		if err != nil {
@@ -35,7 +36,7 @@ func Sandboxed(runner *sandbox.Runner, spec sandbox.Spec) func(context.Context, 
 			_, _ = stdin.Close(), stdout.Close()
 			return nil, err
 		}
-		return &Process{Stdin: stdin, Stdout: stdout, Stop: func() error {
+		return &Process{Stdin: stdin, Stdout: stdout, Said: said.String, Stop: func() error {
 			p.Stop()
 			_, err := p.Wait()
 			return err
