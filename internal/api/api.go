@@ -28,6 +28,10 @@ import (
 // Prefix is where the API is mounted.
 const Prefix = "/api/v1"
 
+// patience is how long a request may take. Whoever waits for a database that does not answer
+// reads that, before the server breaks the connection off without a word.
+const patience = 30 * time.Second
+
 // Config configures an API.
 type Config struct {
 	Store    *store.Store
@@ -91,6 +95,9 @@ type created struct{ body any }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	r = r.WithContext(ctx)
 	exists, err := a.exists(r.Context())
 	if err == nil && !exists {
 		http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound) // as any path that is not there

@@ -20,6 +20,9 @@ const (
 	keyBurst    = 60
 	failedRate  = rate.Limit(1.0 / 6) // wrong keys a second from one address
 	failedBurst = 10
+
+	// touchPatience is how long a request waits for its note when the key was used.
+	touchPatience = 2 * time.Second
 )
 
 // nobody is compared with when there is no key of an id, so that the answer
@@ -72,13 +75,15 @@ func (a *API) find(ctx context.Context, id string) (apikey.Key, error) {
 	return store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) (apikey.Key, error) { return tx.SignIn().APIKey(ctx, id) })
 }
 
-// touch notes that a key was used, once an hour. If that fails the request goes
-// on: the note is for people only.
+// touch notes that a key was used, once an hour. If that fails, or takes too long, the
+// request goes on: the note is for people only.
 func (a *API) touch(ctx context.Context, k apikey.Key, now time.Time) {
 	used := apikey.UsedAt(now)
 	if !k.LastUsedAt.Before(used) {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, touchPatience)
+	defer cancel()
 	if err := a.config.Store.InTx(ctx, func(tx *store.Tx) error { return tx.SignIn().TouchAPIKey(ctx, k.ID, used) }); err != nil {
 		a.log.WarnContext(ctx, "could not note when a key was used", "key", k.Name, "err", err)
 	}

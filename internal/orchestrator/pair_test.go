@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -86,6 +87,42 @@ func TestOwnersAreAskedAboutAStranger(t *testing.T) {
 			t.Errorf("%s texts of a stranger were kept", n)
 		}
 	})
+}
+
+// TestAStrangerIsToldBesideTheCard has the platform's limit taken for a moment when somebody is
+// to be told that they wait, as by the card that their owner gets at the same time: they are
+// told once there is room, and not again where there is none soon.
+func TestAStrangerIsToldBesideTheCard(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		taken time.Duration
+		told  int
+	}{
+		"AMoment": {2 * time.Second, 1},
+		"Long":    {time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				pairs(w)
+				w.Start()
+				w.Chat.Say("hello", private(ot.Olga)...)
+				w.Pass(time.Minute)
+				until := time.Now().Add(test.taken)
+				w.Chat.React = func(a ot.Asked) ot.Reaction {
+					if a.Room == "chat-stan" && time.Now().Before(until) {
+						return ot.Reaction{Err: &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Second}}
+					}
+					return ot.Reaction{}
+				}
+				w.Chat.Say("let me in", private(ot.Stranger)...)
+				w.Pass(time.Minute)
+				if told := w.Chat.Texts("chat-stan"); len(told) != test.told {
+					t.Errorf("the stranger reads %q", told)
+				}
+			})
+		})
+	}
 }
 
 // TestAStrangerIsAskedAboutInPrivateOnly has them write where others read it, and where

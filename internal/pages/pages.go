@@ -47,6 +47,21 @@ const (
 	maxForm = 256 << 10 // bytes of a form
 )
 
+// How long what is asked of a page may take. Whoever waits for a database that does not answer
+// reads that, before the server breaks the connection off without a word.
+const (
+	whoPatience   = 8 * time.Second  // to find out who asks
+	pagePatience  = 30 * time.Second // to show a page
+	formPatience  = 50 * time.Second // to do what a form asks for, which may be to try a service
+	touchPatience = 2 * time.Second  // to note that a session was used
+)
+
+// bounded is a request that may take as long as d.
+func bounded(r *http.Request, d time.Duration) (*http.Request, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	return r.WithContext(ctx), cancel
+}
+
 // policy is the content security policy of every page.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -266,6 +281,8 @@ func (p *Pages) open(pattern string, do func(w http.ResponseWriter, r *request) 
 }
 
 func (p *Pages) serveOpen(w http.ResponseWriter, plain *http.Request, do func(w http.ResponseWriter, r *request) (view, error)) {
+	plain, cancel := bounded(plain, pagePatience)
+	defer cancel()
 	r := &request{Request: plain}
 	v, err := do(w, r)
 	switch {
@@ -284,6 +301,8 @@ func (p *Pages) page(pattern string, show func(r *request) (view, error)) {
 }
 
 func (p *Pages) servePage(w http.ResponseWriter, plain *http.Request, show func(r *request) (view, error)) {
+	plain, cancel := bounded(plain, pagePatience)
+	defer cancel()
 	r, err := p.authenticate(w, plain)
 	if errors.Is(err, errNobody) {
 		http.Redirect(w, plain, "/sign-in?to="+queryEscape(plain.URL.RequestURI()), http.StatusSeeOther) //nolint:gosec // a path of ours
@@ -359,7 +378,10 @@ func (p *Pages) serveAct(w http.ResponseWriter, plain *http.Request, do func(w h
 		err = fault.New(fault.Invalid, "The form is not complete, so nothing was done. Reload the page and try again.")
 	}
 	var done outcome
-	if err == nil {
+	if err == nil { // the server looks after the files of the request that has read them
+		var cancel context.CancelFunc
+		r.Request, cancel = bounded(plain, formPatience)
+		defer cancel()
 		done, err = do(w, r)
 	}
 	switch {

@@ -104,7 +104,9 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	if err != nil || len(cookie.Value) > 200 {
 		return r, errNobody
 	}
-	now, ctx := p.now(), plain.Context()
+	ctx, cancel := context.WithTimeout(plain.Context(), whoPatience)
+	defer cancel()
+	now := p.now()
 	client := p.identity.Proxies.Client(plain)
 	hash := signin.Hash(cookie.Value)
 	if p.stale.Wait(hash, now) > 0 { // no guess: the same was wrong already
@@ -135,13 +137,15 @@ func (p *Pages) authenticate(w http.ResponseWriter, plain *http.Request) (*reque
 	return r, nil
 }
 
-// touch notes that a session was used, once a minute. If that fails the request goes on.
+// touch notes that a session was used, once a minute. If that fails, or takes too long, the
+// request goes on.
 func (p *Pages) touch(r *request, s signin.Session, now time.Time) {
 	used := now.UTC().Truncate(time.Minute)
 	if !s.LastUsedAt.Before(used) {
 		return
 	}
-	ctx := r.Context()
+	ctx, cancel := context.WithTimeout(r.Context(), touchPatience)
+	defer cancel()
 	if err := p.storage.InTx(ctx, func(tx *store.Tx) error { return tx.SignIn().TouchWebSession(ctx, s.ID, used) }); err != nil {
 		p.log.WarnContext(ctx, "could not note the use of a session", "err", err)
 	}

@@ -74,6 +74,8 @@ func (s *sharedPages) get(ctx context.Context, who string, page func(ctx context
 // whispered.
 func (p *Pages) share(w http.ResponseWriter, r *request, show func(r *request) (view, error)) error {
 	page, err := p.together.get(r.Context(), r.actor()+" "+string(r.role), func(ctx context.Context) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, pagePatience)
+		defer cancel()
 		all := *r
 		all.Request, all.token = r.WithContext(ctx), p.anybody
 		at := p.frame.position()

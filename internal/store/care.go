@@ -95,7 +95,8 @@ func (t *Care) count(ctx context.Context, doing, id string, list []counted) erro
 // RemoveSession deletes a session with its messages and tool calls, and besides
 // what else holds its text: settled deliveries, plans and approvals of its
 // turns, and the content of the messages that they answered. It is a
-// fault.Conflict while a turn of the session waits or runs.
+// fault.Conflict while a turn of the session waits or runs, whether or not the session
+// has ended.
 func (t *Care) RemoveSession(ctx context.Context, id string) (Removed, error) {
 	r, err := t.MeasureSession(ctx, id)
 	if err != nil {
@@ -179,14 +180,19 @@ func (t *Care) RemoveConversation(ctx context.Context, id string) (Removed, erro
 	return r, t.tx.Conversations().DeleteConversation(ctx, id)
 }
 
-// sessionBusy reports whether the conversation of an active session has work.
+// sessionAtWork is the condition that the session s has work: all of its conversation, while it
+// is the active one, and what it began itself. A turn goes on in the session that it began in,
+// also after somebody has ended that, as /new does.
+const sessionAtWork = `(
+	EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = s.conversation_id AND e.lane = 'turn' AND e.state IN ('waiting', 'running')
+		AND (s.active OR e.session_id = s.id))
+	OR EXISTS (SELECT 1 FROM deliveries d LEFT JOIN inbound_events e ON e.id = d.event_id
+		WHERE d.conversation_id = s.conversation_id AND d.state IN ('pending', 'sending', 'placed') AND (s.active OR e.session_id = s.id))
+	OR EXISTS (SELECT 1 FROM approvals p WHERE p.session_id = s.id AND p.state = 'waiting'))`
+
+// sessionBusy reports whether a session has work.
 func (t *Care) sessionBusy(ctx context.Context, id string) (bool, error) {
-	busy, err := t.tx.exists(ctx, `
-		SELECT 1 FROM remote_agent_sessions s JOIN remote_agent_conversations c ON c.id = s.conversation_id
-		WHERE s.id = $1 AND s.active AND (
-			EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = c.id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
-			OR EXISTS (SELECT 1 FROM deliveries d WHERE d.conversation_id = c.id AND d.state IN ('pending', 'sending', 'placed'))
-			OR EXISTS (SELECT 1 FROM approvals a WHERE a.session_id = s.id AND a.state = 'waiting'))`, id)
+	busy, err := t.tx.exists(ctx, `SELECT 1 FROM remote_agent_sessions s WHERE s.id = $1 AND `+sessionAtWork, id)
 	return busy, wrap(err, "look whether the session works")
 }
 
@@ -202,10 +208,7 @@ func (t *Care) OldSessions(ctx context.Context, before time.Time, after string, 
 		WHERE s.id > $2
 			AND COALESCE((SELECT max(m.created_at) FROM agent_messages m WHERE m.session_id = s.id),
 				(SELECT a.started_at FROM agent_sessions a WHERE a.id = s.id), 0) < $1
-			AND NOT (s.active AND (
-				EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = s.conversation_id AND e.lane = 'turn' AND e.state IN ('waiting', 'running'))
-				OR EXISTS (SELECT 1 FROM deliveries d WHERE d.conversation_id = s.conversation_id AND d.state IN ('pending', 'sending', 'placed'))
-				OR EXISTS (SELECT 1 FROM approvals p WHERE p.session_id = s.id AND p.state = 'waiting')))
+			AND NOT `+sessionAtWork+`
 		ORDER BY s.id LIMIT $3`, before.Unix(), after, page(limit))
 	return ids, wrap(err, "find old sessions")
 }

@@ -134,6 +134,56 @@ func TestSessionsAtWorkAreNotRemoved(t *testing.T) {
 	}
 }
 
+// A turn goes on in the session that it began in, although somebody has ended that with /new
+// meanwhile: the session stays until the turn is over. What waits for the next session does
+// not keep it.
+func TestATurnKeepsTheSessionThatWasEnded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		work func(t *testing.T, b bundle, s sessions.Session, e sessions.Entry)
+		left int // sessions that have to stay
+	}{
+		"Turn": {func(t *testing.T, b bundle, s sessions.Session, _ sessions.Entry) {
+			turn := b.accept(t, "one", "another")
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Inbox().UpdateEntry(ctx, turn.ID, sessions.EntryUpdate{State: new(sessions.EntryRunning), SessionID: &s.ID})
+			})
+		}, 1},
+		"Answer": {func(t *testing.T, b bundle, _ sessions.Session, e sessions.Entry) {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Deliveries().AddDelivery(ctx, delivery(e, "on its way"))
+			})
+		}, 1},
+		"Question": {func(t *testing.T, b bundle, s sessions.Session, e sessions.Entry) {
+			b.question(t, e, func(a *approval.Approval) { a.SessionID = s.ID })
+		}, 1},
+		"Message": {func(t *testing.T, b bundle, _ sessions.Session, _ sessions.Entry) { b.accept(t, "one", "another") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, b bundle) {
+				s, e := b.answered(t, "one")
+				test.work(t, b, s, e)
+				b.do(t, func(ctx context.Context, tx *store.Tx) error {
+					return tx.Sessions().DeactivateSession(ctx, s.ID, "reset")
+				})
+				var old []string
+				b.do(t, func(ctx context.Context, tx *store.Tx) (err error) {
+					old, err = tx.Care().OldSessions(ctx, time.Now().Add(time.Hour), "", 100)
+					return err
+				})
+				err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Care().RemoveSession(ctx, s.ID)
+					return err
+				})
+				if refused := fault.Is(err, fault.Conflict); refused != (test.left == 1) || !refused && err != nil || len(old) != 1-test.left {
+					t.Errorf("removed: %v, old sessions: %v", err, old)
+				}
+			})
+		})
+	}
+}
+
 // A plan that waits for somebody, or is being carried out, stays when the session that made
 // it goes.
 func TestOpenPlansOutliveTheirSession(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
@@ -17,6 +18,10 @@ import (
 const (
 	refuseBurst, refuseEvery = 10, 2 * time.Second
 	refusalsWaiting          = 8
+
+	// refusalPatience is how long one waits for the platform's limits, which is more than what
+	// was sent just before takes, such as the card about the stranger.
+	refusalPatience = 5 * time.Second
 
 	// toldEvery is how often a stranger is told no.
 	toldEvery = 24 * time.Hour
@@ -150,7 +155,7 @@ func (o *Outbox) RefuseBusy(in messages.Inbound) {
 
 // SendRefusals tells strangers no, one after the other on each platform, until ctx
 // is done. A stranger's message is not an accepted one: its refusal has no delivery
-// record and is sent at most once, if the platform's limits leave room for it.
+// record and is sent at most once, if the platform's limits leave room for it soon.
 func (o *Outbox) SendRefusals(ctx context.Context) {
 	for p, r := range o.refusals {
 		o.Background.Go(func(context.Context) {
@@ -173,7 +178,15 @@ func (o *Outbox) sendRefusal(ctx context.Context, adapter platform.Adapter, r re
 	if !r.in.Private {
 		out.OnlyFor = r.in.Sender.ID // where they are alone it stays, also when they come back
 	}
+	until := time.Now().Add(refusalPatience)
 	_, err := adapter.Send(ctx, out)
+	for fault.Is(err, fault.RateLimited) { // nothing was sent
+		after, again := fault.Retry(err)
+		if !again || after <= 0 || time.Now().Add(after).After(until) || platform.Sleep(ctx, after) != nil {
+			break
+		}
+		_, err = adapter.Send(ctx, out)
+	}
 	if err != nil {
 		o.Log.InfoContext(ctx, "could not send a refusal", "conversation", r.in.Conversation, "err", err)
 	}
