@@ -119,6 +119,7 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/remember i like *green* TEA.", "Already saved as memory 1") // the new spelling is kept
 	d.says("ann", "/remember I do not like *green* tea", "Updated memory 1, which said something different")
 	d.says("ann", "/memory", `I do not like \*green\* tea`, "(from you, just now)", "before:")
+	d.says("ann", "/remember I really do not like *green* tea", "Updated memory 1. `/memory` shows what it said before")
 	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
 	d.says("ann", "/memory cocoa", "I drink cocoa")
 	d.says("ann", "/memory whisky", "No matching memories")
