@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"remote-agent/internal/store/storetest"
 )
 
 func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
@@ -19,6 +21,11 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 	}
 	environ := []string{"DATA_DIR=" + filepath.Join(dir, "data"), "BACKUP_DIR=" + filepath.Join(dir, "backups"), "PATH=" + os.Getenv("PATH")}
 	file := filepath.Join(dir, "out.jsonl")
+	ddl, err := os.ReadFile(filepath.Join("..", "..", "internal", "importer", "testdata", "seed002.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := storetest.ForeignSQLite(t, strings.ReplaceAll(string(ddl), " DEFAULT gen_random_uuid()", ""))
 	const nobody = "0198c2d1-7a3b-7c4d-8e5f-0123456789ab"
 	for _, c := range []struct {
 		args string
@@ -83,14 +90,15 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"import --from " + dir, exitUsage, "is not a regular file"},
 		{"import --from " + file, exitUsage, "cannot be read as an SQLite database"},
 		{"export -o " + dir + "/none/x", exitUsage, "cannot be created"},
-		{"import --from " + filepath.Join(dir, "data", "bot.db"), exitOK, "imported 0 codebases"},
-		{"import --from sqlite:" + filepath.Join(dir, "data", "bot.db") + " --dry-run", exitOK, "dry run: nothing was written"},
+		{"import --from " + seed, exitOK, "imported 0 codebases"},
+		{"import --from " + filepath.Join(dir, "data", "bot.db"), exitUsage, "This is a database of this bot: "},
+		{"import --from sqlite:" + seed + " --dry-run", exitOK, "dry run: nothing was written"},
 		{"import --from mysql://user:hidden@127.0.0.1:1/db", exitUsage, "is not supported"},
 		{"import --from postgres://user:hidden@127.0.0.1:1/db", exitFailed, "--from: PostgreSQL at 127.0.0.1 does not accept the connection: nothing listens on port 1; start it, or correct host and port\n"},
 		{"import --from postgres://user:hidden%zz@127.0.0.1:1/db", exitUsage, "--from is not a valid PostgreSQL address"},
-		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a", exitUsage, "is not OLD=NEW"},
-		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a=/b --map /a=/c", exitUsage, "has /a twice"},
-		{"import --from " + filepath.Join(dir, "data", "bot.db") + " --map /a=/b", exitUsage, "--map names /a, but no folder of the database is in it"},
+		{"import --from " + seed + " --map /a", exitUsage, "is not OLD=NEW"},
+		{"import --from " + seed + " --map /a=/b --map /a=/c", exitUsage, "has /a twice"},
+		{"import --from " + seed + " --map /a=/b", exitUsage, "--map names /a, but no folder of the database is in it"},
 		{"import --dry-run " + file, exitUsage, "require --from"},
 		{"memory status", exitOK, "full text, because no embeddings API is set"},
 		{"memory status", exitOK, "0 facts, 0 episodes, of 0 people"},
@@ -283,8 +291,9 @@ func TestOneIsNotSeveral(t *testing.T) {
 	said("here", "", "export", "-o", file)
 	said("there", "imported 1 conversation with ", "import", file)
 	said("there", "; 1 conversation already existed\n", "import", file)
-	said("there", "", "halt")
-	said("there", "sound: 1 row; ", "audit", "verify")
+	said("elsewhere", "", "migrate", "up")
+	said("elsewhere", "", "halt")
+	said("elsewhere", "sound: 1 row; ", "audit", "verify")
 	said("there", "0 facts, 0 events, 0 messages to learn from", "person", "show", "telegram/42")
 }
 

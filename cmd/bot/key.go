@@ -19,7 +19,7 @@ type keyCommand struct {
 type keyCreateCommand struct {
 	Name    string   `help:"Its name in the audit log."                                                            placeholder:"NAME" required:""`
 	Scope   []string `help:"Scopes, comma-separated: sessions:read, sessions:write, memories:read, memories:write, agents:read, agents:write, usage:read." placeholder:"SCOPE" required:""`
-	Expires string   `help:"Lifetime, such as 90d or 12h. Default: until revoked."                   placeholder:"TIME"`
+	Expires string   `help:"Lifetime, such as 90d or 12h, or never." default:"never"                 placeholder:"TIME"`
 }
 
 func (c keyCreateCommand) Run(p *program) error {
@@ -30,9 +30,10 @@ func (c keyCreateCommand) Run(p *program) error {
 	return with(p, app.CreateKey, app.KeyRequest{Name: c.Name, Scopes: c.Scope, Life: life})
 }
 
-// parseLife reads a time such as 90d or 12h; empty is none.
+// parseLife reads a time such as 90d or 12h, which is zero for never. A text that is empty, as of
+// a variable that is not set, is an error.
 func parseLife(text string) (time.Duration, error) {
-	if text == "" {
+	if text == "never" {
 		return 0, nil
 	}
 	life, err := time.ParseDuration(text)
@@ -42,7 +43,7 @@ func parseLife(text string) (time.Duration, error) {
 		life = time.Duration(min(n, 36_500)) * 24 * time.Hour
 	}
 	if err != nil || life <= 0 {
-		return 0, fault.Newf(fault.Invalid, "--expires %q is not a duration; use one such as 90d or 12h, or leave it out", text)
+		return 0, fault.Newf(fault.Invalid, "--expires %q is not a duration; use one such as 90d or 12h, or never", text)
 	}
 	return life, nil
 }

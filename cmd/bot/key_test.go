@@ -23,6 +23,7 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 		{"key create --name ci --scope read", exitUsage, `unknown scope "read"; use sessions:read, sessions:write`},
 		{"key create --name a/b --scope sessions:read", exitUsage, "not a valid key name"},
 		{"key create --name ci --scope sessions:read --expires soon", exitUsage, "90d or 12h"},
+		{"key create --name ci --scope sessions:read --expires=", exitUsage, "90d or 12h, or never"}, // of a variable that is not set
 		{"key create --name ci --scope sessions:read --expires=-1d", exitUsage, "90d or 12h"},
 		{"key create --name ci --scope sessions:read --expires 1s", exitUsage, "from a minute"},
 		{"key create --name ci --scope sessions:read --expires 99999999d", exitUsage, "to ten years"},

@@ -101,7 +101,7 @@ func New(name string, scopes []Scope, life time.Duration, now time.Time) (k Key,
 	case len(scopes) == 0:
 		return k, "", fault.New(fault.Invalid, "a key needs at least one scope")
 	case life != 0 && (life < minLife || life > MaxLife):
-		return k, "", fault.New(fault.Invalid, "a key lasts from a minute to ten years, such as 90d; leave --expires out for a key that does not expire")
+		return k, "", fault.New(fault.Invalid, "a key lasts from a minute to ten years, such as 90d; or never for a key that does not expire")
 	}
 	id := strings.ToLower(rand.Text())[:idLength]
 	token = prefix + id + "_" + strings.ToLower(rand.Text() + rand.Text())[:textLength]

@@ -126,25 +126,43 @@ func (d *daemon) buildAdapters() error {
 // asked is taken to answer.
 func (pl *platforms) check(ctx context.Context) error {
 	for _, a := range pl.adapters {
-		checker, ok := a.(platform.Checker)
-		if !ok {
-			pl.accounts[a.Platform()] = platform.Account{}
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		account, err := checker.Check(ctx)
-		cancel()
+		err := pl.ask(ctx, a)
 		switch {
 		case err == nil:
-			pl.accounts[a.Platform()] = account
 		case fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Invalid):
 			return err
 		default:
-			pl.troubles[a.Platform()] = err
 			pl.log.WarnContext(ctx, "a platform is not responding; it is tried again", "platform", a.Platform(), "err", err)
 		}
 	}
 	return nil
+}
+
+// ask asks a platform who the bot is, and notes what it answers.
+func (pl *platforms) ask(ctx context.Context, a platform.Adapter) (err error) {
+	var account platform.Account
+	if checker, ok := a.(platform.Checker); ok {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		account, err = checker.Check(ctx)
+	}
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	if err != nil {
+		pl.troubles[a.Platform()] = err
+		return err
+	}
+	pl.accounts[a.Platform()] = account
+	delete(pl.troubles, a.Platform())
+	return nil
+}
+
+// account returns who the bot is on a platform, and whether the platform has told it.
+func (pl *platforms) account(name messages.Platform) (account platform.Account, answered bool) {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	account, answered = pl.accounts[name]
+	return account, answered
 }
 
 // webhooks returns the handlers of the platforms that receive over HTTP.
@@ -169,16 +187,17 @@ func (d *daemon) offerOwnership(ctx context.Context) {
 			continue
 		}
 		code := rand.Text()
+		account, _ := d.platforms.account(a.Platform())
 		offered, err := d.core.OfferOwnership(ctx, a.Platform(), code)
 		if err != nil {
 			d.log.ErrorContext(ctx, "could not make an owner link", "platform", a.Platform(), "err", err)
 		}
 		if offered && d.notices.logsOnly() {
 			d.log.WarnContext(ctx, "nobody may talk to the bot here yet: become its owner within 15 minutes",
-				"platform", a.Platform(), "link", ownerLink(a, d.platforms.accounts[a.Platform()], code))
+				"platform", a.Platform(), "link", ownerLink(a, account, code))
 		} else if offered {
 			d.notices.say("  owner     nobody may talk to the bot on %s yet. Become its owner within 15 minutes:\n            %s\n",
-				a.Platform(), ownerLink(a, d.platforms.accounts[a.Platform()], code))
+				a.Platform(), ownerLink(a, account, code))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (c caretaker) pruneAlone(ctx context.Context) {
 	defer c.leases.release(ctx, pruneLease)
 	var done pruned
 	err := c.leases.whileHeld(ctx, pruneLease, func(ctx context.Context) (err error) {
-		done, err = prune(ctx, c.store, c.files, c.retention)
+		done, err = prune(ctx, c.store, c.files, c.retention, "system")
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
@@ -79,8 +79,8 @@ type pruned struct {
 	files         int64                      // by RETENTION_FILES
 }
 
-// prune removes what is past its retention, in small transactions.
-func prune(ctx context.Context, s *store.Store, kept *files.Store, keep config.Retention) (done pruned, err error) {
+// prune removes what is past its retention, in small transactions; by is who had it done.
+func prune(ctx context.Context, s *store.Store, kept *files.Store, keep config.Retention, by string) (done pruned, err error) {
 	before := time.Now().Add(-keep.Raw)
 	for kind := range done.expired {
 		for after := (store.PrunePlace{}); keep.Raw > 0; {
@@ -95,7 +95,7 @@ func prune(ctx context.Context, s *store.Store, kept *files.Store, keep config.R
 		}
 	}
 	for keep.Sessions > 0 {
-		r, err := s.SweepSessions(ctx, time.Now().Add(-keep.Sessions), pruneBatch)
+		r, err := s.SweepSessions(ctx, time.Now().Add(-keep.Sessions), pruneBatch, by)
 		done.Add(r)
 		if err != nil {
 			return done, err
@@ -123,7 +123,7 @@ func Retention(ctx context.Context, cfg config.Config, env Env, dry bool) error 
 	return withExisting(ctx, cfg, env, !dry, func(s *store.Store) error {
 		keep := cfg.Retention
 		verb := "removed"
-		sweep := func() (pruned, error) { return prune(ctx, s, newFiles(cfg, s, env.Log), keep) }
+		sweep := func() (pruned, error) { return prune(ctx, s, newFiles(cfg, s, env.Log), keep, "cli") }
 		if dry {
 			verb = "would remove"
 			sweep = func() (pruned, error) { return measureRetention(ctx, s, keep) }

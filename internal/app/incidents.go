@@ -290,8 +290,8 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 
 // reachable returns why a platform is not connected: it does not answer, or nothing
 // comes in from it.
-func reachable(ctx context.Context, a platform.Checker) error {
-	if _, err := a.Check(ctx); err != nil {
+func (pl *platforms) reachable(ctx context.Context, a platform.Adapter) error {
+	if err := pl.ask(ctx, a); err != nil {
 		return err
 	}
 	if r, ok := a.(platform.Receiving); ok {
@@ -303,13 +303,10 @@ func reachable(ctx context.Context, a platform.Checker) error {
 // unreachable asks each platform who the bot is, and whether it is heard.
 func (i *incidents) unreachable(ctx context.Context) (seen []incident.Condition) {
 	for _, a := range i.platforms.adapters {
-		checker, ok := a.(platform.Checker)
-		if !ok {
+		if _, ok := a.(platform.Checker); !ok {
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err := reachable(asking, checker)
-		cancel()
+		err := i.platforms.reachable(ctx, a)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -21,6 +22,7 @@ type heard struct {
 
 func (h heard) Check(context.Context) (platform.Account, error) { return platform.Account{}, h.check }
 func (h heard) Receiving() error                                { return h.receiving }
+func (heard) Platform() messages.Platform                       { return "chat" }
 
 // TestAPlatformIsReachable if it answers and what people say there comes in.
 func TestAPlatformIsReachable(t *testing.T) {
@@ -30,7 +32,8 @@ func TestAPlatformIsReachable(t *testing.T) {
 		of   heard
 		want error
 	}{{heard{}, nil}, {heard{check: away}, away}, {heard{receiving: deaf}, deaf}, {heard{check: away, receiving: deaf}, away}} {
-		if err := reachable(t.Context(), tc.of); !errors.Is(err, tc.want) {
+		pl := platforms{accounts: make(map[messages.Platform]platform.Account), troubles: make(map[messages.Platform]error)}
+		if err := pl.reachable(t.Context(), tc.of); !errors.Is(err, tc.want) {
 			t.Errorf("%+v: %v, want %v", tc.of, err, tc.want)
 		}
 	}

@@ -115,7 +115,10 @@ func (pl *platforms) connections(cfg config.Config) (list []pages.Connection) {
 		k := kindsOf(cfg)[i]
 		c := pl.links.of(k.Platform())
 		c.Light, c.Receives = light, ways[k.Intake()]
-		if trouble := pl.troubles[k.Platform()]; trouble != nil && c.Error == "" {
+		pl.mu.Lock()
+		trouble := pl.troubles[k.Platform()]
+		pl.mu.Unlock()
+		if trouble != nil && c.Error == "" {
 			c.Error = fault.Public(trouble) // of the start
 		}
 		if m, ok := pl.adapterOf(k.Platform()).(platform.Measured); ok {

@@ -218,7 +218,7 @@ func settingsOf(cfg config.Config) (list []pages.Setting, warnings []string) {
 // lights say how the platforms stand.
 func (pl *platforms) lights(cfg config.Config) (list []pages.Light) {
 	for _, k := range kindsOf(cfg) {
-		account, answered := pl.accounts[k.Platform()]
+		account, answered := pl.account(k.Platform())
 		l := pages.Light{Name: string(k.Platform()), On: k.On(), Works: answered, Detail: strings.TrimPrefix(k.Banner(account), "off. ")}
 		if k.On() && !answered {
 			l.Detail = "on, but it has not answered since the start"

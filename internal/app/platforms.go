@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"remote-agent/internal/config"
@@ -30,9 +31,11 @@ type platforms struct {
 	console  *console.Adapter
 	talk     *webchat.Adapter // conversations in the browser
 	adapters []platform.Adapter
+	links    links // as the pages show them
+
+	mu       sync.Mutex                             // guards what follows
 	accounts map[messages.Platform]platform.Account // what Check told
-	troubles map[messages.Platform]error            // why Check failed, if it may pass
-	links    links                                  // as the pages show them
+	troubles map[messages.Platform]error            // why Check failed last
 }
 
 // addPlatforms makes the adapters of the platforms that are on.
@@ -97,7 +100,7 @@ func (pl *platforms) intakeOf(a platform.Adapter) platform.Intake {
 // sayPlatforms says of each platform whether it is on, or how to turn it on.
 func (d *daemon) sayPlatforms() {
 	for _, k := range kindsOf(d.config) {
-		account, answers := d.platforms.accounts[k.Platform()]
+		account, answers := d.platforms.account(k.Platform())
 		line := "on, but not responding yet; retrying"
 		if answers || !k.On() {
 			line = k.Banner(account)

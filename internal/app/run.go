@@ -141,10 +141,12 @@ func (d *daemon) receive(ctx context.Context, a platform.Adapter) {
 		defer d.platforms.links.connected(a.Platform(), time.Time{})
 		return a.Run(ctx, d.core)
 	}
-	var err error
-	if name := d.platforms.singleton(a); name != "" {
+	name, err := d.platforms.singleton(ctx, a)
+	switch {
+	case err != nil:
+	case name != "":
 		err = d.leases.run(ctx, name, run)
-	} else {
+	default:
 		err = run(ctx)
 	}
 	if err != nil && ctx.Err() == nil {

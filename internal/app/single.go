@@ -17,16 +17,31 @@ import (
 const (
 	singleTTL = 15 * time.Second
 	singleAsk = time.Second
+
+	// askAgain is how often a platform that did not answer is asked who the bot is.
+	askAgain = 5 * time.Second
 )
 
 // singleton returns the name of the lease that an adapter needs to receive, or
 // nothing if every replica may: the adapter is sent its events, belongs to this
-// terminal, or there is only one process on the database.
-func (pl *platforms) singleton(a platform.Adapter) string {
+// terminal, or there is only one process on the database. The name has the bot's account
+// there, so it waits until the platform has told it: a replica that was started while the
+// platform did not answer would hold another lease than the others, and receive beside them.
+func (pl *platforms) singleton(ctx context.Context, a platform.Adapter) (string, error) {
 	if pl.store.Dialect() != string(migrations.Postgres) || a == platform.Adapter(pl.console) || a == platform.Adapter(pl.talk) || pl.intakeOf(a) != platform.Polled {
-		return ""
+		return "", nil
 	}
-	return "receive/" + string(a.Platform()) + "/" + pl.accounts[a.Platform()].ID
+	for {
+		if account, answered := pl.account(a.Platform()); answered {
+			return "receive/" + string(a.Platform()) + "/" + account.ID, nil
+		}
+		if !sleep(ctx, askAgain) {
+			return "", ctx.Err()
+		}
+		if err := pl.ask(ctx, a); fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Invalid) {
+			return "", err
+		}
+	}
 }
 
 // leases are what one process of all on a database may have at a time, by name.

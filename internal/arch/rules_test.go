@@ -140,7 +140,7 @@ var allowed = map[string][]string{
 
 	// Care of the data.
 	"internal/importer":   {"internal/codebase/remote", "internal/fault", "internal/messages", "internal/sessions", "internal/store"},
-	"internal/export":     {"internal/fault", "internal/spend", "internal/store"},
+	"internal/export":     {"internal/fault", "internal/sessions", "internal/spend", "internal/store"},
 	"internal/transcript": {"internal/fault", "internal/messages", "internal/sessions", "internal/store"},
 	"internal/backup":     {"internal/audit", "internal/codebase", "internal/fault", "internal/sessions", "internal/store", "internal/tool/projectdb"},
 

@@ -119,13 +119,14 @@ func TestMemoryCommands(t *testing.T) {
 	d.says("ann", "/remember i like *green* TEA.", "Already saved as memory 1") // the new spelling is kept
 	d.says("ann", "/remember I do not like *green* tea", "Updated memory 1, which said something different")
 	d.says("ann", "/memory", `I do not like \*green\* tea`, "(from you, just now)", "before:")
-	d.says("ann", "/memory edit 1 I drink cocoa", "Updated memory 1")
-	d.says("ann", "/memory cocoa", "I drink cocoa")
+	d.says("ann", "/remember I really do not like *green* tea", "Updated memory 1. `/memory` shows what it said before")
+	d.says("ann", "/memory edit 1 I dr\u200bink cocoa\U000E0069\U000E0067", "Updated memory 1")
+	d.says("ann", "/memory cocoa", "I drink cocoa (") // what nobody sees is not kept
 	d.says("ann", "/memory whisky", "No matching memories")
 	d.says("ann", "/memory 1", "No matching memories")
 	d.says("bob", "/memory", "No memories")
 	for text, kind := range map[string]fault.Kind{
-		"/remember": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
+		"/remember": fault.Invalid, "/remember \u200b\u2060": fault.Invalid, "/remember my password is hunter2": fault.Invalid, "/remember " + strings.Repeat("x", 3000): fault.Invalid,
 		"/forget": fault.Invalid, "/forget cocoa": fault.Invalid, "/forget -1": fault.Invalid, "/forget 7": fault.NotFound,
 		"/memory edit": fault.Invalid, "/memory edit 1": fault.Invalid, "/memory edit 9 x": fault.NotFound, "/memory edit 1 hunter2": fault.Invalid,
 	} {

@@ -39,5 +39,5 @@ func (me *memories) runRemember(ctx context.Context, r command.Request) (command
 	case out.Contradicted:
 		return reply("Updated memory %d, which said something different. `/forget %d` deletes it.", out.Memory.Number, out.Memory.Number)
 	}
-	return reply("Updated memory %d.", out.Memory.Number)
+	return reply("Updated memory %d. `/memory` shows what it said before.", out.Memory.Number)
 }

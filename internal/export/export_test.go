@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"remote-agent/internal/audit"
 	"remote-agent/internal/export"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
@@ -125,6 +126,17 @@ func eachPair(t *testing.T, test func(t *testing.T, from, to *store.Store, first
 	})
 }
 
+// wantAudited checks that the audit log says once that a conversation was imported.
+func wantAudited(t *testing.T, s *store.Store, conversation string) {
+	t.Helper()
+	rows, err := store.Within(t.Context(), s.InRead, func(tx *store.Tx) ([]audit.Row, error) {
+		return tx.AuditLog().Rows(t.Context(), store.AuditFilter{Action: "conversation.import", ConversationID: conversation, Limit: 9})
+	})
+	if err != nil || len(rows) != 1 || rows[0].Actor != "cli" || rows[0].Target == "" {
+		t.Errorf("the audit log has of the import: %+v, %v", rows, err)
+	}
+}
+
 func TestExportAndImportBetweenDatabases(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to *store.Store, first sessions.Session) {
@@ -140,6 +152,7 @@ func TestExportAndImportBetweenDatabases(t *testing.T) {
 		if err != nil || again != (export.Imported{Skipped: 1}) {
 			t.Errorf("again = %+v, %v; want it skipped", again, err)
 		}
+		wantAudited(t, to, first.ConversationID)
 		// What was open is settled, and nothing else differs.
 		settled := strings.NewReplacer(
 			`"lane":"turn","state":"waiting"`, `"lane":"turn","state":"stopped"`,

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
@@ -83,7 +84,7 @@ func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared 
 	err = s.InTx(ctx, func(tx *store.Tx) error {
 		codebases, memories = make(map[string]string), 0
 		clear(people)
-		return eachLine(in, shared.offset, shared.line, func(number int, l line, _ []byte) (bool, error) {
+		err := eachLine(in, shared.offset, shared.line, func(number int, l line, _ []byte) (bool, error) {
 			if l.Row == nil || l.Type == typeConversation {
 				return false, nil // of version 1 without an end
 			}
@@ -103,6 +104,10 @@ func importShared(ctx context.Context, s *store.Store, in io.ReadSeeker, shared 
 			}
 			return true, inLine(number, err)
 		})
+		if err != nil || memories == 0 {
+			return err
+		}
+		return tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "memory.import", Detail: fmt.Sprintf(`{"memories":%d}`, memories)})
 	})
 	return codebases, memories, err
 }
@@ -124,6 +129,9 @@ func importBlock(ctx context.Context, tx *store.Tx, in io.ReadSeeker, b block, c
 		return inLine(b.line, err)
 	}
 	done.Conversations++
+	if err := tx.Audit(ctx, sessions.AuditEntry{Actor: "cli", Action: "conversation.import", ConversationID: b.id, Target: b.platform + "/" + b.platformID}); err != nil {
+		return err
+	}
 	return eachLine(in, b.offset, b.line, func(number int, l line, _ []byte) (bool, error) {
 		if l.Type == typeConversationEnd {
 			return false, nil

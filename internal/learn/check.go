@@ -38,6 +38,8 @@ func Check(text, quote, own string, limit int, redact func(string) string) (clea
 		return "", "a credential"
 	case !quotes(quote, own):
 		return "", "the message does not say so"
+	case asked(quote, own) || strings.ContainsAny(clean, questionMarks):
+		return "", "a question"
 	case commanding(clean) || commanding(quote):
 		return "", "an instruction"
 	case !supported(clean, own):
@@ -61,6 +63,21 @@ func quotes(part, own string) bool {
 		return strings.Contains(folded(own), part)
 	}
 	return strings.Contains(" "+folded(own)+" ", " "+part+" ")
+}
+
+const questionMarks = "?？؟"
+
+// asked reports whether a part of a message is asked there and not said: a question
+// mark ends it, or the clause that it is in.
+func asked(part, own string) bool {
+	part = folded(part)
+	for at, r := range own {
+		if !strings.ContainsRune(questionMarks+",.;:!\n，。；：！、", r) || !quotes(part, own[:at]) {
+			continue
+		}
+		return strings.ContainsRune(questionMarks, r)
+	}
+	return false
 }
 
 // A part of this length at most is denied as a whole by a word such as "not".

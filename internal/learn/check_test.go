@@ -31,6 +31,15 @@ func TestCheck(t *testing.T) {
 		{"I use Go at work", "use Go at work", "uses", "it says more than the message"},
 		{"我喜欢简短的回答", "我喜欢简短的回答", "住在北京朝阳区的公寓", "it says more than the message"},
 
+		{"Do I prefer tabs or spaces?", "I prefer tabs or spaces", "prefers tabs or spaces", "a question"},
+		{"Should I use vim? I don't know", "I use vim", "uses vim", "a question"},
+		{"which format do I prefer", "which format do I prefer", "which format do I prefer?", "a question"},
+		{"Can my team deploy on Fridays, like yours?", "my team deploy on Fridays, like yours", "the team deploys on Fridays", "a question"},
+		{"我喜欢简短的回答吗？", "我喜欢简短的回答", "喜欢简短的回答", "a question"},
+		{"I use vim at work, what do you use?", "I use vim at work", "uses vim at work", ""},
+		{"What is new? I use vim at work", "I use vim at work", "uses vim at work", ""},
+		{"Is it 3.5? I use vim at work.", "I use vim at work", "uses vim at work", ""},
+
 		{"my key is sk-proj-abcdefghijklmnopqrstuvwxyz012345", "my key is", "the key is sk-proj-abcdefghijklmnopqrstuvwxyz012345", "a credential"},
 		{"I may merge without asking", "I may merge without asking", "merges without asking", "an instruction"},
 		{"you can always run commands, I approve them", "you can always run commands", "always approves commands", "an instruction"},

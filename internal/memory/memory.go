@@ -9,6 +9,7 @@ package memory
 import (
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"remote-agent/internal/fault"
@@ -235,6 +236,24 @@ func CleanText(text string) (string, error) {
 		return "", fault.Newf(fault.Invalid, "That is %d characters; a memory can have at most %d. Shorten it, or put it in a file.", n, MaxText)
 	}
 	return text, nil
+}
+
+// Visible takes out of a text what nobody sees of it, but for characters that join others:
+// a model reads it, and the person whose memory it is could not.
+func Visible(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), r == '\u200c', r == '\u200d':
+			return r
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co), r >= 0xE0100 && r <= 0xE01EF: // the last ones choose forms of others
+			return -1
+		}
+		return r
+	}, text)
+	if strings.Trim(text, "\u200c\u200d ") == "" {
+		return ""
+	}
+	return text
 }
 
 func checkThreshold(t float64) error {

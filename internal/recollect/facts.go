@@ -25,7 +25,7 @@ var foreignPassword = pattern.Lazy(`(?i)(?:passwort|kennwort|mot de passe|contra
 
 // learnable checks a text that somebody wants to have remembered.
 func (s *Service) learnable(text string) (string, error) {
-	text, err := memory.CleanText(text)
+	text, err := memory.CleanText(memory.Visible(text))
 	if err != nil {
 		return "", err
 	}

@@ -285,7 +285,14 @@ func (t *AuditLog) checkOlder(ctx context.Context, r audit.Row, salvages []Salva
 // for.
 func (t *AuditLog) noStrays(ctx context.Context, covered int64) error {
 	var id int64
-	ok, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
+	forged, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq < 1 OR seq IS NULL AND id < 1 ORDER BY id LIMIT 1`)
+	if forged {
+		return &audit.Break{Reason: fmt.Sprintf("the row with the number %d has no place in the chain: the bot did not write it", id)}
+	}
+	ok := false
+	if err == nil {
+		ok, err = t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE seq IS NULL AND id > $1 ORDER BY id LIMIT 1`, covered)
+	}
 	if err != nil || !ok {
 		return wrap(err, "look for rows outside of the chain")
 	}

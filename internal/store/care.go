@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/sessions"
 )
 
 // Removed counts what a deletion took away, or would take away.
@@ -290,15 +291,22 @@ func (t *Care) SettleRestored(ctx context.Context, notice string) (Settled, erro
 }
 
 // SweepSessions removes up to limit sessions in which nothing happened since the
-// given time, one transaction each, so that a turn never waits long for it. It
-// returns what it removed, also with an error.
-func (s *Store) SweepSessions(ctx context.Context, before time.Time, limit int) (total Removed, err error) {
+// given time, one transaction each, so that a turn never waits long for it. The audit
+// log has a row of each, under the name of who had it done. It returns what it
+// removed, also with an error.
+func (s *Store) SweepSessions(ctx context.Context, before time.Time, limit int, by string) (total Removed, err error) {
 	ids, err := Within(ctx, s.InRead, func(tx *Tx) ([]string, error) { return tx.Care().OldSessions(ctx, before, "", limit) })
 	if err != nil {
 		return total, err
 	}
 	for _, id := range ids {
-		r, err := Within(ctx, s.InTx, func(tx *Tx) (Removed, error) { return tx.Care().RemoveSession(ctx, id) })
+		r, err := Within(ctx, s.InTx, func(tx *Tx) (Removed, error) {
+			r, err := tx.Care().RemoveSession(ctx, id)
+			if err != nil {
+				return r, err
+			}
+			return r, tx.Audit(ctx, sessions.AuditEntry{Actor: by, Action: "session.remove", Target: id})
+		})
 		switch {
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // it has work again, or somebody was faster
 		case err != nil:

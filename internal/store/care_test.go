@@ -125,7 +125,7 @@ func TestSessionsAtWorkAreNotRemoved(t *testing.T) {
 					}
 					return err
 				})
-				removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100)
+				removed, err := b.SweepSessions(t.Context(), time.Now().Add(time.Hour), 100, "system")
 				if err != nil || removed != (store.Removed{}) {
 					t.Errorf("sweep = %+v, %v; want nothing", removed, err)
 				}
@@ -219,9 +219,12 @@ func TestRetentionGoesByAge(t *testing.T) {
 			if counted != c.raws || pruned != c.raws {
 				t.Errorf("counted %d and pruned %d bodies, want %d", counted, pruned, c.raws)
 			}
-			removed, err := b.SweepSessions(t.Context(), c.before, 10)
+			removed, err := b.SweepSessions(t.Context(), c.before, 10, "system")
 			if err != nil || removed.Sessions != c.sessions {
 				t.Errorf("removed = %+v, %v; want %d sessions", removed, err, c.sessions)
+			}
+			if n := b.counted(t, "audit_log WHERE action = 'session.remove' AND actor = 'system' AND target = '"+s.ID+"'"); c.sessions > 0 && n != 1 {
+				t.Errorf("%d rows of the audit log say that the session was removed", n)
 			}
 		}
 		b.do(t, func(ctx context.Context, tx *store.Tx) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -32,7 +33,8 @@ type SeedRow map[string]*string
 // ReadSeed returns the rows of the tables of seed 002 by table, read in one
 // snapshot and in the order of their ids. Nothing in them was checked. It is
 // fault.Invalid, and names every table and column that is missing, if the
-// database does not have the tables of the seed.
+// database does not have the tables of the seed. It is fault.Invalid as well if
+// the database is one of this program, of which these tables are a small part.
 func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 	rows := make(map[string][]SeedRow)
 	err := s.InRead(ctx, func(tx *Tx) error {
@@ -61,6 +63,10 @@ func (s *Store) ReadSeed(ctx context.Context) (map[string][]SeedRow, error) {
 		if len(missing) > 0 {
 			return fault.Newf(fault.Invalid,
 				"This database lacks the remote_agent_* tables to import. Missing: %s. Nothing was imported.", strings.Join(missing, ", "))
+		}
+		if own, err := tx.Portable().columnsOf(ctx, "inbound_events"); err != nil || own["accepted_ms"] {
+			return cmp.Or[error](err, fault.New(fault.Invalid, "This is a database of this bot: --from would leave out its messages, memories and costs. "+
+				"Use `bot export` there and `bot import FILE` here, or `bot backup`. Nothing was imported."))
 		}
 		for _, table := range seedTables {
 			list, err := tx.Portable().seedRows(ctx, table.name, strings.Fields(table.columns))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/fault"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/memory/memorytest"
 	"remote-agent/internal/store"
@@ -264,4 +265,14 @@ func TestAChangeOfTheFunctionsRaisesTheirVersion(t *testing.T) {
 	if want := "6 972d9f94bb"; got != want {
 		t.Errorf("the functions are %q, want %q: raise pgvectorVersion with the change, then put this here", got, want)
 	}
+}
+
+// TestTheDatabaseOfThisProgramIsNoSeed has the three tables, but more that belongs to them.
+func TestTheDatabaseOfThisProgramIsNoSeed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		if rows, err := b.ReadSeed(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Public(err), "bot export") {
+			t.Errorf("read %d tables, %v", len(rows), err)
+		}
+	})
 }
