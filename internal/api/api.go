@@ -98,7 +98,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	r = r.WithContext(ctx)
-	exists, err := a.exists(r.Context())
+	exists, err := a.exists(ctx)
 	if err == nil && !exists {
 		http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound) // as any path that is not there
 		return
@@ -111,7 +111,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p := problemOf(err)
 		if p.Status == http.StatusInternalServerError {
-			a.log.ErrorContext(r.Context(), "a request to the API failed", "operation", c.route.id, "err", err)
+			a.log.ErrorContext(ctx, "a request to the API failed", "operation", c.route.id, "err", err)
 		}
 		p.write(w)
 		return
@@ -126,7 +126,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	encoded, err := encode(answer)
 	if err != nil {
-		a.log.ErrorContext(r.Context(), "an answer of the API cannot be encoded", "operation", c.route.id, "err", err)
+		a.log.ErrorContext(ctx, "an answer of the API cannot be encoded", "operation", c.route.id, "err", err)
 		problemOf(err).write(w)
 		return
 	}

@@ -77,7 +77,7 @@ func stored(t *testing.T, db *store.Store) (id string) {
 // alone with the assistant all but errors, an operator everything.
 func TestReadersSeeWhatIsForThem(t *testing.T) {
 	t.Parallel()
-	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) { //nolint:thelper // a test
 		db := open(t)
 		id := stored(t, db)
 		const everybody, person, operator = transcript.Everybody, transcript.Person, transcript.Operator

@@ -25,7 +25,7 @@ import (
 // with orchestrator.NeedsClone if its repository can be cloned, and else with
 // what an operator has to do.
 func (s *Service) absent(c sessions.Codebase) error {
-	why, url, cannot := s.gone(c)
+	url, cannot, why := s.gone(c)
 	switch {
 	case why == nil:
 		return nil
@@ -41,7 +41,7 @@ func (s *Service) absent(c sessions.Codebase) error {
 
 // absentFrom is absent for an operator at a terminal.
 func (s *Service) absentFrom(c sessions.Codebase) error {
-	why, url, cannot := s.gone(c)
+	url, cannot, why := s.gone(c)
 	switch {
 	case why == nil || url == "" && cannot == "":
 		return why
@@ -52,23 +52,23 @@ func (s *Service) absentFrom(c sessions.Codebase) error {
 		lower(fault.Public(why)), cannot, c.Name)
 }
 
-// gone returns why the folder of a codebase is not here, nil if it is, with the address that it
+// gone returns why the folder of a codebase is not here, nil if it is, after the address that it
 // can be cloned from, or why it cannot. Without either nothing can be cloned here.
-func (s *Service) gone(c sessions.Codebase) (why error, url, cannot string) {
+func (s *Service) gone(c sessions.Codebase) (url, cannot string, why error) {
 	if why = codebase.Present(s.space.Root(), c.DefaultCwd); why == nil {
-		return nil, "", ""
+		return "", "", nil
 	}
 	if err := s.space.Usable(); err != nil {
-		return err, "", ""
+		return "", "", err
 	}
 	if c.RepositoryURL == "" {
-		return why, "", "its repository is not known"
+		return "", "its repository is not known", why
 	}
 	r, err := s.space.Parse(c.RepositoryURL)
 	if err != nil {
-		return why, "", strings.TrimSuffix(lower(fault.Public(err)), ".")
+		return "", strings.TrimSuffix(lower(fault.Public(err)), "."), why
 	}
-	return why, r.URL(), ""
+	return r.URL(), "", why
 }
 
 // lower begins a sentence in the middle of another one.

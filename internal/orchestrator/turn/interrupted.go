@@ -61,7 +61,7 @@ func (w *worker) undecided(ctx context.Context, tx port.Tx, entry sessions.Entry
 		if err != nil {
 			return results, err
 		}
-		why := ""
+		var why string
 		switch {
 		case !asked || c.Status != sessions.ToolPending:
 			continue
