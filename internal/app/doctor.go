@@ -269,7 +269,11 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	err = s.CheckSchema(ctx)
 	add("schema", "up to date", fix, err)
 	if err == nil {
-		add("writes", "can be stored", "give the files to the bot's user, or free the disk", s.CheckWrites(ctx))
+		fix = "give the files to the bot's user, or free the disk"
+		if db.Driver == config.DriverPostgres {
+			fix = "mend that server, or see where its address comes from: bot config show"
+		}
+		add("writes", "can be stored", fix, s.CheckWrites(ctx))
 	}
 	add("integrity", "no damage found", "bot backup restore, or bot salvage", explainDamage(e.config, s.CheckIntegrity(ctx)))
 	return found
