@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -93,6 +94,9 @@ func (e *examination) examineFolder(context.Context) []doctor.Finding {
 		return one(cannotUse("folder", "DATA_DIR", dir, err))
 	}
 	found := one(doctor.Found("folder", doctor.OK, dir+" is writable", ""))
+	if info, err := os.Stat(dir); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		found = one(doctor.Found("folder", doctor.Warn, "every user of this machine can replace what is in "+dir, "chmod o-w "+dir))
+	}
 	if err := diskCheck(e.config); err != nil {
 		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
 	}
