@@ -27,13 +27,16 @@ func (c backupVerifyCommand) Run(p *program) error { return with(p, app.BackupVe
 
 type backupRestoreCommand struct {
 	Backup   string `arg:"" help:"Backup folder, or its name in BACKUP_DIR."`
-	Replaces string `help:"The database being replaced: its SQLite file, or a file with its postgres:// address. Its newer audit entries are kept." placeholder:"FILE"`
+	Replaces string `help:"The database being replaced: its SQLite file, its postgres:// address, or a file with that address. Its newer audit entries are kept." placeholder:"FILE"`
 }
 
 func (c backupRestoreCommand) Run(p *program) error {
-	replaced, err := addressIn(c.Replaces)
-	if err != nil {
-		return err
+	var replaced string
+	if c.Replaces != "" {
+		var err error
+		if replaced, err = sourceOf("--replaces", c.Replaces); err != nil {
+			return err
+		}
 	}
 	return p.care(func(ctx context.Context, cfg config.Config, env app.Env) error {
 		return app.BackupRestore(ctx, cfg, env, c.Backup, replaced)

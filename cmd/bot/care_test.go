@@ -117,6 +117,9 @@ func TestCareOfTheDataFromTheCommandLine(t *testing.T) {
 		{"backup list", exitOK, "sqlite"},
 		{"backup verify nothing", exitUsage, "is not a backup"},
 		{"backup restore " + firstOf(dir), exitUsage, "is not a backup"},
+		{"backup restore x --replaces postgres://user:hidden@127.0.0.1:1/db", exitFailed, "--replaces: PostgreSQL at 127.0.0.1 does not accept the connection"},
+		{"backup restore x --replaces mysql://user:hidden@127.0.0.1:1/db", exitUsage, "--replaces: mysql:// is not supported"},
+		{"backup restore x --replaces " + dir, exitUsage, "is not a regular file"},
 	} {
 		r := bot(t, environ, strings.Fields(c.args)...)
 		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.want) {

@@ -67,7 +67,7 @@ func (c importCommand) Run(p *program) (err error) {
 		return fault.New(fault.Invalid, "name a file written by bot export, or another database with --from")
 	}
 	if c.From != "" {
-		source, err := sourceOf(c.From)
+		source, err := sourceOf("--from", c.From)
 		if err != nil {
 			return err
 		}
@@ -97,11 +97,12 @@ func regularFile(name string) error {
 	return nil
 }
 
-// sourceOf returns the database that --from names: an address, or a file.
-func sourceOf(from string) (string, error) {
+// sourceOf returns the database that a flag names: an address, a file that holds one, or
+// SQLite's file.
+func sourceOf(flag, from string) (string, error) {
 	if scheme, _, ok := strings.Cut(from, "://"); ok && scheme != "sqlite" {
 		if scheme != "postgres" && scheme != "postgresql" {
-			return "", fault.Newf(fault.Invalid, "--from: %s:// is not supported; use an SQLite file or a postgres:// address", scheme)
+			return "", fault.Newf(fault.Invalid, "%s: %s:// is not supported; use an SQLite file or a postgres:// address", flag, scheme)
 		}
 		return from, nil
 	}
@@ -116,9 +117,6 @@ func sourceOf(from string) (string, error) {
 // file. An address may hold a password, which every user of the machine could read in
 // the arguments: in a file it is safe.
 func addressIn(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
 		return "", fault.Newf(fault.Invalid, "cannot read %s: check the path", name)

@@ -141,7 +141,7 @@ func BackupRestore(ctx context.Context, cfg config.Config, env Env, named, repla
 	if replaced != "" {
 		from, err := openForeign(ctx, env, replaced)
 		if err != nil {
-			return err
+			return blame("--replaces", err)
 		}
 		defer from.Close() //nolint:errcheck // only read
 		to.Replaced = from

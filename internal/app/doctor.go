@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -93,6 +94,9 @@ func (e *examination) examineFolder(context.Context) []doctor.Finding {
 		return one(cannotUse("folder", "DATA_DIR", dir, err))
 	}
 	found := one(doctor.Found("folder", doctor.OK, dir+" is writable", ""))
+	if info, err := os.Stat(dir); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		found = one(doctor.Found("folder", doctor.Warn, "every user of this machine can replace what is in "+dir, "chmod o-w "+dir))
+	}
 	if err := diskCheck(e.config); err != nil {
 		return append(found, doctor.Failed("disk", err, "free some space, or move DATA_DIR to a larger disk"))
 	}
@@ -269,7 +273,11 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	err = s.CheckSchema(ctx)
 	add("schema", "up to date", fix, err)
 	if err == nil {
-		add("writes", "can be stored", "give the files to the bot's user, or free the disk", s.CheckWrites(ctx))
+		fix = "give the files to the bot's user, or free the disk"
+		if db.Driver == config.DriverPostgres {
+			fix = "mend that server, or see where its address comes from: bot config show"
+		}
+		add("writes", "can be stored", fix, s.CheckWrites(ctx))
 	}
 	add("integrity", "no damage found", "bot backup restore, or bot salvage", explainDamage(e.config, s.CheckIntegrity(ctx)))
 	return found

@@ -136,6 +136,20 @@ func TestTheDoctorSeesAFolderThatCannotBeCreated(t *testing.T) {
 	}
 }
 
+// "chmod 777", which seems to mend every trouble with a folder, lets others put another database in it.
+func TestTheDoctorSeesAFolderThatEverybodyMayWriteTo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for mode, want := range map[fs.FileMode]doctor.Status{0o777: doctor.Warn, 0o770: doctor.OK, 0o755: doctor.OK} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if found := newExamination(config.Config{DataDir: dir}, Env{}).examineFolder(t.Context()); found[0].Status != want {
+			t.Errorf("%o: the doctor finds %+v", mode, found[0])
+		}
+	}
+}
+
 // What answers at LISTEN_ADDR may be a bot with another DATA_DIR, which this one could not start beside.
 func TestTheDoctorTellsThisBotFromAnother(t *testing.T) {
 	t.Parallel()

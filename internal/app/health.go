@@ -83,8 +83,16 @@ func pingCheck(ctx context.Context, s *store.Store) web.Check {
 
 // diskCheck looks where the database is, on SQLite, and where everything else is.
 func diskCheck(cfg config.Config) error {
-	if err := resource.CheckDisk(cfg.DataDir); err != nil || cfg.Database.Driver != config.DriverSQLite {
+	if err := resource.CheckDisk(cfg.DataDir); err != nil {
 		return err
+	}
+	return databaseDisk(cfg)
+}
+
+// databaseDisk looks where SQLite's file is. PostgreSQL looks after its own disk.
+func databaseDisk(cfg config.Config) error {
+	if cfg.Database.Driver != config.DriverSQLite {
+		return nil
 	}
 	return resource.CheckDisk(filepath.Dir(cfg.Database.Path))
 }

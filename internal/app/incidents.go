@@ -42,6 +42,7 @@ type incidents struct {
 	platforms *platforms
 	core      *orchestrator.Orchestrator
 	leases    leases
+	room      func() error // whether the disk of the database has room
 	log       *slog.Logger
 
 	// leads is whether this replica is the one that tells. While the database is away
@@ -119,7 +120,9 @@ func (i *incidents) elect(ctx context.Context) {
 func (i *incidents) storeWorks(ctx context.Context) bool {
 	var err error
 	if i.told || i.store.DoubtsWrites() {
-		err = i.store.CheckWrites(ctx)
+		if err = i.store.CheckWrites(ctx); err == nil {
+			err = i.room() // a message needs more of it than that
+		}
 	}
 	switch {
 	case err == nil:

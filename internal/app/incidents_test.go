@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -99,5 +100,30 @@ func TestWhatIsNotKeptIsTrue(t *testing.T) {
 		if got := notKept(err); got != want {
 			t.Errorf("owners are told %q, want %q", got, want)
 		}
+	}
+}
+
+// A disk that is full takes the small write by which it is tried, and refuses messages.
+func TestAFullDiskIsAnIncidentAlthoughASmallWriteIsStored(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	full := fault.New(fault.Disk, "The disk is full.")
+	var room error = full
+	i := &incidents{store: s, room: func() error { return room }, log: slog.New(slog.DiscardHandler), read: time.Now()}
+	i.leads.Store(true)
+	if !i.storeWorks(t.Context()) || i.told {
+		t.Error("owners are told although every write was stored")
+	}
+	if err := s.InTx(t.Context(), func(*store.Tx) error { return full }); err == nil {
+		t.Fatal("a write was to fail")
+	}
+	for range 2 {
+		if i.storeWorks(t.Context()) || !i.told {
+			t.Error("owners are not told although a write failed on a full disk")
+		}
+	}
+	room = nil
+	if !i.storeWorks(t.Context()) || i.told {
+		t.Error("it does not end although there is room")
 	}
 }

@@ -121,7 +121,8 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	}
 	helper(true, care.tidyFiles)
 	helper(true, d.relay.Run)
-	trouble := &incidents{config: d.config, store: d.store, people: d.people, platforms: &d.platforms, core: d.core, leases: d.leases, log: d.log}
+	trouble := &incidents{config: d.config, store: d.store, people: d.people, platforms: &d.platforms, core: d.core, leases: d.leases, log: d.log,
+		room: func() error { return databaseDisk(d.config) }}
 	helper(true, trouble.watch)
 	helper(true, care.sumUsage)
 	helper(d.config.Retention != (config.Retention{}), care.sweepRetention)

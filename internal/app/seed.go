@@ -85,15 +85,24 @@ func sourceError(source string, err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case ok && f.Public != "":
-		said := *f
-		if said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", "--from"); said.Public != f.Public {
-			said.Err = nil // the text has the reason
-		}
-		return &said
+		return blame("--from", err)
 	case strings.HasPrefix(source, "postgres"):
 		return &fault.Error{Kind: fault.KindOf(err), Public: "--from: cannot read the database; does the user have SELECT on the three tables?", Err: err}
 	}
 	return &fault.Error{Kind: fault.Invalid, Public: "--from: the database cannot be read; is the file damaged?", Err: err}
+}
+
+// blame says the flag that named a database where the store says DATABASE_URL.
+func blame(flag string, err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	said := *f
+	if said.Public = strings.ReplaceAll(f.Public, "DATABASE_URL", flag); said.Public != f.Public {
+		said.Err = nil // the text has the reason
+	}
+	return &said
 }
 
 // dryRun prints what an import would do. A database that is not there yet, or has no

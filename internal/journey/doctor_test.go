@@ -273,6 +273,12 @@ func TestDoctorNamesTheFixOfEachFault(t *testing.T) {
 			func(w *world) { w.with(map[string]string{"DATABASE_URL": storetest.PostgresURLIn(w.t, "LATIN1")}) },
 			"database database", "stores text as LATIN1", "bot config show",
 		},
+		"a server that only reads": {
+			func(w *world) {
+				w.with(map[string]string{"DATABASE_URL": storetest.PostgresMigratedURL(w.t) + "&default_transaction_read_only=on"})
+			},
+			"database writes", "the database server only reads", "bot config show",
+		},
 		"a damaged database": {func(w *world) {
 			path := filepath.Join(w.env["DATA_DIR"], "bot.db")
 			if err := os.WriteFile(path, bytes.Repeat([]byte("not a database. "), 512), 0o600); err != nil {

@@ -22,6 +22,9 @@ const (
 	// writeFresh is how long a write that was stored proves that others will be.
 	writeFresh = 10 * time.Second
 
+	// writeDoubt is how long a write that failed is reason to look, although one was stored since.
+	writeDoubt = 2 * writeFresh
+
 	// writeProbe bounds the write that CheckWrites tries.
 	writeProbe = 2 * time.Second
 
@@ -111,10 +114,11 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	return nil
 }
 
-// DoubtsWrites reports whether the last write failed, nothing goes forward while work
-// waits, or the file is gone, so that CheckWrites is worth its write.
+// DoubtsWrites reports whether a write failed within 20 seconds, nothing goes forward while
+// work waits, or the file is gone, so that CheckWrites is worth its write. A disk that is full
+// still takes a small write where it refuses a message.
 func (s *Store) DoubtsWrites() bool {
-	return s.writes.failed() != nil || s.writes.stalled(time.Now()) != nil || s.gone() != nil
+	return s.writes.doubted(time.Now()) || s.writes.stalled(time.Now()) != nil || s.gone() != nil
 }
 
 // gone says that SQLite's file was removed, or another one put in its place. Reading and
@@ -199,6 +203,7 @@ type writes struct {
 	stored   time.Time // when something was stored last
 	progress time.Time // since when nothing has gone forward while work waits; zero if it does
 	last     error     // how the last write failed; nil if it was stored
+	refused  time.Time // when one failed last
 }
 
 func (w *writes) begin(now time.Time) {
@@ -221,7 +226,7 @@ func (w *writes) end(err error, now time.Time) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return
 	case isOutage(err):
-		w.last = err
+		w.last, w.refused = err, now
 	}
 	if w.progress = now; w.running == 0 {
 		w.progress = time.Time{}
@@ -254,6 +259,12 @@ func (w *writes) stalled(now time.Time) error {
 		return nil
 	}
 	return fault.Newf(fault.Unavailable, "Nothing has been stored for %d s while work waits.", int(now.Sub(w.progress).Seconds()))
+}
+
+func (w *writes) doubted(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last != nil || now.Sub(w.refused) < writeDoubt
 }
 
 func (w *writes) failed() error {

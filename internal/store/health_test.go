@@ -213,6 +213,10 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 		t.Errorf("what says why is explained: %v", b.Explain(own))
 	}
 	// A write that needs no room succeeds on such a disk, and then it is healthy.
+	if err := b.CheckWrites(t.Context()); err != nil || !b.DoubtsWrites() {
+		t.Errorf("a small write: %v, in doubt %v", err, b.DoubtsWrites())
+	}
+	wantKind(t, fill(), fault.Disk)
 	if err := store.Failed(b.Store); err == nil || !strings.Contains(fault.Public(err), "The last write failed: the disk is full") {
 		t.Errorf("after a failed write: %v", err)
 	}

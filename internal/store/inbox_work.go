@@ -45,7 +45,7 @@ func (t *Inbox) WaitingEntries(ctx context.Context, conversationID string, after
 func (t *Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
 		SELECT `+entryColumns+` FROM inbound_events
-		WHERE conversation_id = $1 AND seq > 0 AND seq > $2 AND session_id = $3 AND lane = 'turn' AND state = 'done'
+		WHERE conversation_id = $1 AND seq > $2 AND seq > 0 AND session_id = $3 AND lane = 'turn' AND state = 'done'
 		ORDER BY seq LIMIT 100`, e.ConversationID, e.Seq, e.SessionID)
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"golang.org/x/sync/errgroup"
@@ -43,7 +45,7 @@ func (s *Store) Migrate(ctx context.Context) (applied []string, err error) {
 		return nil, fmt.Errorf("wait for another migration: %w", s.classify(err))
 	}
 	defer unlock()
-	if err := s.CheckEncoding(ctx); err != nil {
+	if err := cmp.Or(s.refuseReader(ctx), s.CheckEncoding(ctx)); err != nil {
 		return nil, err
 	}
 	durable, err := s.hurry(ctx)
@@ -137,6 +139,11 @@ func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error
 		provider, err := s.providerOf(view)
 		if err != nil {
 			return err
+		}
+		if s.pg != nil { // a limit that suits the bot's short statements would fail every upgrade of large tables
+			if _, err := view.ExecContext(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+				return err
+			}
 		}
 		results, err := provider.Up(ctx)
 		for _, result := range results {
@@ -246,9 +253,9 @@ func (s *Store) closeProvider(db *sql.DB, err *error) {
 }
 
 func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error {
-	current, target, err := provider.GetVersions(ctx)
+	current, target, err := provider.GetVersions(ctx) // makes a table where there is none
 	if err != nil {
-		return fmt.Errorf("read schema version: %w", s.classify(err))
+		return cmp.Or(s.refuseReader(ctx), fmt.Errorf("read schema version: %w", s.classify(err)))
 	}
 	if current > target {
 		return newerSchema(current, target)
@@ -267,6 +274,18 @@ func (s *Store) refuseNewer(ctx context.Context, provider *goose.Provider) error
 		}
 		return err
 	})
+}
+
+// refuseReader refuses a PostgreSQL server that only reads, such as a standby.
+func (s *Store) refuseReader(ctx context.Context) error {
+	if s.pg == nil {
+		return nil
+	}
+	var reads bool
+	if err := s.pg.QueryRow(ctx, `SELECT current_setting('transaction_read_only')::boolean`).Scan(&reads); err != nil || !reads {
+		return s.classify(err)
+	}
+	return s.classify(&pgconn.PgError{Code: pgReadOnly, Message: "the server only reads"})
 }
 
 // CheckEncoding refuses a PostgreSQL database that cannot hold every character (fault.Invalid).

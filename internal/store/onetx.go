@@ -24,6 +24,7 @@ func inOneTx(ctx context.Context, db *sql.DB, fn func(view *sql.DB) error) (err 
 	if err != nil {
 		return err
 	}
+	var failed error // Raw must not hear of a broken connection: it would wait for the end of tx
 	err = conn.Raw(func(raw any) error {
 		full, ok := raw.(nestable)
 		if !ok {
@@ -31,9 +32,10 @@ func inOneTx(ctx context.Context, db *sql.DB, fn func(view *sql.DB) error) (err 
 		}
 		view := sql.OpenDB(&nestedConn{nestable: full})
 		view.SetMaxOpenConns(1)
-		return errors.Join(fn(view), view.Close())
+		failed = errors.Join(fn(view), view.Close())
+		return nil
 	})
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()

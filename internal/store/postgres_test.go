@@ -156,6 +156,59 @@ func TestAConnectionToAServerThatOnlyReadsIsDropped(t *testing.T) {
 	}
 }
 
+// A connection that ends in the middle of an upgrade fails it. Before, the start waited for ever,
+// and so did the replicas behind it.
+func TestAnUpgradeWhoseConnectionEndsFails(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, storetest.PostgresMigratedURL(t))
+	version := store.LatestSchema()
+	store.AddMigrations(s, map[string]string{"90001_cut.sql": "-- +goose Up\nSELECT pg_terminate_backend(pg_backend_pid());\n-- +goose Down\n"})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Migrate(t.Context())
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		wantKind(t, err, fault.Unavailable)
+	case <-waittest.Late(t):
+		t.Fatal("the upgrade does not end")
+	}
+	if now, err := s.SchemaVersion(t.Context()); err != nil || now != version {
+		t.Errorf("the schema has version %d: %v", now, err)
+	}
+}
+
+// A step that takes longer than the statements of a working bot may is made all the same.
+func TestAnUpgradeMayTakeLongerThanAStatement(t *testing.T) {
+	t.Parallel()
+	address := storetest.PostgresMigratedURL(t)
+	administer(t, address, `ALTER DATABASE "`+databaseOf(t, address)+`" SET statement_timeout = '2s'`)
+	s := openURL(t, address)
+	store.AddMigrations(s, map[string]string{"90001_long.sql": "-- +goose Up\nSELECT pg_sleep(2.5);\n-- +goose Down\n"})
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where a standby was given by mistake, the start says so, with a schema and without one.
+func TestAnUpgradeOnAServerThatOnlyReadsSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]string{"empty": storetest.PostgresURL(t), "with a schema": storetest.PostgresMigratedURL(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			administer(t, address, `ALTER DATABASE "`+databaseOf(t, address)+`" SET default_transaction_read_only = on`)
+			s := openURL(t, address)
+			store.AddMigrations(s, map[string]string{"90001_one.sql": "-- +goose Up\nCREATE TABLE one (n integer);\n-- +goose Down\n"})
+			_, err := s.Migrate(t.Context())
+			wantKind(t, err, fault.Unavailable)
+			if text := s.Explain(err).Error(); !strings.Contains(text, "the database server only reads; use the one that writes") {
+				t.Errorf("an operator reads %q", text)
+			}
+		})
+	}
+}
+
 func openURL(t *testing.T, address string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: address, Log: storetest.Log(t), Exclusive: true})

@@ -25,9 +25,10 @@ const (
 )
 
 // lastTurn is the condition that an event is of the turn which /undo takes back next, and
-// which /retry runs again.
+// which /retry runs again. The first bound of seq is where SQLite begins in the index; the
+// second one names the index.
 const lastTurn = `(t.checkpoint_seq IS NOT NULL AND NOT t.checkpoint_undone AND NOT EXISTS (
-	SELECT 1 FROM inbound_events n WHERE n.conversation_id = t.conversation_id AND n.seq > 0 AND n.seq > t.seq
+	SELECT 1 FROM inbound_events n WHERE n.conversation_id = t.conversation_id AND n.seq > t.seq AND n.seq > 0
 		AND n.checkpoint_seq IS NOT NULL AND NOT n.checkpoint_undone))`
 
 // expiring says which rows of a table, as t, are past their time, $1, and what

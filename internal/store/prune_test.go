@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/waittest"
 )
 
 // expire takes away all of a kind that is older than before, two rows at a time, and
@@ -229,5 +230,31 @@ func TestPruningKeepsTheMessageOfAPlan(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What is past its retention is found in a conversation of any length in a time that grows
+// with it: 20,000 turns took 38 s when each looked at all before it.
+func TestALongConversationIsPrunedInTime(t *testing.T) {
+	t.Parallel()
+	b := bundleOf(t)
+	c := b.conversation(t, "chat")
+	first, _ := b.settledTurn(t, c.ID, "1", b.session(t, c.ID).ID)
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		return store.Exec(ctx, tx, `WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < 20000)
+			INSERT INTO inbound_events (id, platform_type, event_id, conversation_id, seq, state, data, accepted_ms, checkpoint_seq)
+			SELECT printf('00000000-0000-7000-8000-%012x', i), platform_type, 'e' || i, conversation_id, seq + i, 'done', data, accepted_ms + i, 1
+			FROM g, inbound_events WHERE inbound_events.id = '`+first.EntryID+`'`)
+	})
+	began := time.Now()
+	b.do(t, func(ctx context.Context, tx *store.Tx) error {
+		n, err := tx.Care().CountExpired(ctx, store.ExpiringCheckpoints, time.Now().Add(time.Hour))
+		if err == nil && n != 20_000 {
+			t.Errorf("%d checkpoints are past their time", n)
+		}
+		return err
+	})
+	if took := time.Since(began); waittest.TooLong(took, time.Second) {
+		t.Errorf("counting them took %s", took)
 	}
 }
