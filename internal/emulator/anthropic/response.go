@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
@@ -23,6 +24,7 @@ type (
 const (
 	kindRedacted = modelapi.KindOwn + iota
 	kindBlock
+	kindEnd
 	kindPing
 )
 
@@ -69,8 +71,15 @@ func ToolUse(c Call) Step { return Step{Kind: modelapi.KindCall, Call: c} }
 // provider, its result, or something that clients do not know yet.
 func Block(json string) Step { return Step{Kind: kindBlock, Text: json} }
 
+// EndBlock ends the block that was streamed last, so that more of the same kind
+// is a new one.
+func EndBlock() Step { return Step{Kind: kindEnd} }
+
 // Pause waits before the next step.
 func Pause(d time.Duration) Step { return modelapi.Pause(d) }
+
+// Gate stops until the gate is opened or the client is gone; see modelapi.Gate.
+func Gate(gate *emulator.Gate) Step { return modelapi.Gate(gate) }
 
 // Ping sends n ping events, which a client must skip.
 func Ping(n int) Step { return Step{Kind: kindPing, N: n} }

@@ -27,7 +27,7 @@ func countThoughts(steps []Step) int {
 		case kindRedacted:
 			n++
 			inside = false
-		case modelapi.KindText, modelapi.KindCall, kindBlock:
+		case modelapi.KindText, modelapi.KindCall, kindBlock, kindEnd:
 			inside = false
 		default: // says nothing
 		}
@@ -100,6 +100,8 @@ func (a *answer) Say(step Step) error {
 		return a.piece("thinking", step.Text)
 	case modelapi.KindCall:
 		return a.toolUse(step.Call)
+	case kindEnd:
+		return a.end()
 	case kindPing:
 		for range step.N {
 			if err := a.event("ping", map[string]any{}); err != nil {
