@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -10,9 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeze stops the process where it is, and thaw lets it go on.
-func (b *bot) freeze() error { return b.process.Signal(syscall.SIGSTOP) }
-func (b *bot) thaw() error   { return b.process.Signal(syscall.SIGCONT) }
+// freeze stops the process where it is, and thaw lets it go on. When freeze returns, all of its
+// threads stand still, or it has ended.
+func (b *bot) freeze() error {
+	if err := b.process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for { // WNOWAIT leaves it to whoever waits for its end
+		err := unix.Waitid(unix.P_PID, b.process.PID(), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ECHILD): // it has ended, and that was heard of
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+func (b *bot) thaw() error { return b.process.Signal(syscall.SIGCONT) }
 
 // limitFiles sets how long files of the process may get, as a disk that is full does.
 func (b *bot) limitFiles(size uint64) error {
