@@ -270,7 +270,7 @@ func (r real) resumes(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(r.seen()), "\n")
 	last := lines[len(lines)-1]
-	for _, part := range []string{"4711", "question 0", "question 1", "question 2"} {
+	for _, part := range []string{"remember the number 4711", "question 0", "question 1", "question 2"} {
 		if strings.Count(last, part) != 1 {
 			t.Errorf("the model was told %q %d times", part, strings.Count(last, part))
 		}
