@@ -191,12 +191,12 @@ func (r *run) build() (err error) {
 	}
 	for i := range r.opts.Replicas {
 		b := &bot{run: r, name: fmt.Sprintf("replica %d", i+1), data: filepath.Join(r.dir, fmt.Sprint("data", i))}
-		if b.addr, err = freeAddr(); err != nil {
+		if b.addr, err = emulator.FreeAddr(); err != nil {
 			r.close()
 			return err
 		}
 		if r.opts.Profiles != "" && i == 0 {
-			if b.profiles, err = freeAddr(); err != nil {
+			if b.profiles, err = emulator.FreeAddr(); err != nil {
 				r.close()
 				return err
 			}

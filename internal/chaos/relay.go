@@ -115,13 +115,3 @@ func listen() (net.Listener, error) {
 	}
 	return l, nil
 }
-
-// freeAddr returns an address of the loopback interface that nobody listens on.
-func freeAddr() (string, error) {
-	l, err := listen()
-	if err != nil {
-		return "", err
-	}
-	defer l.Close() //nolint:errcheck // nobody has connected
-	return l.Addr().String(), nil
-}

@@ -9,8 +9,10 @@ package emulator
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -90,6 +92,25 @@ func (g *Gate) Pass(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// Systems give out ports by themselves from 32768 on (Linux) or 49152 (macOS, Windows).
+const firstPort, lastPort = 20_000, 32_000
+
+// FreeAddr returns an address of 127.0.0.1 for a program that is started again and again.
+// Nobody listens there, and while the program is away no connection and no listener without
+// a port of its own gets it by chance.
+func FreeAddr() (string, error) {
+	for tries := 1; ; tries++ {
+		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort)) //nolint:gosec // no secret
+		ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+		switch {
+		case err == nil:
+			return addr, ln.Close()
+		case tries == 100:
+			return "", fmt.Errorf("find a free port of the loopback interface: %w", err)
+		}
 	}
 }
 

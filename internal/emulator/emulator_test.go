@@ -3,8 +3,11 @@ package emulator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,5 +127,33 @@ func TestLoopbackCanComeBackAtTheSamePlace(t *testing.T) {
 	first.Close()
 	if err := get(first.URL()); err == nil {
 		t.Error("a closed server answers")
+	}
+}
+
+// TestFreeAddrIsGivenToNobodyElse: a program that is away finds its port free when it comes back.
+func TestFreeAddrIsGivenToNobodyElse(t *testing.T) {
+	t.Parallel()
+	addr, err := emulator.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil || !at.IP.IsLoopback() {
+		t.Fatalf("%s: %v", addr, err)
+	}
+	l, err := net.ListenTCP("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		t.Skipf("this system does not say which ports it gives out: %v", err)
+	}
+	var first, last int
+	if _, err := fmt.Sscan(string(text), &first, &last); err != nil || at.Port >= first && at.Port <= last {
+		t.Errorf("%s is among the ports from %d to %d, which the system gives out: %v", addr, first, last, err)
 	}
 }

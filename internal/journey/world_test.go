@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -326,15 +325,14 @@ func (w *world) hang() string {
 	return shown
 }
 
-// freePort returns a loopback address that was free a moment ago.
+// freePort returns a loopback address that nobody takes by chance.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := emulator.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing was served
-	return l.Addr().String()
+	return addr
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
