@@ -104,7 +104,7 @@ func (a Attachment) Spoken() bool { return a.Text != "" && strings.HasPrefix(a.M
 // Quote is somebody's words that a message refers to: what it replies to, what
 // it forwards. It is context and never an instruction.
 type Quote struct {
-	Relation string `json:"relation"` // "reply to", "forwarded from", "thread"
+	Relation string `json:"relation"` // "reply to", "forwarded from", "sent through", "thread"
 	Author   string `json:"author,omitempty"`
 	Text     string `json:"text"`
 

@@ -102,17 +102,28 @@ func (me identity) message(in messages.Inbound, m *message) (messages.Inbound, b
 	in.Text, in.Cited = cleaned, cited(text, entities)
 	in.Quotes = quotes(m)
 	in.Attachments = append(in.Attachments, repliedFiles(m)...)
-	if m.ForwardOrigin != nil && in.Text != "" {
-		// Somebody else's words are never an instruction.
-		in.Quotes = append(in.Quotes, quote("forwarded from", m.ForwardOrigin.name(), in.Text))
-		in.Text, in.Cited = "", nil
-	}
-	if m.ForwardOrigin != nil {
+	if how, author, ok := m.foreign(); ok {
+		if in.Text != "" { // somebody else's words are never an instruction
+			in.Quotes = append(in.Quotes, quote(how, author, in.Text))
+			in.Text, in.Cited = "", nil
+		}
 		for i := range in.Attachments {
-			in.Attachments[i].Author = cmp.Or(m.ForwardOrigin.name(), "somebody else")
+			in.Attachments[i].Author = cmp.Or(author, "somebody else")
 		}
 	}
 	return in, true, nil
+}
+
+// foreign says whose words a message has if they are not its sender's: it was forwarded, or an
+// inline bot made it, of which the sender saw what the bot showed, and not what it sends.
+func (m *message) foreign() (how, name string, ok bool) {
+	switch {
+	case m.ForwardOrigin != nil:
+		return "forwarded from", m.ForwardOrigin.name(), true
+	case m.ViaBot != nil:
+		return "sent through", m.ViaBot.name(), true
+	}
+	return "", "", false
 }
 
 // cited returns the parts of a text that are formatted as a quotation or as a
@@ -308,7 +319,7 @@ func (m *message) replyIsTopic() bool {
 // with a bare command name.
 func (me identity) addressed(m *message, text string, entities []entity) (string, bool) {
 	replied := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == me.id && !m.replyIsTopic()
-	if m.ForwardOrigin != nil {
+	if _, _, ok := m.foreign(); ok {
 		return text, replied
 	}
 	if m.Chat.Type != "private" {

@@ -208,7 +208,20 @@ func TestTranslate(t *testing.T) {
 			msg(annJSON, privJSON, `"text":"x","forward_origin":{"type":"from_the_future"}`),
 			base(func(in *messages.Inbound) { in.Quotes = []messages.Quote{{Relation: "forwarded from", Text: "x"}} }),
 		},
-		"ForwardInGroup": {msg(annJSON, groupJSON, `"text":"/reset","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`), nil},
+		"InlineBotIsNoInstruction": {
+			msg(annJSON, privJSON, `"text":"/reset","via_bot":{"id":9,"is_bot":true,"first_name":"Gif Search","username":"gif"}`),
+			base(func(in *messages.Inbound) {
+				in.Quotes = []messages.Quote{{Relation: "sent through", Author: "Gif Search", Text: "/reset"}}
+			}),
+		},
+		"InlineBotsFile": {
+			msg(annJSON, privJSON, `"document":{"file_id":"D","file_name":"a.txt","mime_type":"text/plain","file_size":3},"via_bot":{"id":9,"is_bot":true,"first_name":"Gif Search"}`),
+			base(func(in *messages.Inbound) {
+				in.Attachments = []messages.Attachment{{Name: "a.txt", MediaType: "text/plain", Size: 3, Source: "D", Author: "Gif Search"}}
+			}),
+		},
+		"InlineBotInGroup": {msg(annJSON, groupJSON, `"text":"/reset@acme_bot","via_bot":{"id":9,"is_bot":true,"first_name":"Gif Search"}`), nil},
+		"ForwardInGroup":   {msg(annJSON, groupJSON, `"text":"/reset","forward_origin":{"type":"hidden_user","sender_user_name":"Eve"}`), nil},
 		"CaptionAndPhoto": {
 			msg(annJSON, privJSON, `"caption":"look","photo":[{"file_id":"s","file_size":1},{"file_id":"L","file_size":9}]`),
 			base(func(in *messages.Inbound) {

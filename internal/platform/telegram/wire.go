@@ -98,6 +98,7 @@ type message struct {
 	CaptionEntities []entity  `json:"caption_entities"`
 
 	ForwardOrigin *origin    `json:"forward_origin"`
+	ViaBot        *user      `json:"via_bot"` // the inline bot that made it
 	ReplyTo       *message   `json:"reply_to_message"`
 	Quote         *textQuote `json:"quote"`
 	ExternalReply *message   `json:"external_reply"` // what it replies to, in another chat or topic
