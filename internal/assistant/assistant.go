@@ -227,6 +227,24 @@ func (u Usage) Add(v Usage) Usage {
 	return u
 }
 
+// Unfinished returns u, as an API reported it, for an answer to r that was stopped or broke
+// off after so many bytes: what the API would have said at the end is estimated. Else
+// nobody would pay for it, and /stop just before the end would evade every budget.
+func (u Usage) Unfinished(r Request, written int) Usage {
+	if written == 0 {
+		return u
+	}
+	if u.InputTokens == 0 {
+		prompt := messages.EstimateAll(r.Array) + messages.EstimateText(len(r.System))
+		for _, t := range r.Tools {
+			prompt += messages.EstimateText(len(t.Name) + len(t.Description) + len(t.Schema))
+		}
+		u.InputTokens = int64(prompt)
+	}
+	u.OutputTokens = max(u.OutputTokens, int64(messages.EstimateText(written)))
+	return u
+}
+
 // Step is an entry of an agent's plan.
 type Step struct {
 	Text string

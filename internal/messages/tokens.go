@@ -24,15 +24,15 @@ func EstimateTokens(m Message) int {
 	for _, b := range m.Blocks {
 		switch b := b.(type) {
 		case Text:
-			tokens += tokensOf(len(b.Text))
+			tokens += EstimateText(len(b.Text))
 		case ToolCall:
-			tokens += blockTokens + tokensOf(len(b.ID)+len(b.Name)+len(b.Arguments))
+			tokens += blockTokens + EstimateText(len(b.ID)+len(b.Name)+len(b.Arguments))
 		case ToolResult:
-			tokens += blockTokens + tokensOf(len(b.CallID)+len(b.Name)+len(b.Content))
+			tokens += blockTokens + EstimateText(len(b.CallID)+len(b.Name)+len(b.Content))
 		case Thinking:
-			tokens += blockTokens + tokensOf(len(b.Text)+len(b.Signature))
+			tokens += blockTokens + EstimateText(len(b.Text)+len(b.Signature))
 		case Attachment:
-			tokens += mediaTokens + tokensOf(len(b.Name)+len(b.MediaType)+len(b.Text)+len(b.Note)) + fileTokens(b)
+			tokens += mediaTokens + EstimateText(len(b.Name)+len(b.MediaType)+len(b.Text)+len(b.Note)) + fileTokens(b)
 		}
 	}
 	return tokens
@@ -60,4 +60,6 @@ func EstimateAll(msgs []Message) int {
 	return total
 }
 
-func tokensOf(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }
+// EstimateText returns about how many tokens a text of so many bytes costs a model, as
+// EstimateTokens counts.
+func EstimateText(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }

@@ -58,6 +58,21 @@ func (a *answer) begin() {
 
 func (a *answer) total() assistant.Usage { return a.before.Add(a.usage) }
 
+// used returns what the answer to r used. The API says at its beginning how long the prompt
+// was, and at its end how much it wrote: until then, that is an estimate.
+func (a *answer) used(r assistant.Request) assistant.Usage {
+	if a.stop != "" {
+		return a.total()
+	}
+	written := 0
+	for _, b := range a.blocks[a.first:] {
+		if b != nil {
+			written += len(b.arguments()) // of a text, the text
+		}
+	}
+	return a.before.Add(a.usage.Unfinished(r, written))
+}
+
 // add takes an event in and returns the text and the thinking that it brought.
 // Events and blocks that are not known are skipped.
 func (a *answer) add(e streamEvent) (text, thought string, err error) {

@@ -331,6 +331,23 @@ func TestResetConnectionIsUnavailable(t *testing.T) {
 	}
 }
 
+// TestUnfinishedAnswerIsEstimated: the API says only at the end how much was written.
+func TestUnfinishedAnswerIsEstimated(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Because. ", 100)
+	for name, steps := range map[string][]emulated.Step{
+		"text":    {emulated.Delta(long), emulated.Cut()},
+		"thought": {emulated.Thought(long), emulated.Cut()},
+		"call":    {emulated.ToolUse(emulated.Call{ID: "toolu_1", Name: "look", Arguments: `{"path":"` + long[:900-11] + `"}`}), emulated.Cut()},
+	} {
+		m, _ := emulate(t, always(emulated.Reply(steps...)))
+		got := ask(t.Context(), m, question("Hi"))
+		if got.Err == nil || got.Used.OutputTokens != 300 || got.Used.InputTokens == 0 {
+			t.Errorf("%s: used %+v, error %v", name, got.Used, got.Err)
+		}
+	}
+}
+
 // TestEndsOfAnswers plays the stop reasons, and errors of the emulator that the
 // contract does not have.
 func TestEndsOfAnswers(t *testing.T) {

@@ -36,6 +36,7 @@ type answer struct {
 	index   map[int]int        // position of the newest call of a stream index
 	finish  api.FinishReason
 	usage   assistant.Usage
+	written int // bytes of text, thought and arguments that came
 }
 
 // add takes a chunk in and returns the text and the reasoning that it brought.
@@ -77,11 +78,20 @@ func (a *answer) add(chunk api.ChatCompletionStreamResponse) (delta, thought str
 		}
 	}
 	a.text.WriteString(delta)
+	a.written += len(delta) + len(thought)
 	a.thinks = a.thinks || thought != ""
 	if a.reasons {
 		a.thought.WriteString(thought)
 	}
 	return delta, thought
+}
+
+// used returns what the answer to r used, as far as the server has said, and else an estimate.
+func (a *answer) used(r assistant.Request) assistant.Usage {
+	if a.finish != "" || a.usage != (assistant.Usage{}) {
+		return a.usage
+	}
+	return a.usage.Unfinished(r, a.written)
 }
 
 // nothing reports whether the model wrote nothing at all, as far as the server says.
@@ -129,6 +139,7 @@ func (a *answer) addCall(i int, d api.ToolCall) {
 		c.Name = d.Function.Name
 	}
 	_, _ = a.args[at].WriteString(d.Function.Arguments) // a builder takes everything
+	a.written += len(d.Function.Arguments)
 }
 
 // begins reports whether a piece with a name begins another call than the one at a position.

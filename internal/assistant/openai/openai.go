@@ -152,7 +152,7 @@ func (m *Model) Complete(ctx context.Context, r assistant.Request) iter.Seq2[ass
 	return assistant.Events(func(emit assistant.Emit) error {
 		c := completion{model: m, request: r, name: cmp.Or(r.Model, m.Model()), emit: emit, started: time.Now()}
 		err := c.do(ctx)
-		return emit.Failed(err, c.answer.usage, c.answer.model)
+		return emit.Failed(err, c.answer.used(r), cmp.Or(c.answer.model, c.name))
 	})
 }
 

@@ -234,6 +234,54 @@ func TestFailedRequestSaysWhatWasUsed(t *testing.T) {
 	}
 }
 
+// TestUnfinishedAnswerIsEstimated: the API says only at the end what was used, so an answer
+// that is stopped would be free, whatever the provider charges for it.
+func TestUnfinishedAnswerIsEstimated(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(endless))
+	t.Cleanup(server.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	turn := question(strings.Repeat("Why? ", 300))
+	turn.System = strings.Repeat("Because. ", 100)
+	written := 0
+	stopped := assistanttest.Collect(func(yield func(assistant.Event, error) bool) {
+		for event, err := range loop.New(newModel(t, server.URL), loop.Config{}).Run(ctx, turn) {
+			if d, ok := event.(assistant.TextDelta); ok {
+				if written += len(d.Text); written > 30 {
+					stop()
+				}
+			}
+			if u, ok := event.(assistant.UsageUpdated); ok && u.Model != "test-model-2026" {
+				t.Errorf("model %q", u.Model)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	})
+	if u := stopped.Used; !fault.Is(stopped.Err, fault.Canceled) || u.InputTokens != 500+4+300 || u.OutputTokens < int64(written/3) || u.OutputTokens > int64(written) {
+		t.Errorf("stopped after %d bytes: used %+v, error %v", written, u, stopped.Err)
+	}
+	for name, tt := range map[string]struct {
+		handler http.HandlerFunc
+		output  int64
+	}{
+		"text":    {stream(text("Hello")), 2},
+		"call":    {stream(call(0, "c1", "look", `{"path":"x"}`)), 4},
+		"thought": {stream(`{"choices":[{"index":0,"delta":{"reasoning_content":"Hm, hm"}}]}`), 2},
+		"error":   {stream(text("Hello"), `{"error":{"message":"overloaded","type":"server_error","code":null}}`), 2},
+		"nothing": {stream(), 0},
+		"refused": {fails(503, `{"error":{"message":"The server is overloaded"}}`), 0},
+		"counted": {stream(text("Hello"), usage), 3},
+	} {
+		got := askServer(t, tt.handler)
+		if got.Err == nil || got.Used.OutputTokens != tt.output || (got.Used.InputTokens > 0) != (tt.output > 0) {
+			t.Errorf("%s: used %+v, error %v; want %d tokens of output", name, got.Used, got.Err, tt.output)
+		}
+	}
+}
+
 // TestThinkingIsOutput: xAI and Gemini count what a model thought in the total only.
 func TestThinkingIsOutput(t *testing.T) {
 	t.Parallel()
