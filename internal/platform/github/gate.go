@@ -2,12 +2,14 @@ package github
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v62/github"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"remote-agent/internal/fault"
@@ -58,6 +60,7 @@ type gate struct {
 	allowed   atomic.Pointer[map[int64]bool]      // nil until logins are resolved
 	narrowed  atomic.Bool                         // only allowed may, among those who may write
 	admits    *platform.Recent[string, time.Time] // who may write where -> until when that holds
+	asking    singleflight.Group                  // by who, where and under which login
 	newcomers *newcomers
 	log       *slog.Logger
 	observe   func(string)
@@ -128,7 +131,7 @@ func (gt *gate) mayWrite(ctx context.Context, repo string, id int64, login strin
 	if until, ok := gt.admits.Get(memory); ok && time.Now().Before(until) {
 		return true, nil
 	}
-	ok, err := gt.askPermission(ctx, repo, id, login)
+	ok, err := gt.askOnce(ctx, memory+" "+login, func() (any, error) { return gt.askPermission(ctx, repo, id, login) })
 	if err == nil {
 		gt.newcomers.judged(memory, ok, time.Now())
 	}
@@ -140,6 +143,23 @@ func (gt *gate) mayWrite(ctx context.Context, repo string, id int64, login strin
 		gt.admits.Put(memory, time.Now().Add(min(gt.ttl, time.Minute)))
 	}
 	return true, nil
+}
+
+// askOnce asks, or waits for the answer of who asks the same at this moment: a message that
+// has arrived is asked about while its turn begins, which does so, too.
+func (gt *gate) askOnce(ctx context.Context, what string, ask func() (any, error)) (bool, error) {
+	for {
+		select {
+		case r := <-gt.asking.DoChan(what, ask):
+			if r.Err != nil && r.Shared && ctx.Err() == nil && errors.Is(r.Err, context.Canceled) {
+				continue // it was somebody else who gave up
+			}
+			ok, _ := r.Val.(bool)
+			return ok, r.Err
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
 }
 
 func (gt *gate) askPermission(ctx context.Context, repo string, id int64, login string) (bool, error) {

@@ -1,12 +1,16 @@
 package github_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	servers "remote-agent/internal/emulator"
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/fault"
@@ -155,6 +159,60 @@ func TestConcurrentCallsShareOneToken(t *testing.T) {
 	}
 	if n := w.server.Count(emulator.CreateInstallationToken); n != 1 {
 		t.Errorf("%d tokens were made", n)
+	}
+}
+
+// waiting tells when somebody begins to wait with it.
+type waiting struct {
+	context.Context
+	begun func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.begun()
+	return w.Context.Done()
+}
+
+// TestOneRequestForAMessageAndItsTurn: a message that has arrived is asked about while its turn
+// begins. What one of them gives up, the other one asks itself.
+func TestOneRequestForAMessageAndItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, givesUp := range map[string]bool{"both wait": false, "the first gives up": true} {
+		before := w.server.Count(emulator.GetPermission)
+		gate := servers.NewGate()
+		defer gate.Open()
+		w.server.Inject(emulator.GetPermission, emulator.Fault{Gate: gate})
+		first, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		told := make(chan error, 2)
+		ask := func(ctx context.Context, canceled bool) {
+			ok, err := w.Admits(ctx, w.request("ann"))
+			if ok == canceled || canceled != fault.Is(err, fault.Canceled) {
+				err = fmt.Errorf("admitted %t: %w", ok, err)
+			} else {
+				err = nil
+			}
+			told <- err
+		}
+		go ask(first, givesUp)
+		<-gate.Reached()
+		begun := make(chan struct{})
+		go ask(waiting{t.Context(), sync.OnceFunc(func() { close(begun) })}, false)
+		<-begun
+		if givesUp {
+			giveUp()
+		} else {
+			gate.Open()
+		}
+		for range 2 {
+			if err := <-told; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := w.server.Count(emulator.GetPermission) - before; n != 1 {
+			t.Errorf("%s: GitHub answered %d times, want once", name, n)
+		}
 	}
 }
 
