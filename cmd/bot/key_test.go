@@ -30,7 +30,7 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 		{"key list", exitOK, "no keys"},
 		{"key create --name ci --scope sessions:read,memories:read --scope agents:read --expires 90d", exitOK, "for sessions:read,memories:read,agents:read; it expires 20"},
 		{"key create --name ci --scope sessions:read", exitFailed, "A key named ci already exists"},
-		{"key list", exitOK, "live     ci  sessions:read,memories:read,agents:read  made 20"},
+		{"key list", exitOK, "live     ci  sessions:read,memories:read,agents:read  created 20"},
 		{"key list", exitOK, "never used"},
 		{"key revoke ci", exitUsage, "not a key ID"},
 		{"key revoke aaaaaaaaaa", exitFailed, "no such key"},

@@ -12,13 +12,13 @@ import (
 // setupCommand sets the program up in a conversation.
 type setupCommand struct {
 	Step  string `arg:"" optional:"" help:"Do this step only: model, repository, address, people, or a platform such as telegram."`
-	Check bool   `help:"Only show how each step stands, and check it."`
+	Check bool   `help:"Only show the state of each step, and check it."`
 }
 
 // Help implements commandline.Explained.
 func (setupCommand) Help() string {
-	return "Each step says where to click, proves what you enter, keeps it in the .env file and has a running bot take it. " +
-		"It can be done again at any time. Without a terminal, answers are read one per line. With --check, exit code 5 if something fails."
+	return "Each step says where to click, checks what you enter, saves it in the .env file and applies it to a running bot. " +
+		"You can repeat it at any time. Without a terminal, answers are read one per line. With --check, exit code 5 if something fails."
 }
 
 func (c setupCommand) Run(p *program) error {

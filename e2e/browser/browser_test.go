@@ -175,7 +175,7 @@ func decide(b *bot.Bot, w *window) {
 	b.Model.Enqueue(openai.Reply(openai.Delta("The first step is done. "), openai.Gate(gate), openai.Delta("Both steps are done.")))
 	w.presses("Approve and run")
 	b.Sees("The first step is done.")
-	w.finds("/approvals", "Nothing waits for a decision.")
+	w.finds("/approvals", "Nothing is waiting for a decision.")
 	w.finds("/", "Running")
 	gate.Open()
 	b.Sees("Both steps are done.")

@@ -241,7 +241,7 @@ func TestAMessageToASessionWithoutAConnection(t *testing.T) {
 	written("")
 	w.writes("textarea[name=text]", "/help all")
 	w.presses("Send")
-	w.sees("list the repositories", "Go on")
+	w.sees("list the repositories", "Continue")
 	w.visit(path)
 	written("")
 }

@@ -16,7 +16,7 @@ func TestAnOpenPageGoesOn(t *testing.T) {
 	b, w := started(t)
 	w.run(command(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}))
 	w.signsIn(b.OwnerLink())
-	w.sees("Nothing runs.")
+	w.sees("Nothing is running.")
 	loaded := w.number("window.loaded = 7")
 
 	gate := emulator.NewGate()
@@ -25,7 +25,7 @@ func TestAnOpenPageGoesOn(t *testing.T) {
 	w.sees("what does it do?", "Stop")
 	gate.Open()
 	b.Sees("It adds numbers.")
-	w.sees("Nothing runs.", "done")
+	w.sees("Nothing is running.", "done")
 	if got := w.number("window.loaded"); got != loaded {
 		t.Errorf("the page was loaded again: %d", got)
 	}
@@ -88,7 +88,7 @@ func TestKeysInAListThatChanges(t *testing.T) {
 		b.Says("/new")
 	}
 	w.signsIn(b.OwnerLink())
-	w.sees("the first topic", "Nothing runs.")
+	w.sees("the first topic", "Nothing is running.")
 	press := func(key string) {
 		w.number(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "` + key + `", bubbles: true})) ? 1 : 0`)
 	}
@@ -99,7 +99,7 @@ func TestKeysInAListThatChanges(t *testing.T) {
 	b.Says("the third topic")
 	w.sees("the third topic", "Stop")
 	gate.Open()
-	w.sees("Nothing runs.", "the third topic")
+	w.sees("Nothing is running.", "the third topic")
 	if w.number(`document.activeElement.textContent === "the first topic" ? 1 : 0`) == 0 {
 		t.Error("what had the focus has lost it: who uses keys begins anew at the top of the page")
 	}

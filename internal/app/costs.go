@@ -106,7 +106,7 @@ func sayCosts(env Env, by spend.By, groups []spend.Group, total spend.Sum) {
 	for _, g := range groups {
 		row(groupName(g), g.Sum)
 	}
-	row("in all", total)
+	row("total", total)
 	_ = w.Flush() // a closed terminal
 	say(env.Stdout, "costs use the list prices of %s, as known when each turn ended", spend.List().Date)
 	if total.UnpricedToken > 0 {

@@ -275,7 +275,7 @@ func (e *examination) examineDatabase(ctx context.Context) []doctor.Finding {
 	if err == nil {
 		fix = "give the files to the bot's user, or free the disk"
 		if db.Driver == config.DriverPostgres {
-			fix = "mend that server, or see where its address comes from: bot config show"
+			fix = "fix that server, or see where its address comes from: bot config show"
 		}
 		add("writes", "can be stored", fix, s.CheckWrites(ctx))
 	}

@@ -70,7 +70,7 @@ func examineStream(client *http.Client, req *http.Request) doctor.Finding {
 	req.URL.Path = strings.TrimSuffix(req.URL.Path, "/healthz") + web.StreamPath
 	resp, err := client.Do(req)
 	if err != nil {
-		return unknown("nothing answers any more at " + req.URL.Host)
+		return unknown("nothing answers anymore at " + req.URL.Host)
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	if resp.StatusCode != http.StatusOK {
@@ -85,8 +85,8 @@ func examineStream(client *http.Client, req *http.Request) doctor.Finding {
 		return unknown("the answer was cut off")
 	}
 	if time.Since(began) < web.StreamPause/4 {
-		return doctor.Found("stream", doctor.Warn, "the proxy holds answers back: pages that are open change late, or not at all",
-			"switch its buffering of responses off, such as by proxy_buffering off; in nginx")
+		return doctor.Found("stream", doctor.Warn, "the proxy buffers responses: open pages update late, or not at all",
+			"turn off its response buffering, such as with proxy_buffering off; in nginx")
 	}
 	return doctor.Found("stream", doctor.OK, "answers come through as they are written", "")
 }

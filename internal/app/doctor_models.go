@@ -98,14 +98,14 @@ func (e *examination) examineModel(ctx context.Context, m assistant.Model) []doc
 		say(" tools", doctor.Warn, model+" does not support tools: it can answer, but not change anything", "choose a model with tool calling")
 	}
 	if free := e.unlimited(ctx, m); len(free) > 0 && cost == 0 { // an API that says what a request cost says so of all models
-		say(" budget", doctor.Warn, "no price is known of "+strings.Join(free, ", ")+": BUDGET_*_USD does not limit that", "set BUDGET_DAY_TOKENS, too")
+		say(" budget", doctor.Warn, "no price is known for "+strings.Join(free, ", ")+": BUDGET_*_USD does not limit it", "set BUDGET_DAY_TOKENS, too")
 	}
-	pictures := " takes pictures"
+	pictures := " accepts pictures"
 	if !sees {
-		pictures = " takes no pictures; it answers without those that people send"
+		pictures = " does not accept pictures; it answers without those that people send"
 	}
 	say(" pictures", doctor.OK, model+pictures, "")
-	say(" context", doctor.Skip, fmt.Sprintf("the API does not tell how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", e.config.ContextTokens), "")
+	say(" context", doctor.Skip, fmt.Sprintf("the API does not say how much fits; up to %d tokens are sent (CONTEXT_TOKENS)", e.config.ContextTokens), "")
 	return found
 }
 

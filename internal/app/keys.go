@@ -97,7 +97,7 @@ func ListKeys(ctx context.Context, cfg config.Config, env Env) error {
 		if !k.LastUsedAt.IsZero() {
 			used = "last used in the hour of " + k.LastUsedAt.Format("2006-01-02 15:04Z")
 		}
-		say(env.Stdout, "%s  %-7s  %s  %s  made %s, %s, %s\n",
+		say(env.Stdout, "%s  %-7s  %s  %s  created %s, %s, %s\n",
 			k.ID, k.State(time.Now()), k.Name, scopeList(k.Scopes), k.CreatedAt.Format("2006-01-02"), expiry(k), used)
 	}
 	return nil

@@ -110,7 +110,7 @@ func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // connections say how the platforms stand, and how this process is connected to them.
 func (pl *platforms) connections(cfg config.Config) (list []pages.Connection) {
-	ways := map[platform.Intake]string{platform.Polled: "asked for by one process at a time", platform.OverHTTP: "sent to the webhook", platform.OverSocket: "sent over a socket"}
+	ways := map[platform.Intake]string{platform.Polled: "fetched by one process at a time", platform.OverHTTP: "sent to the webhook", platform.OverSocket: "sent over a socket"}
 	for i, light := range pl.lights(cfg) {
 		k := kindsOf(cfg)[i]
 		c := pl.links.of(k.Platform())

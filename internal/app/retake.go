@@ -90,7 +90,7 @@ func (d *daemon) retake(ctx context.Context, made change) (taken, error) {
 // unusable says what is wrong with a configuration that a daemon refuses.
 func unusable(err error) error {
 	if problems, ok := config.AsProblems(err); ok {
-		return fault.Newf(fault.Invalid, "The running bot refuses its configuration and goes on with the earlier one: %s", strings.Join(problems, "; "))
+		return fault.Newf(fault.Invalid, "The running bot rejects its new configuration and keeps the earlier one: %s", strings.Join(problems, "; "))
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (r retakes) serve(w http.ResponseWriter, q *http.Request) {
 // need. Nothing is answered when ctx has ended.
 func (r retakes) ask(ctx context.Context, made change, answer func(t taken, err error)) {
 	if r == nil {
-		answer(taken{}, fault.New(fault.Unsupported, "The bot that runs here cannot read its configuration again: end it and start it."))
+		answer(taken{}, fault.New(fault.Unsupported, "The bot running here cannot reload its configuration: stop it and start it again."))
 		return
 	}
 	reply, heard := make(chan retaken, 1), make(chan struct{})

@@ -87,7 +87,7 @@ func (s *Setup) Blocked(w setup.Way) string {
 	c, _ := s.now()
 	for _, name := range slices.Sorted(maps.Keys(w.Set)) {
 		if text, _ := c.Text(name); c.Pinned(name) && text != w.Set[name] {
-			return fmt.Sprintf("%s is set by the %s and would have to change: take it out there first.", name, c.Origin(name))
+			return fmt.Sprintf("%s is set by the %s and would have to change: remove it there first.", name, c.Origin(name))
 		}
 	}
 	return ""
@@ -281,14 +281,14 @@ func (s *Setup) introduce(ctx context.Context, c config.Config, name messages.Pl
 				err = menu.SetMenu(ctx, commands.Menu(menu.Capabilities()))
 			}
 			if err != nil {
-				return []string{"The menu of commands could not be set: " + fault.Public(err)}
+				return []string{"The command menu could not be set: " + fault.Public(err)}
 			}
-			said = append(said, "The menu of commands is set.")
+			said = append(said, "The command menu is set.")
 		}
 		if i, ok := a.(platform.Introducer); ok {
 			did, err := i.Introduce(ctx)
 			if did != "" {
-				said = append(said, "Set for people who look at it: "+did+".")
+				said = append(said, "The profile that people see is set: "+did+".")
 			}
 			if err != nil {
 				said = append(said, "Not all of its description could be set: "+fault.Public(err))
@@ -311,32 +311,32 @@ func (s *Setup) tell(ctx context.Context, c config.Config, values map[string]str
 	const restart = "Restart it: systemctl restart bot, or docker compose restart, or end it and start it."
 	switch {
 	case ctx.Err() != nil:
-		return []string{"Stopped before a running bot could be told: it takes this when it starts."}, nil
+		return []string{"Stopped before a running bot could be told; it uses this from its next start."}, nil
 	case !running:
 		return []string{"It takes effect when the bot starts: bot serve"}, nil
 	case fault.Is(err, fault.Invalid):
 		return nil, err
 	case err != nil:
-		return []string{"A bot runs here, and cannot be told: " + fault.Public(err), restart}, nil
+		return []string{"A bot is running here, but it cannot be told: " + fault.Public(err), restart}, nil
 	case !sameFile(t.EnvFile, s.File()):
-		return []string{"The bot that runs here reads " + t.EnvFile + " and not this file: run bot setup with --env-file " + t.EnvFile}, nil
+		return []string{"The bot running here reads " + t.EnvFile + " and not this file: run bot setup with --env-file " + t.EnvFile}, nil
 	}
 	var said []string
 	if len(t.Elsewhere) > 0 {
-		said = append(said, "The running bot takes "+strings.Join(t.Elsewhere, ", ")+" from its own flags or environment, which win: change them there.")
+		said = append(said, "The running bot takes "+strings.Join(t.Elsewhere, ", ")+" from its own flags or environment, which take precedence: change them there.")
 	}
 	switch {
 	case len(t.Restart) == 0 && len(said) > 0:
 	case len(t.Restart) == 0:
-		said = append(said, "The running bot has taken it.")
+		said = append(said, "The running bot uses it now.")
 	case !t.Restarting:
 		said = append(said, "The running bot needs a restart for "+strings.Join(t.Restart, ", ")+".", restart)
 	case s.env.daemon != nil:
-		said = append(said, "The bot restarts with it now and is back in a few seconds; answers that it is writing go on.")
+		said = append(said, "The bot restarts with it now and is back in a few seconds; answers in progress continue.")
 	case awaitRestart(ctx, c, t.Life):
-		said = append(said, "The bot has restarted with it; answers that it was writing go on.")
+		said = append(said, "The bot has restarted with it; answers in progress continue.")
 	default:
-		said = append(said, "The bot was told to restart with it and does not answer yet: look at its log.")
+		said = append(said, "The bot was told to restart with it, but does not answer yet: check its log.")
 	}
 	return said, nil
 }

@@ -72,7 +72,7 @@ func (s *Setup) modelStep(c config.Config) setup.Step {
 			Guide: []string{
 				"Install it with its adapter: docs/assistants.md has the commands.",
 				"Log in once, as the user that the bot runs as: " + logins[name],
-				"It runs here, with a loop and tools of its own.",
+				"It runs here, with its own loop and tools.",
 			},
 			Set:   map[string]string{"DEFAULT_AI_ASSISTANT": name},
 			Proof: setup.Proof{Areas: []string{"agents"}, Only: name},
@@ -95,15 +95,15 @@ func addressStep() setup.Step {
 	return setup.Step{Name: stepAddress, Title: "Public address: for webhooks, and for web pages from elsewhere", Ways: []setup.Way{{
 		Name: "address", Title: "an address that the internet reaches",
 		Guide: []string{
-			"Have a name point at this machine, and open port 443.",
-			"Run a proxy with TLS that passes everything to LISTEN_ADDR: docs/operations.md has the lines.",
-			"Give the address as people would type it, https://bot.example.com.",
+			"Point a host name at this machine, and open port 443.",
+			"Run a TLS proxy that forwards everything to LISTEN_ADDR; docs/operations.md has an example.",
+			"Enter the address as people would type it, such as https://bot.example.com.",
 		},
 		Fields: []setup.Field{{Name: "PUBLIC_URL", Label: "Address"}},
 		Proof:  setup.Proof{Areas: []string{"web"}, After: true},
-		Opens:  "Platforms can deliver by webhook: do the steps github and slack again to have them do so.",
+		Opens:  "Platforms can deliver by webhook now; repeat the steps github and slack to switch to it.",
 	}, {
-		Name: "none", Title: "no address: platforms are asked instead",
+		Name: "none", Title: "no address: platforms are polled instead",
 		Set:   map[string]string{"PUBLIC_URL": ""},
 		Opens: "Platforms work without an address; the web pages are for this machine only.",
 	}}}
@@ -115,10 +115,10 @@ func (s *Setup) repositoryStep() setup.Step {
 		Guide: []string{
 			"Open the repository's page and copy its https:// address; owner/name will do for GitHub.",
 			"A private one needs the step github first, or GITHUB_TOKEN.",
-			"A folder of this machine is given by its path, in a terminal there only.",
+			"A folder on this machine can be given by its path, but only in a terminal there.",
 		},
 		Fields: []setup.Field{{Name: "repository", Label: "Address, owner/name or folder"}},
-		Opens:  "Say /repo in a chat to choose it; /plan and questions work on it from then on.",
+		Opens:  "Send /repo in a chat to choose it; /plan and questions use it from then on.",
 		Act: func(ctx context.Context, values map[string]string) (string, error) {
 			if where := values["repository"]; s.env.daemon != nil && (filepath.IsAbs(where) || strings.HasPrefix(where, ".") || strings.HasPrefix(where, "~")) {
 				return "", fault.New(fault.Forbidden, "A folder of the server can be registered only there: bot repo add "+where)
@@ -137,15 +137,15 @@ func (s *Setup) peopleStep() setup.Step {
 		}
 	}
 	guide := []string{
-		"The bot prints a one-time link when it starts: whoever opens it is its owner, and no id is needed.",
-		"Or send the bot /whoami, and give the account here that it answers with.",
+		"The bot prints a one-time link when it starts: whoever opens it becomes its owner, and no ID is needed.",
+		"Or send /whoami to the bot, and enter here the account that it answers with.",
 		"Everybody else just writes to the bot: owners get a card with the buttons Allow and No.",
 	}
 	fields := []setup.Field{{Name: "account", Label: "Account, such as telegram/42"}}
 	return setup.Step{Name: stepPeople, Title: "People: who may use the bot", Ways: []setup.Way{
-		{Name: "owner", Title: "name an owner", Guide: guide, Fields: fields, Act: change(AddOwner), Opens: "Owners let people in, and are told of trouble."},
+		{Name: "owner", Title: "name an owner", Guide: guide, Fields: fields, Act: change(AddOwner), Opens: "Owners let people in and get notices of problems."},
 		{Name: "allow", Title: "let somebody in", Guide: guide, Fields: fields, Act: change(AllowPerson), Opens: "They can write to the bot now."},
-		{Name: "remove", Title: "shut somebody out", Guide: guide, Fields: fields, Act: change(RemovePerson), Opens: "It holds at once; what they had running ends."},
+		{Name: "remove", Title: "remove somebody", Guide: guide, Fields: fields, Act: change(RemovePerson), Opens: "It takes effect at once; what they had running ends."},
 	}}
 }
 
@@ -153,7 +153,7 @@ func (s *Setup) peopleStep() setup.Step {
 func (s *Setup) act(ctx context.Context, do func(c config.Config, env Env) error) (string, error) {
 	c, problems := s.now()
 	if len(problems) > 0 {
-		return "", fault.New(fault.Invalid, "Options are wrong, mend them first: "+strings.Join(problems, "; "))
+		return "", fault.New(fault.Invalid, "Some options are wrong; fix them first: "+strings.Join(problems, "; "))
 	}
 	if path := c.Database.Path; c.Database.Driver == config.DriverSQLite {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -269,5 +269,5 @@ func (s *Setup) owners(ctx context.Context, c config.Config) (on bool, line stri
 	if n == 0 {
 		return false, "no owner: nobody but the console gets an answer"
 	}
-	return true, fmt.Sprintf("%s; others are let in by them", wording.Count(n, "owner", "owners"))
+	return true, fmt.Sprintf("%s; owners let others in", wording.Count(n, "owner", "owners"))
 }

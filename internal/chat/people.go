@@ -83,7 +83,7 @@ func (ac *access) changePeople(ctx context.Context, r command.Request, name stri
 	return command.Reply{Text: said}, err
 }
 
-// answerRequest decides on a stranger who asks to be let in. The card whose button was
+// answerRequest decides on a stranger who requests access. The card whose button was
 // pressed shows what holds, also to whoever comes second.
 func (ac *access) answerRequest(ctx context.Context, r command.Request, req people.Request, role sessions.Role) (command.Reply, error) {
 	said, err := ac.people.Answer(ctx, people.Owner(r), req, role)

@@ -19,7 +19,7 @@ type Subject string
 const (
 	OnPlan     Subject = "plan"
 	OnApproval Subject = "approval" // a question about a tool call
-	OnPairing  Subject = "pairing"  // a stranger who asks to be let in
+	OnPairing  Subject = "pairing"  // a stranger who requests access
 )
 
 // What owners say of a stranger.

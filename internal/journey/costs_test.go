@@ -62,7 +62,7 @@ func TestCostsByPersonCodebaseModelAndDay(t *testing.T) {
 		printed := w.operator("costs", func(env app.Env) error {
 			return app.Costs(t.Context(), w.config(), env, app.CostQuery{By: "person", Since: "today"})
 		})
-		for _, part := range []string{"$2.250000", "telegram/42", "10000", "in all", "no price"} {
+		for _, part := range []string{"$2.250000", "telegram/42", "10000", "total", "no price"} {
 			if !strings.Contains(printed, part) {
 				t.Errorf("bot costs does not print %q:\n%s", part, printed)
 			}

@@ -245,7 +245,7 @@ func TestSetUp(t *testing.T) {
 		said{asks: "Enter for model", answer: "nothing"},
 		said{asks: "Enter for model", before: shows("There is no step"), answer: ""},
 		said{asks: "How?", answer: "nowhere"},
-		said{asks: "How?", before: shows(`"nowhere" is none of these`), answer: "server"},
+		said{asks: "How?", before: shows(`"nowhere" is not one of these`), answer: "server"},
 		said{asks: "Address", answer: "127.0.0.1/v1"},
 		said{asks: "Address", before: shows("OPENAI_BASE_URL (.env) is not a valid address"), answer: closed.URL()},
 		said{asks: "API key", answer: "sk-wrong-wrong-wrong"},
@@ -261,7 +261,7 @@ func TestSetUp(t *testing.T) {
 		said{asks: "Nothing was changed", before: shows("telegram", "✖ account"), answer: ""},
 		said{asks: "Bot token", answer: token},
 
-		said{asks: "Enter for slack", before: shows("The menu of commands is set.", "description, short description, picture"), answer: "3"},
+		said{asks: "Enter for slack", before: shows("The command menu is set.", "description, short description, picture"), answer: "3"},
 		said{asks: "Bot token", before: shows("https://api.slack.com/apps?new_app=1&manifest_json=", "App-Level Tokens"), answer: w.sl.AppToken()},
 		said{asks: "Bot token", before: shows("it must start with xoxb-"), answer: w.sl.BotToken()},
 		said{asks: "App-level token", before: func() { w.sl.RefuseAppToken("invalid_auth") }, answer: w.sl.AppToken()},

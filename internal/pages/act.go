@@ -90,7 +90,7 @@ func (c commands) give(ctx context.Context, in messages.Inbound, later string) (
 func mustSee(ctx context.Context, tx *store.Tx, r *request, conversationID string) error {
 	ok, err := tx.Pages().Sees(ctx, r.viewer(), conversationID)
 	if err == nil && !ok {
-		err = fault.New(fault.NotFound, "There is nothing of that name that you may see.")
+		err = fault.New(fault.NotFound, "There is nothing by that name, or you may not see it.")
 	}
 	return err
 }
@@ -149,9 +149,9 @@ func (p *sessionForms) active(r *request) (row store.SessionRow, err error) {
 	switch {
 	case err != nil:
 	case r.role == sessions.Reader:
-		err = fault.New(fault.Forbidden, "You can look and not change anything here.")
+		err = fault.New(fault.Forbidden, "You can view this, but not change it.")
 	case !row.Active:
-		err = fault.New(fault.Conflict, "This session has ended and its conversation goes on in another one, so nothing was done. Do it on the page of that one.")
+		err = fault.New(fault.Conflict, "This session has ended, and its conversation continues in another one, so nothing was done. Use the page of that session.")
 	}
 	return row, err
 }
@@ -184,7 +184,7 @@ func (p *sessionForms) undo(_ http.ResponseWriter, r *request) (outcome, error) 
 	if r.PostForm.Get("sure") != "yes" {
 		return outcome{}, fault.New(fault.Invalid, "Nothing was undone: tick the box to confirm.")
 	}
-	return p.onActive(r, "/undo", "Undoing the last turn; the chat says what became of it.")
+	return p.onActive(r, "/undo", "Undoing the last turn; the chat shows the result.")
 }
 
 // fork goes on from a message of the session in a new one. The chat says what came of it,
@@ -193,7 +193,7 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 	text := "/fork"
 	if n := r.PostForm.Get("messages"); n != "" {
 		if number, err := strconv.Atoi(n); err != nil || number <= 0 {
-			return outcome{}, fault.New(fault.Invalid, "How many messages to keep is a number from 1 on; leave it empty to keep all.")
+			return outcome{}, fault.New(fault.Invalid, "Enter how many messages to keep, at least 1, or leave it empty to keep all.")
 		}
 		text += " " + n
 	}
@@ -202,7 +202,7 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 	case "thread":
 		text += " thread"
 	default:
-		return outcome{}, fault.New(fault.Invalid, "The place of a fork is a thread, or none.")
+		return outcome{}, fault.New(fault.Invalid, "A fork starts in a thread, or here.")
 	}
 	row, err := p.active(r)
 	if err != nil {
@@ -210,7 +210,7 @@ func (p *sessionForms) fork(_ http.ResponseWriter, r *request) (outcome, error) 
 	}
 	in := r.event(row.Key, p.now())
 	in.Text = text
-	return outcome{to: "/sessions/" + row.ID, said: "Forking; the chat says what came of it, and the new session is in the list."}, p.accept(r.Context(), in)
+	return outcome{to: "/sessions/" + row.ID, said: "Forking; the chat shows the result, and the new session appears in the list."}, p.accept(r.Context(), in)
 }
 
 // message says something in the conversation of a session: it is answered there, and
@@ -224,14 +224,14 @@ func (p *sessionForms) message(_ http.ResponseWriter, r *request) (outcome, erro
 	case len(text) > maxMessage:
 		return outcome{}, fault.New(fault.Invalid, "The message is too long: send at most 64 KiB.")
 	case r.role == sessions.Reader:
-		return outcome{}, fault.New(fault.Forbidden, "You can look and not write here. Ask in your own chat.")
+		return outcome{}, fault.New(fault.Forbidden, "You can view this, but not write here. Ask in your own chat.")
 	}
 	row, err := p.active(r)
 	if err != nil {
 		return outcome{}, err
 	}
 	if _, is := command.Parse(text); is {
-		return p.order(r, text, "Given; the answer appears in the chat.")
+		return p.order(r, text, "Sent; the answer appears in the chat.")
 	}
 	in := r.event(row.Key, p.now())
 	in.Text = text

@@ -72,7 +72,7 @@ func (p *approvalPages) decide(_ http.ResponseWriter, r *request) (outcome, erro
 	if err != nil {
 		return outcome{}, err
 	}
-	said, err := p.commands.give(ctx, in, "Your decision is taken; its outcome appears in the chat.")
+	said, err := p.commands.give(ctx, in, "Your decision is recorded; the outcome appears in the chat.")
 	return outcome{to: r.back("/approvals"), said: said}, err
 }
 
@@ -118,7 +118,7 @@ func (p *approvalPages) approvals(r *request) (view, error) {
 		body = append(body, html.Styled("p", "muted", fmt.Sprintf("%s for a decision. These are the oldest; the others appear when these are decided.", wording.Count(open.more, "more waits", "more wait"))))
 	}
 	if open.count() == 0 {
-		body = append(body, emptyText("Nothing waits for a decision. When an assistant wants to do something that its rules do not allow, or proposes a plan, it is here."))
+		body = append(body, emptyText("Nothing is waiting for a decision. When an assistant asks to do something that its rules do not allow, or proposes a plan, it appears here."))
 	}
 	return view{title: "Approvals", body: body, live: liveAll}, nil
 }
@@ -201,7 +201,7 @@ func (p *approvalPages) approvalCard(r *request, a approval.Approval, asked stri
 	}
 	return html.El("section", html.Class("card"), html.ID(a.Name()),
 		html.El("h2", state("waiting", "◆", a.Name()), html.Text(" "), p.show.line(a.Question())),
-		meta("asked for "+asked, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
+		meta("on behalf of "+asked, p.show.when(a.CreatedAt), "expires "+until(a.ExpiresAt, p.show.now())),
 		wholeSize(len(a.Arguments)),
 		detail,
 		html.If(a.Rule != "", html.El("p", html.Class("meta"), html.Text("Always would allow: "), html.Tag("code", p.show.redact(a.Rule)))),
@@ -230,7 +230,7 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan, asked string) html.No
 	}
 	return html.El("section", html.Class("card"), html.ID(pl.Name()),
 		html.El("h2", state("waiting", "☰", pl.Name()), html.Textf(" %s", p.show.head200(pl.Goal))),
-		meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "asked for by " + asked}, ", "), p.show.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.show.now())),
+		meta(strings.Join([]string{"version " + strconv.Itoa(pl.Version), word, "requested by " + asked}, ", "), p.show.when(pl.CreatedAt), "expires "+until(pl.ExpiresAt, p.show.now())),
 		text,
 		toSession(pl.SessionID),
 		html.Styled("p", "meta", "The person who asked or an owner can decide."),
@@ -241,11 +241,11 @@ func (p *approvalPages) planCard(r *request, pl plan.Plan, asked string) html.No
 // that holds a secret.
 func (p *approvalPages) planForm(r *request, pl plan.Plan, fields html.Group) html.Node {
 	if p.show.redact(pl.Text) != pl.Text {
-		return html.Styled("p", "meta", "This plan holds a secret, which is masked here, so you can edit it only in the chat.")
+		return html.Styled("p", "meta", "This plan contains a secret, which is masked here, so you can edit it only in the chat.")
 	}
 	return html.El("details", html.Tag("summary", "Edit the plan"),
 		form(r, "/decide", fields,
-			html.El("label", html.Text("New text, which takes the place of this version"),
+			html.El("label", html.Text("New text, which replaces this version"),
 				html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "12"), html.Text(pl.Text))),
 			decision("Save as a new version", "decision", string(plan.Edit), "")))
 }
@@ -293,7 +293,7 @@ func (p *approvalPages) oneApproval(r *request, number int64) (view, error) {
 		detail, _ := p.show.exact(a.Detail)
 		card = html.El("section", html.Class("card"), html.ID(a.Name()),
 			html.El("h2", html.Text(a.Name()+" "), p.show.line(a.Question())),
-			meta("asked for "+known[a.Requester], p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
+			meta("on behalf of "+known[a.Requester], p.show.when(a.CreatedAt), html.Text(p.show.head200(a.Outcome()))),
 			detail, toSession(a.SessionID))
 	}
 	return questionView(a.Name(), card), nil
@@ -325,7 +325,7 @@ func (p *approvalPages) onePlan(r *request, number int64) (view, error) {
 func questionView(name string, card html.Node) view {
 	return view{title: name, live: liveAll, body: html.Group{
 		html.Tag("h1", "Approval "+name), card,
-		html.El("p", html.Class("meta"), html.Link("/approvals", "All that waits for a decision")),
+		html.El("p", html.Class("meta"), html.Link("/approvals", "Everything waiting for a decision")),
 	}}
 }
 
@@ -337,7 +337,7 @@ func toSession(id string) html.Node {
 // unseen is an error of looking something up. What somebody may not see is not there.
 func unseen(err error) error {
 	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.NotFound, "There is nothing of this name to decide on, or you may not see it.")
+		return fault.New(fault.NotFound, "There is no decision by this name, or you may not see it.")
 	}
 	return err
 }

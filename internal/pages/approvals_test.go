@@ -120,7 +120,7 @@ func TestThePageSaysThatMoreWaits(t *testing.T) {
 			wants(t, b.get("/approvals"), "2 more wait for a decision.")
 			wants(t, b.get("/"), "2 more wait for a decision.", "◆53")
 		}
-		if page := other.get("/approvals"); !strings.Contains(page, "Nothing waits") || strings.Contains(page, "more wait") {
+		if page := other.get("/approvals"); !strings.Contains(page, "Nothing is waiting for a decision") || strings.Contains(page, "more wait") {
 			t.Error("somebody reads how much waits elsewhere")
 		}
 	})

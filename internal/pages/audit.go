@@ -56,11 +56,11 @@ func (p *auditPages) audit(r *request) (view, error) {
 	case len(rows) > 0:
 		body = append(body, table([]string{"No.", "When (UTC)", "Who", "What", "On", "Details"}, html.Map(rows, p.auditLine)))
 	case next > 0:
-		body = append(body, emptyText("Nothing among the rows that were looked at. There are older ones."))
+		body = append(body, emptyText("No match in the rows searched so far. There are older rows."))
 	case r.URL.RawQuery != "":
-		body = append(body, empty(html.Text("No row is like that. "), html.Link("/audit", "Show all")))
+		body = append(body, empty(html.Text("No rows match. "), html.Link("/audit", "Show all")))
 	default:
-		body = append(body, emptyText("Nothing is on record yet. Sign-ins, decisions, changes of access and calls of tools are here, each with a hash of all before it."))
+		body = append(body, emptyText("Nothing is recorded yet. Sign-ins, decisions, access changes and tool calls appear here, each with a hash of everything before it."))
 	}
 	if next > 0 {
 		body = append(body, older(r, "before", strconv.FormatInt(next, 10), "", "Older rows"))

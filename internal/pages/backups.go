@@ -85,20 +85,20 @@ func (p *backupPages) backups(r *request) (view, error) {
 	more := len(list) > backupsPage
 	list = list[:min(len(list), backupsPage)]
 	body := html.Group{html.Tag("h1", "Backups"),
-		html.El("p", html.Text("A backup holds the database, what people attached, the databases of projects and commits that were not pushed: all that was said, and no configuration. It is in "),
+		html.El("p", html.Text("A backup contains the database, attachments, project databases and commits that were not pushed: everything that was said, but no configuration. Backups are in "),
 			html.Tag("code", p.show.redact(p.can.Folder)), html.Text(" on the server.")),
 		form(r, "/backups/create", button("Create a backup", "primary")), p.show.job(p.jobs, createJob)}
 	if len(list) == 0 {
 		body = append(body, emptyText("There are no backups yet. Create one here, or run bot backup create every night from cron or a timer."))
 	} else {
-		body = append(body, table([]string{"Backup", "Made", "Size", "State", "Actions"}, html.Map(list, func(l backup.Listed) html.Node { return p.backupRow(r, l) })))
+		body = append(body, table([]string{"Backup", "Created", "Size", "State", "Actions"}, html.Map(list, func(l backup.Listed) html.Node { return p.backupRow(r, l) })))
 	}
 	if more {
 		body = append(body, older(r, "before", filepath.Base(list[len(list)-1].Dir), "", "Older backups"))
 	}
 	body = append(body, html.Tag("h2", "Restore"),
 		html.El("p", html.Text("Restoring is done on the server while the bot is stopped: "), html.Tag("code", "bot backup restore NAME"),
-			html.Text(". It takes an empty place, and sends nothing again.")))
+			html.Text(". It needs an empty data directory, and sends nothing again.")))
 	return view{title: "Backups", body: body}, nil
 }
 
@@ -117,7 +117,7 @@ func (p *backupPages) backupRow(r *request, l backup.Listed) html.Node {
 	if m.Database == sqliteBackup {
 		actions = append(actions, linkButton("/backups/"+name+"/download", "Download"))
 	} else {
-		actions = append(actions, html.Styled("p", "meta", "Holds a dump of PostgreSQL: copy its folder from the server, with scp -r, or make a dump of your own with pg_dump."))
+		actions = append(actions, html.Styled("p", "meta", "Contains a PostgreSQL dump: copy its folder from the server with scp -r, or make your own dump with pg_dump."))
 	}
 	if n := len(m.Problems); n > 0 {
 		shown = html.Group{shown, html.Styled("p", "warning", fmt.Sprintf("%s not copied: %s", wording.Count(n, "thing was", "things were"), p.show.head200(m.Problems[0])))}
@@ -133,7 +133,7 @@ const sqliteBackup = "sqlite"
 func (re *renderer) jobState(j job) html.Node {
 	switch {
 	case j.Ended.IsZero():
-		return html.Group{state("running", "◐", "running"), html.Text(" for " + clock(re.now().Sub(j.Began)) + "; reload the page to see the end.")}
+		return html.Group{state("running", "◐", "running"), html.Text(" for " + clock(re.now().Sub(j.Began)) + "; reload the page to see the result.")}
 	case j.Err != nil:
 		return html.Group{state("error", "✖", "failed"), html.Text(": " + re.head200(fault.Public(j.Err)) + " "), re.when(j.Ended)}
 	}
@@ -194,7 +194,7 @@ func (p *backupPages) downloadBackup(w http.ResponseWriter, r *request) error {
 	case err != nil:
 		return err
 	case l.Manifest.Database != sqliteBackup:
-		return fault.New(fault.Unsupported, "A backup of PostgreSQL cannot be downloaded here. Copy its folder from the server, or make a dump of your own with pg_dump.")
+		return fault.New(fault.Unsupported, "A PostgreSQL backup cannot be downloaded here. Copy its folder from the server, or make your own dump with pg_dump.")
 	}
 	downloads := r.Method != http.MethodHead
 	if downloads {

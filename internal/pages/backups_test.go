@@ -176,7 +176,7 @@ func TestOnlyOwnersHaveBackupsAndOnlyThoseThatThereAre(t *testing.T) {
 		owner := w.as(ann)
 		page := owner.get("/backups")
 		clean(t, "/backups", page)
-		wants(t, page, "unusable", "1 thing was not copied", "copy its folder from the server, with scp -r", "1 hour ago")
+		wants(t, page, "unusable", "1 thing was not copied", "copy its folder from the server with scp -r", "1 hour ago")
 		for path, want := range map[string]int{
 			"/backups/20260101T000000Z/download":             http.StatusMethodNotAllowed,
 			"/backups/20260103T000000Z/download":             http.StatusBadRequest,

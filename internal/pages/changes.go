@@ -25,7 +25,7 @@ const (
 
 // changes shows what is different on the branch of a session's conversation, as it stands.
 func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Group, err error) {
-	none := html.Group{emptyText("There are no files to compare here: the conversation has no repository, or its files were put away after a while. Choose a repository with /repo or /clone in the chat; /diff brings files back that were put away.")}
+	none := html.Group{emptyText("There is nothing to compare here: the conversation has no repository, or its files were put away after a while. Choose a repository with /repo or /clone in the chat; /diff brings back files that were put away.")}
 	if p.diff == nil {
 		return none, nil
 	}
@@ -41,7 +41,7 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	case !ok:
 		return none, nil
 	case c.Patch == "" && !c.Truncated:
-		return html.Group{meta("Branch " + c.Branch), emptyText("No changes on the branch. What a turn changes in the files is here, compared with where the branch began."), p.notCompared(c)}, nil
+		return html.Group{meta("Branch " + c.Branch), emptyText("No changes on the branch. What turns change appears here, compared with where the branch began."), p.notCompared(c)}, nil
 	}
 	body = html.Group{meta("Branch "+c.Branch, fmt.Sprintf("files changed: %d", c.Files), "as it stands now, whichever session made it"), p.show.output(c.Stat, maxStat)}
 	size, shown, all := 0, 0, filesOf(p.show.redact(c.Patch))
@@ -54,9 +54,9 @@ func (p *sessionPages) changes(r *request, row store.SessionRow) (body html.Grou
 	}
 	switch {
 	case shown < len(all):
-		body = append(body, html.Styled("p", "warning", fmt.Sprintf("The patch is too large to be shown whole: %d of %d files are here. The chat has it as a file: /diff.", shown, c.Files)))
+		body = append(body, html.Styled("p", "warning", fmt.Sprintf("The patch is too large to show in full: %d of %d files are shown. /diff in the chat sends all of it as a file.", shown, c.Files)))
 	case c.Truncated:
-		body = append(body, html.Styled("p", "warning", "The patch is too large: only its beginning is here. All of it is on the branch."))
+		body = append(body, html.Styled("p", "warning", "The patch is too large: only its beginning is shown. All of it is on the branch."))
 	}
 	return append(body, p.notCompared(c)), nil
 }

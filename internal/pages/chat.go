@@ -96,7 +96,7 @@ func (p *chatPages) chats(r *request) (view, error) {
 	body := html.Group{html.Tag("h1", "Chat"), sayForm(r, "/chat", "new"), html.Tag("h2", "Your conversations")}
 	body = append(body, listed(html.Map(list, func(c messages.Chat) html.Node {
 		return html.El("li", html.ID("c-"+c.ID), html.El("span", html.Class("what"), html.Link("/chat/"+c.ID, p.title(c))), meta(p.show.when(c.ChangedAt)))
-	}), "None yet. Say something above: it begins a conversation, which only you see, and owners in the sessions."), more)
+	}), "None yet. Write something above to start a conversation. Only you see it here; owners can see it under Sessions."), more)
 	return view{title: "Chat", body: body}, nil
 }
 
@@ -151,8 +151,8 @@ func (p *chatPages) chat(r *request) (view, error) {
 		p.show.answered(r), // where they pressed it: the top may be far away
 		sayForm(r, "/chat/"+id, id),
 		html.If(p.remove != nil, html.El("div", html.Class("actions"), html.El("details", html.Tag("summary", "Delete"),
-			html.Tag("p", "What was said here is deleted with its files, plans and approvals. Kept are what is remembered of you (see Memory), sums of usage, the audit log, and branches and saved files in repositories."),
-			form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and all that was said in it"), button("Delete the conversation", "danger"))))),
+			html.Tag("p", "This deletes everything said here, with its files, plans and approvals. It keeps what is remembered about you (see Memory), usage totals, the audit log, and branches and saved files in repositories."),
+			form(r, "/chat/"+id+"/delete", sure("Yes, delete this conversation and everything said in it"), button("Delete the conversation", "danger"))))),
 	}}
 	if running {
 		v.badge = "◐"
@@ -205,7 +205,7 @@ func (p *chatPages) spokenOne(r *request, chat string, m messages.Posted) html.N
 	files := html.Map(m.Files, func(f messages.PostedFile) html.Node {
 		at := "/chat/" + chat + "/files/" + url.PathEscape(f.ID)
 		if f.Gone {
-			return html.Styled("p", "muted", "📎 "+p.show.head200(f.Name)+" was deleted: files are kept for a time only.")
+			return html.Styled("p", "muted", "📎 "+p.show.head200(f.Name)+" was deleted: files are kept only for a limited time.")
 		}
 		if isPicture(f.MediaType) {
 			return html.El("p", html.El("a", html.Href(at), html.El("img", html.Class("attached"), html.Attr("src", at), html.Attr("alt", p.show.head200(f.Name)), html.Attr("loading", "lazy"))))
@@ -343,7 +343,7 @@ func (p *chatPages) pressInChat(_ http.ResponseWriter, r *request) (outcome, err
 		// What an event names is deleted with it.
 		there, err := tx.Board().HasPosted(ctx, id, messages.MessageID(under))
 		if err == nil && !there {
-			err = fault.New(fault.NotFound, "The message with this button is not there any more.")
+			err = fault.New(fault.NotFound, "The message with this button is gone.")
 		}
 		return err
 	})
@@ -355,7 +355,7 @@ func (p *chatPages) pressInChat(_ http.ResponseWriter, r *request) (outcome, err
 	}
 	in := r.event(chatKey(id), p.show.now())
 	in.Kind, in.Action, in.Message, in.Private = messages.KindAction, action, messages.MessageID(under), true
-	said, err := p.commands.give(ctx, in, "Taken; the answer appears here.")
+	said, err := p.commands.give(ctx, in, "Received; the answer appears here.")
 	return outcome{to: "/chat/" + id + "#said", said: said}, err
 }
 

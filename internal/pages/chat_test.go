@@ -132,7 +132,7 @@ func TestAConversationInTheBrowser(t *testing.T) {
 				return tx.Board().EmptyPosted(ctx, time.Now().Add(time.Hour))
 			})
 			page := b.get(at)
-			wants(t, page, "a.png was deleted: files are kept for a time only.")
+			wants(t, page, "a.png was deleted: files are kept only for a limited time.")
 			clean(t, at, page)
 			if r := b.send("GET", files[0][1], nil); r.Code != http.StatusNotFound {
 				t.Errorf("a file that was deleted: %d", r.Code)

@@ -22,6 +22,7 @@ const (
 	costRows  = 100    // sums on a page
 	costFile  = 10_000 // sums in a file
 	chartDays = 92     // days in a chart
+	fewDays   = 14     // a chart of fewer is as wide, so that one day does not fill it
 )
 
 // costPages are what was used, and what may be.
@@ -117,15 +118,15 @@ func (p *costPages) costs(r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	whose := "of all people"
+	whose := "for everyone"
 	if !r.owner() {
-		whose = "of your own turns"
+		whose = "for your own turns"
 	}
 	body := html.Group{html.Tag("h1", "Costs "+whose), c.form(), c.choices(r)}
 	more := len(groups) > costRows
 	groups = groups[:min(len(groups), costRows)]
 	if len(groups) == 0 {
-		body = append(body, emptyText("Nothing was used in this period. Every turn of a model is counted here, with its tokens and its list price."))
+		body = append(body, emptyText("Nothing was used in this period. Every model turn is counted here, with its tokens and list price."))
 	} else {
 		body = append(body,
 			html.El("p", html.Tag("strong", total.String()), html.Textf(" in %s", wording.Count(total.Turns, "turn", "turns"))),
@@ -204,8 +205,8 @@ func costChart(c costQuery, groups []spend.Group) html.Node {
 		}
 		days++
 	}
-	label := fmt.Sprintf("Use by day from %s to %s", first.Format(time.DateOnly), last.Format(time.DateOnly))
-	return html.El("figure", html.El("svg", html.Class("chart"), html.Attr("viewBox", fmt.Sprintf("0 0 %d 100", days*10)), html.Attr("preserveAspectRatio", "none"),
+	label := fmt.Sprintf("Usage by day from %s to %s", first.Format(time.DateOnly), last.Format(time.DateOnly))
+	return html.El("figure", html.El("svg", html.Class("chart"), html.Attr("viewBox", fmt.Sprintf("0 0 %d 100", max(days, fewDays)*10)), html.Attr("preserveAspectRatio", "none"),
 		html.Attr("role", "img"), html.Attr("aria-label", label), bars), html.Styled("figcaption", "meta", label))
 }
 
@@ -222,7 +223,7 @@ func (p *costPages) costTable(by spend.By, groups []spend.Group, total spend.Sum
 		return line(p.costName(g), g.Sum, html.El("svg", html.Class("bar"), html.Attr("viewBox", "0 0 100 10"), html.Attr("preserveAspectRatio", "none"), html.Attr("aria-hidden", "true"),
 			html.El("rect", html.Attr("width", strconv.FormatInt(width, 10)), html.Attr("height", "10"))))
 	})
-	return table([]string{costNames[by], "", "Cost", "Turns", "Tokens in", "Tokens out", "Without price"}, html.Group{rows, line("In all", total, nil)})
+	return table([]string{costNames[by], "", "#Cost", "#Turns", "#Tokens in", "#Tokens out", "#No price data"}, html.Group{rows, line("Total", total, nil)})
 }
 
 func number(text string) html.Node { return html.Styled("td", "num", text) }
@@ -246,18 +247,18 @@ func (p *costPages) budgets(r *request, day, mine spend.Sum) html.Node {
 	parts := html.Group{html.El("h2", html.ID("budgets"), html.Text("Budgets"))}
 	b := p.budget()
 	if b.IsZero() {
-		return append(parts, emptyText("Nothing is limited. BUDGET_DAY_USD, BUDGET_PERSON_USD and BUDGET_TURN_USD, or the same in tokens, set limits; bot config show lists them."))
+		return append(parts, emptyText("There are no limits. Set BUDGET_DAY_USD, BUDGET_PERSON_USD or BUDGET_TURN_USD, or the same in tokens; bot config show lists them."))
 	}
 	gauge := func(what string, used spend.Sum, micros, tokens int64) {
 		if micros > 0 {
 			parts = append(parts, meter(fmt.Sprintf("%s: %s of %s", what, spend.Dollars(used.Micros), spend.Dollars(micros)), used.Micros, micros))
 		}
 		if tokens > 0 {
-			parts = append(parts, meter(fmt.Sprintf("%s: %s of %s tokens without a price", what, spend.Tokens(used.UnpricedToken), spend.Tokens(tokens)), used.UnpricedToken, tokens))
+			parts = append(parts, meter(fmt.Sprintf("%s: %s of %s tokens without price data", what, spend.Tokens(used.UnpricedToken), spend.Tokens(tokens)), used.UnpricedToken, tokens))
 		}
 	}
 	if r.owner() {
-		gauge("Today, all people", day, b.DayMicros, b.DayTokens)
+		gauge("Today, everyone", day, b.DayMicros, b.DayTokens)
 	}
 	gauge("Today, you", mine, b.PersonMicros, b.PersonTokens)
 	if b.TurnMicros > 0 {

@@ -31,7 +31,7 @@ func TestCostsAreOfAllToOwnersAndOnesOwnToOthers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		owner := w.as(ann)
-		wants(t, owner.get("/costs"), "Nothing was used in this period.", "Nothing is limited.")
+		wants(t, owner.get("/costs"), "Nothing was used in this period.", "There are no limits.")
 		s := w.fill()
 		w.used(s, "telegram/42", "gpt-5-mini", 0, 20_000, 140_000)
 		w.used(s, "telegram/42", "gpt-5-mini", 3, 10_000, 70_000)
@@ -40,7 +40,7 @@ func TestCostsAreOfAllToOwnersAndOnesOwnToOthers(t *testing.T) {
 		day := func(n int) string { return w.now.AddDate(0, 0, -n).Format(time.DateOnly) }
 
 		page := owner.get("/costs")
-		wants(t, page, "39k tokens · $0.21", "<svg class=\"chart\"", "Use by day from "+day(3)+" to "+day(0),
+		wants(t, page, "39k tokens · $0.21", "<svg class=\"chart\" viewBox=\"0 0 140 100\"", `<th scope="col" class="num">Tokens in</th>`, `aria-label="Day, , Cost, Turns`, "Usage by day from "+day(3)+" to "+day(0),
 			`<th scope="row">`+day(0)+`</th>`, `<td class="num">$0.140000</td>`, `<td class="num">$0.070000</td>`, `<td class="num">$0.210000</td>`, `<rect width="50" height="10">`)
 		if strings.Contains(page, "$9") || strings.Contains(page, day(60)) {
 			t.Errorf("30 days are more:\n%s", page)
@@ -59,7 +59,7 @@ func TestCostsAreOfAllToOwnersAndOnesOwnToOthers(t *testing.T) {
 			t.Error("the costs by person are not offered to owners, or to others")
 		}
 		page = member.get("/costs?since=all&by=person")
-		wants(t, page, "Costs of your own turns", "$0.21", "telegram/42")
+		wants(t, page, "Costs for your own turns", "$0.21", "telegram/42")
 		if strings.Contains(page, "telegram/77") || strings.Contains(page, "$9") {
 			t.Errorf("a member sees what others used:\n%s", page)
 		}
@@ -85,7 +85,7 @@ func TestBudgetsAreBesideTheCosts(t *testing.T) {
 		w.used(s, "telegram/42", "gpt-5-mini", 0, 20_000, 140_000)
 		w.used(s, "telegram/77", "gpt-5-mini", 0, 20_000, 4_860_000)
 		w.used(s, "telegram/77", "local", 0, 5000, 0)
-		wants(t, w.as(ann).get("/costs"), "Today, all people: $5.00 of $20.00<progress max=\"100\" value=\"25\">", "all people: 6k of 10k tokens without a price", "One turn: at most 500k tokens")
+		wants(t, w.as(ann).get("/costs"), "Today, everyone: $5.00 of $20.00<progress max=\"100\" value=\"25\">", "everyone: 6k of 10k tokens without price data", "One turn: at most 500k tokens")
 		page := w.as(bob).get("/costs")
 		wants(t, page, "Today, you: $0.14 of $0.28<progress max=\"100\" value=\"50\">")
 		if strings.Contains(page, "$20.00") {
@@ -177,7 +177,7 @@ func TestTheFirstPageHasOnesOwnSpending(t *testing.T) {
 		w.used(s, "slack/42", "gpt-5-mini", 0, 10_000, 3_000_000) // of the same id elsewhere
 		w.used(s, "console/local", "gpt-5-mini", 0, 10_000, 1_000_000)
 		for who, want := range map[signin.Account]string{
-			ann: "Today, all people</h2><p>121k tokens · $13.14 in",
+			ann: "Today, everyone</h2><p>121k tokens · $13.14 in",
 			bob: "Today, you</h2><p>22k tokens · $0.14 in",
 			cat: "Today, you</h2><p>0 tokens",
 		} {

@@ -27,7 +27,7 @@ func (p *sessionPages) events(r *request, row store.SessionRow) (body html.Group
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{emptyText("Nothing is on record. Each message to the session is here with its tries, its answers and their deliveries; what was ignored or refused says why.")}, nil
+		return html.Group{emptyText("Nothing is recorded. Each message to the session appears here with its attempts, answers and deliveries, and with the reason if it was ignored or refused.")}, nil
 	}
 	more := len(list) > eventsPage
 	list = list[:min(len(list), eventsPage)]
@@ -85,7 +85,7 @@ func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 	case e.In.Kind == "" && e.State == sessions.EntryRefused:
 		return "A message that was refused and is not kept"
 	case e.In.Kind == "" && e.Lane == sessions.LaneControl:
-		return "A command or a button, which is not kept once it is carried out"
+		return "A command or button, which is not kept after it is carried out"
 	case e.In.Kind == "":
 		return "Forgotten: the text is past its retention"
 	case e.In.Kind == messages.KindUnreadable:
@@ -133,9 +133,9 @@ func eventState(e store.SessionEvent, now time.Time) html.Node {
 func whyNot(e store.SessionEvent) string {
 	switch {
 	case e.State == sessions.EntryRefused && e.Error == "overflow":
-		return "Refused: too many messages of the same person waited already."
+		return "Refused: too many messages from this person were already waiting."
 	case e.State == sessions.EntryRefused && e.Error == sessions.ErrorLoop:
-		return "Refused: it answered an answer at once, as programs do that talk to each other."
+		return "Refused: it replied to an answer at once, like programs that talk to each other."
 	case e.State == sessions.EntryRefused:
 		return "Refused: the sender has no access."
 	case e.State == sessions.EntryIgnored && e.In.Kind == messages.KindEdit:
@@ -147,7 +147,7 @@ func whyNot(e store.SessionEvent) string {
 	case e.State == sessions.EntryIgnored && e.In.Album != "":
 		return "Part of an album: answered together with its other messages."
 	case e.State == sessions.EntryIgnored:
-		return "Ignored: nothing was to be done for it."
+		return "Ignored: there was nothing to do."
 	}
 	return ""
 }

@@ -283,7 +283,7 @@ func TestAQuestionHasItsPage(t *testing.T) {
 		s := w.fill()
 		b, asks := w.as(ann), w.as(bob)
 		at, planAt := "/approvals/"+s.question.Name(), "/approvals/"+s.plan.Name()
-		wants(t, b.get(at), s.question.SHA256, "Allow once", "asked for telegram/42", "The person who asked or an owner can decide.", `href="/sessions/`+s.session.ID)
+		wants(t, b.get(at), s.question.SHA256, "Allow once", "on behalf of telegram/42", "The person who asked or an owner can decide.", `href="/sessions/`+s.session.ID)
 		wants(t, asks.get(planAt), s.plan.SHA256, "Approve and run", "Edit the plan", "The person who asked or an owner can decide.")
 		form := s.decision("plan", string(plan.Execute))
 		form.Set("back", planAt)
@@ -302,7 +302,7 @@ func TestAQuestionHasItsPage(t *testing.T) {
 			return tx.People().SaveIdentity(ctx, sessions.Identity{Platform: "telegram", UserID: "42", Name: "Ann Example"})
 		})
 		for _, path := range []string{"/", "/approvals"} {
-			wants(t, b.get(path), "asked for Ann Example (telegram/42)", "asked for by Ann Example (telegram/42)")
+			wants(t, b.get(path), "on behalf of Ann Example (telegram/42)", "requested by Ann Example (telegram/42)")
 		}
 		wants(t, b.get("/queue"), " (telegram/42)")
 		w.do(func(ctx context.Context, tx *store.Tx) error {
@@ -313,7 +313,7 @@ func TestAQuestionHasItsPage(t *testing.T) {
 			edited.Number, edited.Author = 0, "telegram/42"
 			return errors.Join(tx.Questions().SettleApproval(ctx, a), tx.Proposals().SettlePlan(ctx, pl), tx.Proposals().InsertPlan(ctx, &edited))
 		})
-		for path, part := range map[string]string{"?tab=plan": "asked for by Ann Example (telegram/42) · written by Ann Example (telegram/42)", "?tab=cost": "Ann Example (telegram/42)"} {
+		for path, part := range map[string]string{"?tab=plan": "requested by Ann Example (telegram/42) · written by Ann Example (telegram/42)", "?tab=cost": "Ann Example (telegram/42)"} {
 			wants(t, b.get("/sessions/"+s.session.ID+path), part)
 		}
 		for path, want := range map[string]string{at: "Denied by Ann Example", planAt: "decided by Ann Example (telegram/42)"} {
@@ -350,7 +350,7 @@ func TestAllThatIsDecidedOnIsShown(t *testing.T) {
 		}
 		wants(t, card(hidden), "&lt;!-- curl x | sh --&gt;", "[tests](https://example.com/x)&amp;#x202E;", "[a]: https://example.org", "Approve and run", "Edit the plan")
 		cut := card(long)
-		wants(t, cut, "too long to be shown whole", "Reject")
+		wants(t, cut, "too long to show in full", "Reject")
 		if strings.Contains(cut, "Approve") || strings.Contains(cut, "Edit the plan") || len(cut) > 64<<10 {
 			t.Errorf("what is not shown whole: %d bytes, %q", len(cut), cut[len(cut)-600:])
 		}

@@ -54,7 +54,7 @@ func (j *jobs) begin(name, once string, now time.Time) (one job, again bool, err
 	case ok && old.once == once:
 		return old, true, nil
 	case ok && old.Ended.IsZero():
-		return old, false, fault.New(fault.Conflict, "This is running already. Reload the page to see what comes of it.")
+		return old, false, fault.New(fault.Conflict, "This is already running. Reload the page to see the result.")
 	}
 	if j.all == nil {
 		j.all = make(map[string]job)

@@ -33,7 +33,7 @@ var places = []place{ //nolint:gochecknoglobals // a constant
 	{path: "/platforms", name: "Platforms", owners: true},
 	{path: "/backups", name: "Backups", owners: true},
 	{path: "/settings", name: "Settings", owners: true},
-	{path: "/setup", name: "Set-up", owners: true},
+	{path: "/setup", name: "Setup", owners: true},
 	{path: "/docs", name: "Manual"},
 }
 
@@ -137,7 +137,7 @@ func (f *frame) answer(done outcome) view {
 	return view{title: "Answer", body: html.Group{
 		html.Tag("h1", "Answer"),
 		html.El("div", html.Attr("role", "status"), f.show.limited(done.said, html.MaxMarkdown)),
-		html.El("p", linkButton(localPath(done.to), "Go on")),
+		html.El("p", linkButton(localPath(done.to), "Continue")),
 	}}
 }
 
@@ -239,14 +239,16 @@ func field(name, label, kind, value, example string) html.Node {
 		html.If(example != "", html.Attr("placeholder", example)), html.Attr("maxlength", "200"), html.Attr("size", "14")))
 }
 
-// table is a table with a heading; it scrolls sideways by itself where it has to.
+// table is a table with a heading; it scrolls sideways by itself where it has to. A head that
+// begins with # is of a column of numbers.
 func table(heads []string, rows html.Node) html.Node {
-	return html.El("div", html.Class("table"), html.Attr("tabindex", "0"), html.Attr("role", "group"), html.Attr("aria-label", strings.Join(heads, ", ")), html.El("table",
+	return html.El("div", html.Class("table"), html.Attr("tabindex", "0"), html.Attr("role", "group"), html.Attr("aria-label", strings.ReplaceAll(strings.Join(heads, ", "), "#", "")), html.El("table",
 		html.El("thead", html.El("tr", html.Map(heads, func(h string) html.Node {
 			if h == "" {
 				return html.El("td")
 			}
-			return html.El("th", html.Attr("scope", "col"), html.Text(h))
+			name, numbers := strings.CutPrefix(h, "#")
+			return html.El("th", html.Attr("scope", "col"), html.If(numbers, html.Class("num")), html.Text(name))
 		}))),
 		html.El("tbody", rows)))
 }

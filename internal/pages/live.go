@@ -53,7 +53,7 @@ func (p *livePages) stream(w http.ResponseWriter, r *request) error {
 	})
 	if !ok {
 		w.Header().Set("Retry-After", "10")
-		return fault.New(fault.Unavailable, "Too many pages are open to show changes at once. This one shows them when it is loaded again.")
+		return fault.New(fault.Unavailable, "Too many pages are open to update this one as things change. Reload it to see changes.")
 	}
 	feed := live.Feed{Stream: stream, Check: func(ctx context.Context) bool { return p.mayWatch(ctx, r, topic) }}
 	if all && !r.owner() {

@@ -115,7 +115,7 @@ func (p *manualPages) manualContents(*request) (view, error) {
 	items = append(items, html.El("section", html.Class("card"), html.El("h2", html.Link("/docs/"+openAPI, "The HTTP API as OpenAPI")),
 		html.El("p", html.Link("/docs/"+openAPI+openAPIEnd, "The document itself, for programs"))))
 	return view{title: "Manual", body: html.Group{html.Tag("h1", "Manual"),
-		html.Styled("p", "muted", fmt.Sprintf("As of version %s. It is in the program, and nothing is fetched.", p.version)), html.El("div", html.Class("cards"), items)}}, nil
+		html.Styled("p", "muted", fmt.Sprintf("For version %s. It is built into the program; nothing is downloaded.", p.version)), html.El("div", html.Class("cards"), items)}}, nil
 }
 
 // manualPage shows a page of the manual.

@@ -44,7 +44,7 @@ func (p *memoryPages) routes(to *Pages) {
 // memory shows what is remembered of whoever looks; nobody sees that of somebody else.
 func (p *memoryPages) memory(r *request) (view, error) {
 	if p.memories == nil {
-		return view{title: "Memory", body: html.Group{html.Tag("h1", "Memory"), emptyText("Nothing is remembered: memory is switched off in the configuration.")}}, nil
+		return view{title: "Memory", body: html.Group{html.Tag("h1", "Memory"), emptyText("Nothing is remembered: memory is turned off in the configuration.")}}, nil
 	}
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
 	before, err := beforeOf(r)
@@ -52,7 +52,7 @@ func (p *memoryPages) memory(r *request) (view, error) {
 		err = r.plain("q, before")
 	}
 	if err == nil && len(words) > 200 {
-		err = fault.New(fault.Invalid, "The words to look for are too long.")
+		err = fault.New(fault.Invalid, "The search text is too long.")
 	}
 	if err != nil {
 		return view{}, err
@@ -69,9 +69,9 @@ func (p *memoryPages) memory(r *request) (view, error) {
 		}
 		lines = append(lines, line)
 	}
-	stands, change, label := state("ok", "✔", "on"), "off", "Switch off"
+	stands, change, label := state("ok", "✔", "on"), "off", "Turn off"
 	if !on {
-		stands, change, label = state("muted", "○", "off: none of this is used"), "on", "Switch on"
+		stands, change, label = state("muted", "○", "off: none of this is used"), "on", "Turn on"
 	}
 	body := html.Group{html.Tag("h1", "Memory"),
 		meta("About "+r.actor()+" and nobody else", wording.Count(int(all), "memory", "memories"), stands),
@@ -83,9 +83,9 @@ func (p *memoryPages) memory(r *request) (view, error) {
 	case len(lines) > 0:
 		body = append(body, html.El("ul", html.Class("list"), lines))
 	case words != "":
-		body = append(body, empty(html.Text("No memory is like that. "), html.Link("/memory", "Show all")))
+		body = append(body, empty(html.Text("No memories match. "), html.Link("/memory", "Show all")))
 	default:
-		body = append(body, emptyText("Nothing is remembered about you yet. Add something here or with /remember in a chat; what an assistant learns about you is here, too, to be corrected or forgotten."))
+		body = append(body, emptyText("Nothing is remembered about you yet. Add something here or with /remember in a chat. What an assistant learns about you appears here too, so you can correct or delete it."))
 	}
 	switch more := len(list) > len(lines); {
 	case more && words == "":
@@ -95,7 +95,7 @@ func (p *memoryPages) memory(r *request) (view, error) {
 	}
 	if all > 0 {
 		body = append(body, html.El("details", html.Tag("summary", "Forget all"), form(r, "/memory/change", hidden("do", "forget-all"),
-			sure(fmt.Sprintf("Yes, delete all that is remembered about me (%d)", all)), button("Forget all", "danger"))))
+			sure(fmt.Sprintf("Yes, delete everything remembered about me (%d)", all)), button("Forget all", "danger"))))
 	}
 	return view{title: "Memory", body: body}, nil
 }
@@ -158,7 +158,7 @@ func (p *memoryPages) memoryLine(r *request, m memory.Memory) html.Node {
 // one that holds a secret.
 func (p *memoryPages) editForm(r *request, m memory.Memory, number html.Node) html.Node {
 	if p.show.redact(m.Text) != m.Text {
-		return html.Styled("p", "meta", "This memory holds a secret, which is masked here, so you can edit it only in the chat.")
+		return html.Styled("p", "meta", "This memory contains a secret, which is masked here, so you can edit it only in the chat.")
 	}
 	return html.El("details", html.Tag("summary", "Edit"), form(r, "/memory/change", number, hidden("do", "edit"),
 		html.El("label", html.Textf("New text of memory %d", m.Number), html.El("textarea", html.Attr("name", "text"), html.Attr("rows", "3"), html.On("required", true), html.Text(m.Text))),
@@ -169,7 +169,7 @@ func (p *memoryPages) editForm(r *request, m memory.Memory, number html.Node) ht
 func (p *memoryPages) changeMemory(_ http.ResponseWriter, r *request) (outcome, error) {
 	form, ctx, by := r.PostForm, r.Context(), r.session.Account
 	if p.memories == nil {
-		return outcome{}, fault.New(fault.Unsupported, "Memory is switched off in the configuration.")
+		return outcome{}, fault.New(fault.Unsupported, "Memory is turned off in the configuration.")
 	}
 	do, done := form.Get("do"), outcome{to: "/memory"}
 	if do == "forget" || do == "forget-all" {

@@ -74,7 +74,7 @@ func TestMemoryIsEverybodysOwn(t *testing.T) {
 		if wants(t, found, "emacs"); strings.Contains(found, "Fridays") {
 			t.Error("a search finds what it should not")
 		}
-		wants(t, b.get("/memory?q=nothingofthekind"), "No memory is like that.")
+		wants(t, b.get("/memory?q=nothingofthekind"), "No memories match.")
 		for _, who := range []*browser{owner, w.as(cat)} {
 			page := who.get("/memory")
 			if strings.Contains(page, "Fridays") || !strings.Contains(page, "Nothing is remembered about you yet") {

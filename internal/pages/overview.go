@@ -156,10 +156,10 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 			linkButton(to, label)))
 	}
 	for _, a := range open.approvals {
-		item(state("waiting", "◆", a.Name()), p.show.head200(a.Question()), "asked for "+open.names[a.Requester], "/approvals#"+a.Name(), "Decide")
+		item(state("waiting", "◆", a.Name()), p.show.head200(a.Question()), "on behalf of "+open.names[a.Requester], "/approvals#"+a.Name(), "Decide")
 	}
 	for _, pl := range open.plans {
-		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "asked for by "+open.names[pl.Requester], "/approvals#"+pl.Name(), "Review")
+		item(state("waiting", "☰", pl.Name()), p.show.head200(pl.Goal), "requested by "+open.names[pl.Requester], "/approvals#"+pl.Name(), "Review")
 	}
 	if open.more > 0 {
 		items = append(items, html.El("li", html.ID("need-more"), html.Textf("%s for a decision.", wording.Count(open.more, "more waits", "more wait"))))
@@ -167,7 +167,7 @@ func (p *overviewPages) needsYou(r *request, open questions, failed []store.Sess
 	for _, s := range failed {
 		item(state("error", "✖", "failed"), p.show.title(s.Session), chatName(string(s.Key.Platform), s.Key.ID), "/sessions/"+s.ID, "Open")
 	}
-	return section("needed", "Needs you", items, "Nothing waits for you. Approvals, plans and failed turns appear here first.")
+	return section("needed", "Needs you", items, "Nothing is waiting for you. Approvals, plans and failed turns appear here first.")
 }
 
 // atWork is what runs and what waits.
@@ -208,7 +208,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 			waiting = append(waiting, line)
 		}
 	}
-	body := html.Group{section("running", "Running", running, "Nothing runs.")}
+	body := html.Group{section("running", "Running", running, "Nothing is running.")}
 	if len(waiting) > 0 {
 		body = append(body, section("waiting", "Waiting", waiting, ""))
 	}
@@ -220,7 +220,7 @@ func (p *overviewPages) atWork(r *request, entries []store.OpenEntry) html.Group
 
 // today is what was spent since midnight UTC, against what may be.
 func (p *overviewPages) today(r *request, sum spend.Sum) html.Node {
-	title, most, parts := "Today, all people", p.budget().DayMicros, html.Group{}
+	title, most, parts := "Today, everyone", p.budget().DayMicros, html.Group{}
 	if !r.owner() {
 		title, most = "Today, you", p.budget().PersonMicros
 	}

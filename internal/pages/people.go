@@ -22,7 +22,7 @@ import (
 type Directory interface {
 	// List returns people by account.
 	List(ctx context.Context) ([]Person, error)
-	// Waiting returns who asks to be let in, the oldest first.
+	// Waiting returns who requests access, the oldest first.
 	Waiting(ctx context.Context) ([]sessions.Pairing, error)
 	// Answer decides on a request, once: with sessions.Stranger it is refused.
 	Answer(ctx context.Context, by signin.Account, number int64, role sessions.Role) (said string, err error)
@@ -86,7 +86,7 @@ func (p *peoplePages) people(r *request) (view, error) {
 		return view{}, err
 	}
 	if len(q.Get("q")) > 200 {
-		return view{}, fault.New(fault.Invalid, "The words to look for are too long.")
+		return view{}, fault.New(fault.Invalid, "The search text is too long.")
 	}
 	ctx := r.Context()
 	waiting, err := p.directory.Waiting(ctx)
@@ -114,9 +114,9 @@ func (p *peoplePages) people(r *request) (view, error) {
 	case len(list) > 0:
 		body = append(body, html.El("ul", html.Class("list"), html.Map(list, func(who Person) html.Node { return p.personLine(r, who, known[who.Account]) })))
 	case none:
-		body = append(body, emptyText("Nobody has been given a role here; the configuration decides who can use the bot. Who writes to the bot in private without access is above, to be let in."))
+		body = append(body, emptyText("Nobody has been given a role here; the configuration decides who can use the bot. People without access who write to the bot in private appear above, so you can let them in."))
 	default:
-		body = append(body, empty(html.Text("Nobody is like that. "), html.Link("/people", "Show all")))
+		body = append(body, empty(html.Text("Nobody matches. "), html.Link("/people", "Show all")))
 	}
 	if len(all) > len(list) {
 		body = append(body, older(r, "after", list[len(list)-1].Account.String(), "", "More people"))
@@ -157,16 +157,16 @@ func (p *peoplePages) figuresOf(ctx context.Context, list []Person) (map[signin.
 	return all, err
 }
 
-// requests are who asks to be let in.
+// requests are who requests access.
 func (p *peoplePages) requests(r *request, waiting []sessions.Pairing) html.Node {
 	lines := html.Map(waiting[:min(len(waiting), peoplePage)], func(w sessions.Pairing) html.Node {
 		choice := func(label, role, class string) html.Node {
 			return form(r, "/people/request", hidden("number", strconv.FormatInt(w.Number, 10)), decision(label, "role", role, class))
 		}
-		return html.El("li", state("waiting", "◆", w.Code), html.Styled("span", "what", p.show.who(w.Name, w.Account())), meta("asks to be let in", p.show.when(w.AskedAt)),
+		return html.El("li", state("waiting", "◆", w.Code), html.Styled("span", "what", p.show.who(w.Name, w.Account())), meta("requests access", p.show.when(w.AskedAt)),
 			choice("Allow", "member", "primary"), choice("Allow, read only", "viewer", ""), choice("No", "none", "danger"))
 	})
-	return section("requests", heading("Requests", len(waiting)), lines, "Nobody asks to be let in. A stranger who writes to the bot in private gets a code and is here for a day, and owners are asked in their chats, too.")
+	return section("requests", heading("Requests", len(waiting)), lines, "Nobody is requesting access. Strangers who write to the bot in private get a code and appear here for a day; owners are also asked in their chats.")
 }
 
 // allowForm lets somebody in by account.
@@ -213,13 +213,13 @@ func (p *peoplePages) personLine(r *request, who Person, f figures) html.Node {
 	}
 	actions := html.Group{}
 	if who.Role == sessions.Owner {
-		actions = append(actions, change(NoOwner, "Take the owner role", "danger", sure("Yes, "+account+" is no owner any more")))
+		actions = append(actions, change(NoOwner, "Remove as owner", "danger", sure("Yes, "+account+" is no longer an owner")))
 	} else {
 		actions = append(actions, html.If(who.Role != sessions.User, change(AsMember, "Make member", "")), html.If(who.Role != sessions.Reader, change(AsViewer, "Make viewer", "")),
 			change(AsOwner, "Make owner", "", sure("Yes, "+account+" may do everything")))
 	}
 	if !who.Removed {
-		actions = append(actions, change(Out, "Remove", "danger", sure("Yes, shut "+account+" out, also of the browser")))
+		actions = append(actions, change(Out, "Remove", "danger", sure("Yes, lock "+account+" out, in the browser as well")))
 	}
 	return html.El("li", append(line, html.El("details", html.Class("wide"), html.El("summary", html.Text("Change"), html.Styled("span", "skip", " "+account)), html.El("div", html.Class("actions"), actions)))...)
 }

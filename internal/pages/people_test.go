@@ -133,7 +133,7 @@ func TestPeopleAreForOwnersOnlyAndInWindows(t *testing.T) {
 		d := &directory{}
 		w2 := newWorld(t, w.Store, func(c *pages.Config) { c.About.People = d })
 		owner := w2.as(ann)
-		wants(t, owner.get("/people"), "Nobody asks to be let in.", "Nobody has been given a role here")
+		wants(t, owner.get("/people"), "Nobody is requesting access.", "Nobody has been given a role here")
 		for _, who := range []signin.Account{bob, cat} {
 			r := w2.as(who).send("GET", "/people", nil)
 			if r.Code != http.StatusForbidden || strings.Contains(r.Body.String(), `href="/people"`) {
@@ -162,7 +162,7 @@ func TestPeopleAreForOwnersOnlyAndInWindows(t *testing.T) {
 			t.Errorf("%d people on all pages", seen)
 		}
 		wants(t, owner.get("/people?q=42099"), "telegram/42099")
-		wants(t, owner.get("/people?q=nobody"), "Nobody is like that.")
+		wants(t, owner.get("/people?q=nobody"), "Nobody matches.")
 		if r := owner.send("GET", "/people?q="+strings.Repeat("x", 201), nil); r.Code != http.StatusBadRequest {
 			t.Errorf("too long a filter: %d", r.Code)
 		}

@@ -17,7 +17,7 @@ import (
 func platformsOf(w *world) func() []pages.Connection {
 	return func() []pages.Connection {
 		return []pages.Connection{
-			{Light: pages.Light{Name: "telegram", On: true, Works: true, Detail: "@bot " + evil}, Receives: "asked for by one process at a time", Since: w.now.Add(-3 * time.Hour),
+			{Light: pages.Light{Name: "telegram", On: true, Works: true, Detail: "@bot " + evil}, Receives: "fetched by one process at a time", Since: w.now.Add(-3 * time.Hour),
 				Measured: true, Left: 0.25, Silent: 2, Until: w.now.Add(time.Hour), Error: evil, ErrorAt: w.now.Add(-time.Hour)},
 			{Light: pages.Light{Name: "github", On: true}, Receives: "sent to the webhook", Measured: true, Left: 1, Taken: 41, Refused: 2,
 				Hooks: []pages.Hook{{At: w.now, Status: 401}, {At: w.now.Add(-time.Minute), Status: 202}}},
@@ -41,8 +41,8 @@ func TestPlatformsAreShownAndTested(t *testing.T) {
 		owner := w.as(ann)
 		page := owner.get("/platforms")
 		clean(t, "/platforms", page)
-		wants(t, page, "3 hours ago", "the platform asked to wait in 2 places", "25 % left", "1 hour ago", "Last answer that failed", "no answer",
-			"41 deliveries taken, 2 refused", "100 % left", "none since the start", "not by this process", "Off: bot setup slack connects it, or set SLACK_BOT_TOKEN.", "Test telegram")
+		wants(t, page, "3 hours ago", "the platform asked to wait in 2 places", "25% left", "1 hour ago", "Last answer that failed", "no answer",
+			"41 deliveries accepted, 2 refused", "100% left", "none since the start", "not by this process", "Off: bot setup slack connects it, or set SLACK_BOT_TOKEN.", "Test telegram")
 		if strings.Contains(page, "Test slack") {
 			t.Error("what is off can be tested")
 		}

@@ -70,7 +70,7 @@ func (p *profilePages) profiles(r *request) (view, error) {
 		}
 		return html.El("li", html.El("span", html.Class("what"), name), meta(profileFacts(a)...), html.Styled("p", "meta wide", p.show.head200(a.Description)),
 			html.If(r.owner(), linkButton("/agents/new?from="+a.ID, "Duplicate")))
-	}), "There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job; owners make them here or with bot agent create, and /agent NAME has a chat use one."))
+	}), "There are no profiles yet, so the default is used. A profile is a prompt with its tools, model and memory for one job. Owners create profiles here or with bot agent create, and /agent NAME has a chat use one."))
 	if more {
 		body = append(body, older(r, "after", place(list[len(list)-1]), "", "More profiles"))
 	}
@@ -147,11 +147,11 @@ func (p *profilePages) readProfile(text string, from profile.Profile) (profile.P
 			case ok && s.Command == now.Command && slices.Equal(s.Args, now.Args) && s.URL == now.URL:
 				return known
 			case ok: // whoever does not see it does not send it somewhere
-				unknown = append(unknown, "mcp_servers: "+server+" leads elsewhere now; write the value of "+key+".")
+				unknown = append(unknown, "mcp_servers: "+server+" points elsewhere now; enter the value of "+key+".")
 				return old
 			}
 		}
-		unknown = append(unknown, "mcp_servers: "+server+" has no "+key+" yet; write its value.")
+		unknown = append(unknown, "mcp_servers: "+server+" has no "+key+" yet; enter its value.")
 		return old
 	})
 	if len(unknown) > 0 {
@@ -201,7 +201,7 @@ func (p *profilePages) profile(r *request) (view, error) {
 	v.body = html.Group{v.body, html.Tag("h2", "Duplicate or delete"),
 		html.El("p", linkButton("/agents/new?from="+a.ID, "Duplicate")),
 		form(r, "/agents/"+a.ID+"/delete",
-			html.El("p", html.Textf("With it go %s and %s that it saved by itself; %s to the default. Nothing that was said is deleted.",
+			html.El("p", html.Textf("This also deletes %s and %s that it saved itself; %s to the default. Nothing that was said is deleted.",
 				wording.Count(int(goes.Schedules), "standing task", "standing tasks"), wording.Count(int(goes.Memories), "memory", "memories"), wording.Count(int(goes.Conversations), "conversation returns", "conversations return"))),
 			html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "sure"), html.Attr("value", "yes"), html.On("required", true)), html.Text(" Yes, delete this profile")),
 			button("Delete the profile", "danger"))}
@@ -212,7 +212,7 @@ func (p *profilePages) profile(r *request) (view, error) {
 func (p *profilePages) profileForm(r *request, title, action, text string, editable bool, wrong error, fields html.Node) view {
 	body := html.Group{html.El("p", html.Link("/agents", "Agent profiles")), html.Tag("h1", title)}
 	if !editable {
-		return view{title: title, body: append(body, html.Styled("p", "problem", "This profile is too long for a page, or holds a secret of the configuration. Change it on the server: bot agent edit."),
+		return view{title: title, body: append(body, html.Styled("p", "problem", "This profile is too long for a page, or contains a secret from the configuration. Change it on the server: bot agent edit."),
 			p.show.output(text, maxText))}
 	}
 	problems := html.Node(nil)
@@ -222,7 +222,7 @@ func (p *profilePages) profileForm(r *request, title, action, text string, edita
 			html.El("ul", html.Map(lines[:min(len(lines), 50)], func(line string) html.Node { return html.Tag("li", line) })))
 	}
 	return view{title: title, body: append(body,
-		html.El("p", html.Class("muted"), html.Text("In YAML. Values of MCP servers are not shown, and stay where the text says so; a picture stays as well. The next turn uses what is saved. "),
+		html.El("p", html.Class("muted"), html.Text("In YAML. Values of MCP servers are hidden, and stay as they are where the text says so; the picture stays, too. The next turn uses what you save. "),
 			html.Link("/docs/assistants", "The manual describes the fields.")),
 		html.El("div", html.Class("beside"), form(r, action, fields,
 			html.El("label", html.Text("Profile"), html.El("textarea", html.Class("code"), html.Attr("name", "text"), html.Attr("rows", "24"), html.Attr("spellcheck", "false"), html.On("required", true),
@@ -308,7 +308,7 @@ func (p *profilePages) deleteProfile(_ http.ResponseWriter, r *request) (outcome
 		return tx.Audit(ctx, sessions.AuditEntry{Actor: r.actor(), Action: "agent.remove", Target: title})
 	})
 	if fault.Is(err, fault.NotFound) {
-		return outcome{to: "/agents", said: "The profile is deleted already."}, nil
+		return outcome{to: "/agents", said: "The profile was already deleted."}, nil
 	}
 	return outcome{to: "/agents", said: "Deleted " + title + "."}, err
 }

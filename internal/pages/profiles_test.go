@@ -55,7 +55,7 @@ func TestProfilesAreWrittenOnThePage(t *testing.T) {
 		kept := w.hasProfile(reviewer())
 		page := owner.get("/agents/" + kept.ID)
 		clean(t, "a profile", page)
-		wants(t, page, "name: reviewer", "(hidden; stays as it is)", "With it go 0 standing tasks and 0 memories")
+		wants(t, page, "name: reviewer", "(hidden; stays as it is)", "This also deletes 0 standing tasks and 0 memories")
 		if strings.Contains(page, "s3cret") || strings.Contains(page, "avatar") {
 			t.Errorf("the page shows what it must not:\n%s", page)
 		}
@@ -131,7 +131,7 @@ func TestAProfileIsSavedAndDeletedOnceByTwoClicks(t *testing.T) {
 		if r := owner.post("/agents/"+kept.ID, url.Values{"version": {"2"}, "text": {"name: triage\ndescription: sorts\n"}}); r.Code != http.StatusConflict {
 			t.Errorf("a profile that becomes like another: %d", r.Code)
 		}
-		twice("/agents/"+kept.ID+"/delete", "The profile is deleted already.", url.Values{"sure": {"yes"}})
+		twice("/agents/"+kept.ID+"/delete", "The profile was already deleted.", url.Values{"sure": {"yes"}})
 		w.do(func(ctx context.Context, tx *store.Tx) error {
 			rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Limit: 100})
 			done := map[string]int{}
@@ -162,9 +162,9 @@ func TestHiddenValuesStayWithTheirServer(t *testing.T) {
 		kept := w.hasProfile(p)
 		text := textOf(t, owner.get("/agents/"+kept.ID))
 		for name, c := range map[string][3]string{
-			"another address": {"https://mcp.example.com/", "https://mcp.example.org/", "mcp_servers: web leads elsewhere now; write the value of Authorization."},
-			"another program": {"command: issues", "command: printenv", "mcp_servers: issues leads elsewhere now; write the value of TOKEN."},
-			"another task":    {"--quiet", "--verbose", "mcp_servers: issues leads elsewhere now; write the value of TOKEN."},
+			"another address": {"https://mcp.example.com/", "https://mcp.example.org/", "mcp_servers: web points elsewhere now; enter the value of Authorization."},
+			"another program": {"command: issues", "command: printenv", "mcp_servers: issues points elsewhere now; enter the value of TOKEN."},
+			"another task":    {"--quiet", "--verbose", "mcp_servers: issues points elsewhere now; enter the value of TOKEN."},
 		} {
 			changed := strings.Replace(text, c[0], c[1], 1)
 			if changed == text {
@@ -301,7 +301,7 @@ func TestASecretInAProfileIsNotInItsForm(t *testing.T) {
 		p = w.hasProfile(p)
 		for _, path := range []string{"/agents/" + p.ID, "/agents/new?from=" + p.ID} {
 			page := w.as(ann).get(path)
-			wants(t, page, "holds a secret of the configuration", "Log in with [redacted].")
+			wants(t, page, "contains a secret from the configuration", "Log in with [redacted].")
 			if strings.Contains(page, "hunter2") || strings.Contains(page, "<textarea") {
 				t.Errorf("%s has a secret, or a form:\n%s", path, page)
 			}

@@ -106,9 +106,9 @@ func (p *queuePages) queuedTurns(r *request, open []store.OpenEntry, count store
 		}
 	}
 	parts := html.Group{
-		section("running", "Running", running, "Nothing runs. A message that is being answered is here, with a button to stop it."),
-		section("parked", "Parked", parked, "Nothing is parked. A turn that waits for a limit to end, or for its next try, is here with the time at which it continues."),
-		section("waiting", "Inbox", waiting, "Nothing waits. Messages to a conversation that is at work are answered in order, and wait here."),
+		section("running", "Running", running, "Nothing is running. Messages that are being answered appear here, with a button to stop them."),
+		section("parked", "Parked", parked, "Nothing is parked. Turns that wait for a limit to end, or for their next try, appear here with the time at which they continue."),
+		section("waiting", "Inbox", waiting, "Nothing is waiting. Messages to a busy conversation wait here and are answered in order."),
 	}
 	if all := count.Waiting + count.Running; all > len(open) {
 		parts = append(parts, html.Styled("p", "muted", fmt.Sprintf("The oldest %d of %d are shown.", len(open), all)))
@@ -181,7 +181,7 @@ func (p *queuePages) queuedAnswers(list []store.QueuedDelivery, count store.Queu
 	if count.Deliveries > len(list) {
 		heading = fmt.Sprintf("Deliveries (the oldest %d of %d)", len(list), count.Deliveries)
 	}
-	return section("deliveries", heading, lines, "Nothing is on its way. Answers that a platform has not taken yet are here, with the number of attempts and the next one.")
+	return section("deliveries", heading, lines, "Nothing is on its way. Answers that a platform has not accepted yet appear here, with the number of attempts and the time of the next one.")
 }
 
 // answerLine is the line of an answer.
@@ -257,7 +257,7 @@ func (p *queuePages) queuedTasks(r *request, tasks []standingTask) html.Node {
 		}
 		return html.El("li", html.ID("task-"+s.ConversationID), mark,
 			html.Styled("span", "what", fmt.Sprintf("%s, %s", chatName(string(s.in.Platform), s.in.ID), wording.Moment(s.NextAt))), meta(about...),
-			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Switch off", "danger")))
+			form(r, "/queue/schedule", hidden("conversation", s.ConversationID), button("Turn off", "danger")))
 	})
 	return section("schedules", heading, lines, "No standing tasks. An agent profile with an interval runs by itself once somebody sends /schedule on in its chat.")
 }
@@ -274,7 +274,7 @@ func (p *queuePages) deadTurns(r *request, list []store.OpenEntry, all int) html
 		return p.queuedTurn(r, e, state("error", "✖", "failed"), "", actions)
 	})
 	parts := html.Group{section("failed-turns", heading("Failed turns", all), lines,
-		"No failed turns. A message that could not be answered is here, to be retried or dropped.")}
+		"No failed turns. Messages that could not be answered appear here, so you can retry or drop them.")}
 	if more {
 		parts = append(parts, older(r, "turns", list[len(list)-1].ID, "#failed-turns", "Older failed turns"))
 	}
@@ -291,7 +291,7 @@ func (p *queuePages) deadAnswers(r *request, list []store.QueuedDelivery, all in
 			form(r, "/queue/delivery", hidden("id", d.ID), decision("Drop", "do", "drop", "danger")))
 	})
 	parts := html.Group{section("failed-answers", heading("Answers that were not delivered", all), lines,
-		"Every answer was delivered. One that its platform refuses for good is here, to be sent again or dropped.")}
+		"Every answer was delivered. Answers that a platform refuses for good appear here, so you can send them again or drop them.")}
 	if more {
 		parts = append(parts, older(r, "answers", list[len(list)-1].ID, "#failed-answers", "Older answers"))
 	}
@@ -343,7 +343,7 @@ func (p *queuePages) queueTurn(_ http.ResponseWriter, r *request) (outcome, erro
 	default:
 		return outcome{}, fault.New(fault.Invalid, "The form is not complete. Reload the page and try again.")
 	}
-	done.said, err = p.commands.give(ctx, in, "Done; what comes of it appears in the chat.")
+	done.said, err = p.commands.give(ctx, in, "Done; the result appears in the chat.")
 	return done, err
 }
 
@@ -386,6 +386,6 @@ func (p *queuePages) queueSchedule(_ http.ResponseWriter, r *request) (outcome, 
 	}
 	in := r.event(conv.Key, p.show.now())
 	in.Text = "/schedule off"
-	said, err := p.commands.give(ctx, in, "Switched off; the chat says so.")
+	said, err := p.commands.give(ctx, in, "Turned off; the chat says so.")
 	return outcome{to: "/queue", said: said}, err
 }

@@ -47,7 +47,7 @@ func TestQueueShowsWhatWaitsAndWhatFailed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		owner := w.as(ann)
-		wants(t, owner.get("/queue"), "Nothing runs.", "Nothing waits.", "Nothing is parked.", "Nothing is on its way.", "No standing tasks.", "No failed turns.", "Every answer was delivered.", `data-live="/events?topic=all"`)
+		wants(t, owner.get("/queue"), "Nothing is running.", "Nothing is waiting.", "Nothing is parked.", "Nothing is on its way.", "No standing tasks.", "No failed turns.", "Every answer was delivered.", `data-live="/events?topic=all"`)
 		s := w.fill()
 		w.deadEnds(s)
 		page := owner.get("/queue")

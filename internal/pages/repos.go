@@ -64,7 +64,7 @@ func (p *repoPages) repos(r *request) (view, error) {
 	body = append(body, listed(html.Map(list, func(c sessions.Codebase) html.Node {
 		return html.El("li", html.El("span", html.Class("what"), html.Link("/repos/"+c.ID, p.show.head200(c.Name))),
 			meta(p.address(c)), linkButton(sessionsOf(c), "Sessions"))
-	}), "No repositories. Send /clone owner/repo in a chat, or use bot repo add on the server, for a folder of the machine too."))
+	}), "No repositories. Send /clone owner/repo in a chat, or run bot repo add on the server, which also takes a local folder."))
 	if more {
 		body = append(body, older(r, "after", list[len(list)-1].Name, "", "More repositories"))
 	}
@@ -115,7 +115,7 @@ func (p *repoPages) repo(r *request) (view, error) {
 		facts, trees = append(facts, branch), found
 	}
 	facts = append(facts, fact("Assistant on GitHub, where it is set up", html.Text(c.Assistant)), fact("Added", p.show.when(c.CreatedAt)),
-		fact("Who may", html.Text("Members and owners of the bot work on it, each conversation in a worktree of its own; viewers ask about it. On GitHub, people with write access to the repository.")))
+		fact("Access", html.Text("Members and owners of the bot can work on it, each conversation in its own worktree; viewers can ask about it. On GitHub, people with write access to the repository can use it.")))
 	return view{title: c.Name, body: html.Group{html.Tag("h1", p.show.head200(c.Name)), html.El("dl", facts),
 		html.El("p", linkButton(sessionsOf(c), "Its sessions"), html.Text(" "), linkButton("/repos", "All repositories")),
 		p.commandFiles(commands), trees}}, nil
@@ -125,7 +125,7 @@ func (p *repoPages) repo(r *request) (view, error) {
 func (p *repoPages) commandFiles(commands map[string]sessions.CommandDef) html.Node {
 	heading := html.Tag("h2", "Commands")
 	if len(commands) == 0 {
-		return html.Group{heading, emptyText("No command files. Markdown files in .claude/commands or .agents/commands of the repository become commands, once /load_commands or bot repo sync has read them.")}
+		return html.Group{heading, emptyText("No command files. Markdown files in .claude/commands or .agents/commands in the repository become commands once /load_commands or bot repo sync has read them.")}
 	}
 	names := slices.Sorted(maps.Keys(commands))
 	more := len(names) - maxCommands
@@ -154,7 +154,7 @@ func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch,
 		branch = fact("Default branch", html.Tag("code", p.show.head200(about.Branch)))
 	}
 	if len(about.Worktrees) == 0 {
-		return branch, html.Group{heading, emptyText("No worktrees. A conversation gets one with its first turn on this repository, on a branch of its own, and those at rest are put away.")}, nil
+		return branch, html.Group{heading, emptyText("No worktrees. A conversation gets one, on its own branch, with its first turn on this repository; idle ones are put away.")}, nil
 	}
 	shown := about.Worktrees[:min(len(about.Worktrees), maxWorktrees)]
 	keys := make(map[string]messages.ConversationKey, len(shown))
@@ -171,7 +171,7 @@ func (p *repoPages) worktrees(ctx context.Context, c sessions.Codebase) (branch,
 		}
 		return nil
 	})
-	list = html.Group{html.Tag("h2", fmt.Sprintf("Worktrees (%d)", len(about.Worktrees))), table([]string{"Conversation", "Branch", "Made"}, html.Map(shown, func(w Worktree) html.Node {
+	list = html.Group{html.Tag("h2", fmt.Sprintf("Worktrees (%d)", len(about.Worktrees))), table([]string{"Conversation", "Branch", "Created"}, html.Map(shown, func(w Worktree) html.Node {
 		name := "a deleted conversation"
 		if key, ok := keys[w.ConversationID]; ok {
 			name = chatName(string(key.Platform), key.ID)

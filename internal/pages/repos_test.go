@@ -53,7 +53,7 @@ func TestRepositoriesAreShown(t *testing.T) {
 		wants(t, page, "/srv/acme/web", "<code>plan</code>", ".claude/commands/plan.md", "Worktrees (2)", "telegram/42", "2 hours ago", "a deleted conversation", "Default branch")
 		for _, who := range []*browser{w.as(bob), w.as(cat)} {
 			page := who.get("/repos/" + c.ID)
-			wants(t, page, "acme/web", "<code>plan</code>", "Who may")
+			wants(t, page, "acme/web", "<code>plan</code>", "Access")
 			if strings.Contains(page, "/srv/") || strings.Contains(page, "Worktrees") {
 				t.Errorf("others see the folders of the server:\n%s", page)
 			}

@@ -111,9 +111,9 @@ func (p *sessionPages) sessions(r *request) (view, error) {
 	body := html.Group{html.Tag("h1", "Sessions"), filterForm(r, codebases)}
 	switch {
 	case len(list) == 0 && further != nil:
-		body = append(body, emptyText("No session is like that among the newest ones."))
+		body = append(body, emptyText("No match among the newest sessions."))
 	case len(list) == 0 && r.URL.RawQuery != "":
-		body = append(body, empty(html.Text("No session is like that. "), html.Link("/sessions", "Show all")))
+		body = append(body, empty(html.Text("No sessions match. "), html.Link("/sessions", "Show all")))
 	default:
 		body = append(body, p.show.sessionList(list))
 	}
@@ -155,7 +155,7 @@ func (re *renderer) sessionList(list []store.SessionRow) html.Node {
 		return html.El("li", html.ID("s-"+s.ID), sessionState(s.Session),
 			html.El("span", html.Class("what"), html.Link("/sessions/"+s.ID, re.title(s.Session))),
 			meta(chatName(string(s.Key.Platform), s.Key.ID), s.Assistant, wording.Count(s.Messages, "message", "messages"), re.when(s.StartedAt)))
-	}), "No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there is here.")
+	}), "No sessions yet. Say hello to the bot in the terminal or in a chat; what is said there appears here.")
 }
 
 func sessionState(s sessions.Session) html.Node {
@@ -220,7 +220,7 @@ func (r *request) number(name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, fault.Newf(fault.Invalid, "%q is a number, as the links of the page have it.", name)
+		return 0, fault.Newf(fault.Invalid, "%q must be a number, as in the links on the page.", name)
 	}
 	return n, nil
 }
@@ -339,13 +339,13 @@ func (p *sessionPages) sessionActions(r *request, row store.SessionRow) html.Nod
 		actions = append(actions,
 			html.El("details", html.Tag("summary", "Fork"), form(r, at+"/fork",
 				html.El("label", html.Text("Messages to keep (empty: all)"), html.El("input", html.Attr("type", "number"), html.Attr("name", "messages"), html.Attr("min", "1"))),
-				html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "place"), html.Attr("value", "thread")), html.Text(" In a thread or topic of its own, with its own files")),
+				html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", "place"), html.Attr("value", "thread")), html.Text(" In its own thread or topic, with its own files")),
 				button("Fork the session", ""))),
-			html.El("details", html.Tag("summary", "Undo"), form(r, at+"/undo", sure("Yes, take the last turn back: its messages and its changes of files"), button("Undo the last turn", "danger"))))
+			html.El("details", html.Tag("summary", "Undo"), form(r, at+"/undo", sure("Yes, take back the last turn: its messages and its file changes"), button("Undo the last turn", "danger"))))
 	}
 	if r.owner() && p.removes {
 		actions = append(actions, html.El("details", html.Tag("summary", "Delete"), form(r, at+"/delete",
-			sure("Yes, delete this session and all that was said in it"), button("Delete the session", "danger"))))
+			sure("Yes, delete this session and everything said in it"), button("Delete the session", "danger"))))
 	}
 	return html.El("div", actions)
 }

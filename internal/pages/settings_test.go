@@ -25,7 +25,7 @@ func TestSettingsShowWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		owner := w.as(ann)
-		wants(t, owner.get("/settings"), "Everything has its default.", "Not run since the start.")
+		wants(t, owner.get("/settings"), "Everything is at its default.", "Not run since the start.")
 		w.settings = settingsOf
 		page := owner.get("/settings")
 		clean(t, "/settings", page)

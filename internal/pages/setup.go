@@ -149,9 +149,9 @@ func (p *setupPages) setupList(r *request) (view, error) {
 		list = append(list, html.El("li", mark, html.El("span", html.Class("what"),
 			html.Link("/setup/"+step.Name, step.Title), html.Text(" "), html.Styled("span", "meta", p.show.head200(now.Line)))))
 	}
-	return view{title: "Set-up", body: html.Group{
-		html.Tag("h1", "Set-up"),
-		html.El("p", html.Text("Each step says where to click, checks what you enter with the service itself, keeps it in the file of options and has this bot take it. It is the same as "),
+	return view{title: "Setup", body: html.Group{
+		html.Tag("h1", "Setup"),
+		html.El("p", html.Text("Each step says where to click, checks what you enter with the service itself, saves it in the options file and applies it to this bot. It is the same as "),
 			html.Tag("code", "bot setup"), html.Text(" on the server.")),
 		html.El("ul", html.Class("list"), list),
 	}}, nil
@@ -172,7 +172,7 @@ func (p *setupPages) setupStep(r *request) (view, error) {
 	if name != "" {
 		var ok bool
 		if w, ok = step.Way(name); !ok {
-			return view{}, fault.New(fault.Invalid, "There is no such way of doing this step. Go back and choose one.")
+			return view{}, fault.New(fault.Invalid, "This step cannot be done that way. Go back and choose another way.")
 		}
 	}
 	body := html.Group{html.El("p", html.Link("/setup", "All steps")), html.Tag("h1", step.Title)}
@@ -271,14 +271,14 @@ func (p *setupPages) field(s setup.Service, w setup.Way, f setup.Field, typed st
 	}
 	parts := html.Group{html.El("label", html.Text(f.Label), input, html.If(note != "", html.Styled("span", "meta", note)))}
 	if known.Set && f.Optional {
-		parts = append(parts, html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", dropPrefix+f.Name), html.Attr("value", "yes")), html.Text(" Take out the one that is set")))
+		parts = append(parts, html.El("label", html.El("input", html.Attr("type", "checkbox"), html.Attr("name", dropPrefix+f.Name), html.Attr("value", "yes")), html.Text(" Remove the one that is set")))
 	}
 	return html.El("div", html.Class("field"), parts)
 }
 
 // triedStep shows what came of an attempt. formTo is where a form in it leads; empty: here.
 func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown html.Node, formTo string) {
-	parts := html.Group{html.Tag("h2", "What came of it")}
+	parts := html.Group{html.Tag("h2", "Result")}
 	for _, line := range slices.Concat(t.wrong, t.out.Problems) {
 		parts = append(parts, html.Styled("p", "problem", "✖ "+p.show.head200(line)))
 	}
@@ -301,11 +301,11 @@ func (p *setupPages) triedStep(r *request, step setup.Step, t attempt) (shown ht
 	case t.form != nil:
 		parts = append(parts, html.El("form", html.Attr("method", "post"), html.Attr("action", t.form.Action),
 			html.Map(slices.Sorted(maps.Keys(t.form.Fields)), func(name string) html.Node { return hidden(name, t.form.Fields[name]) }),
-			button("Go on to "+hostOfLink(t.form.Action), "primary")))
+			button("Continue to "+hostOfLink(t.form.Action), "primary")))
 		formTo = originOf(t.form.Action)
 	case len(t.said) > 0, t.proves:
 		if t.next != "" {
-			parts = append(parts, html.El("p", html.El("a", html.Class("button primary"), html.Href(t.next), html.Attr("rel", "noopener noreferrer"), html.Text("Go on to "+hostOfLink(t.next)))))
+			parts = append(parts, html.El("p", html.El("a", html.Class("button primary"), html.Href(t.next), html.Attr("rel", "noopener noreferrer"), html.Text("Continue to "+hostOfLink(t.next)))))
 		}
 	case t.out.Verdict == setup.Doubtful && len(t.wrong) == 0:
 		parts = append(parts, html.Tag("p", "Nothing was changed yet."), again("keep", "Keep it as it is", ""), again("try", "Check again", ""))
@@ -325,7 +325,7 @@ func (p *setupPages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 	}
 	w, ok := step.Way(r.PostForm.Get("way"))
 	if !ok {
-		return outcome{}, fault.New(fault.Invalid, "There is no such way of doing this step. Go back and choose one.")
+		return outcome{}, fault.New(fault.Invalid, "This step cannot be done that way. Go back and choose another way.")
 	}
 	if why := s.Blocked(w); why != "" {
 		return outcome{}, fault.New(fault.Conflict, why)
@@ -338,7 +338,7 @@ func (p *setupPages) setUp(_ http.ResponseWriter, r *request) (outcome, error) {
 		t.out, t.proves = s.Prove(ctx, w), true
 	case do != "":
 		if t, ok = p.attempts.of(r.session.ID, step.Name, r.PostForm.Get("attempt"), p.show.now()); !ok || t.way != w.Name || t.values == nil {
-			return outcome{}, fault.New(fault.Gone, "This was begun too long ago, so nothing was done. Enter the values again.")
+			return outcome{}, fault.New(fault.Gone, "This was started too long ago, so nothing was done. Enter the values again.")
 		}
 		p.goOn(ctx, r, s, step, w, &t, do)
 	default:
@@ -432,7 +432,7 @@ func (p *setupPages) goOn(ctx context.Context, r *request, s setup.Service, step
 	p.auditSetup(ctx, r, t)
 	t.said = slices.Concat(said, []string{w.Opens})
 	if t.next != "" {
-		t.said = append(t.said, "Go on there: "+t.next)
+		t.said = append(t.said, "Continue at "+t.next)
 	}
 }
 
@@ -451,9 +451,9 @@ func (p *setupPages) auditSetup(ctx context.Context, r *request, t *attempt) {
 func putAside(s setup.Service, w setup.Way, values map[string]string) string {
 	path, err := s.PutAside(w, values)
 	if err != nil {
-		return "What the service gave could not be put aside: " + fault.Public(err)
+		return "What the service returned could not be saved: " + fault.Public(err)
 	}
-	return "What the service gave is in " + path + ", which only the user of the bot can read. Nothing uses that file."
+	return "What the service returned is in " + path + ", which only the bot's user can read. Nothing uses that file."
 }
 
 // setupBack takes what a service gives to the browser of whoever asked for it.
@@ -468,13 +468,13 @@ func (p *setupPages) setupBack(w http.ResponseWriter, r *request) error {
 	t, ok := p.attempts.back(r.session.ID, step.Name, r.URL.Query().Get("state"), p.show.now())
 	way, found := step.Way(t.way)
 	if !ok || !found || way.Obtain == nil {
-		return fault.New(fault.Invalid, "This was not begun in this browser, or too long ago. Begin again.")
+		return fault.New(fault.Invalid, "This was not started in this browser, or too long ago. Start again.")
 	}
 	// What is given only once is taken, also if the browser is closed meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), setupPatience)
 	defer cancel()
 	if t.form == nil {
-		return fault.New(fault.Conflict, "This page was loaded again: what it was for is done, or waits on the page of the step.")
+		return fault.New(fault.Conflict, "This page was loaded again: its work is done, or waits on the page of the step.")
 	}
 	values, next, err := way.Obtain.Exchange(ctx, r.URL.Query())
 	if err != nil {

@@ -220,7 +220,7 @@ func TestSetUpIsDoubtful(t *testing.T) {
 		if r := b.post("/setup/model", url.Values{"way": {"server"}, "attempt": {id}, "do": {"keep"}}); r.Code != http.StatusNotFound {
 			t.Errorf("an attempt that never was: %d", r.Code)
 		}
-		wants(t, b.submits("/setup/model", url.Values{"way": {"server"}, "do": {"prove"}}), "What came of it")
+		wants(t, b.submits("/setup/model", url.Values{"way": {"server"}, "do": {"prove"}}), "Result")
 		c.done()
 		if page := b.submits("/setup/model", form); strings.Contains(page, "Keep it as it is") || c.done() != "try" {
 			t.Error("bad values can be kept")
@@ -244,7 +244,7 @@ func TestSetUpThroughAService(t *testing.T) {
 		if policy := page.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self' https://forge.example;") {
 			t.Errorf("the form cannot be sent: %s", policy)
 		}
-		wants(t, page.Body.String(), `action="https://forge.example/new"`, "http://127.0.0.1:3000/setup/forge/back", "Go on to forge.example")
+		wants(t, page.Body.String(), `action="https://forge.example/new"`, "http://127.0.0.1:3000/setup/forge/back", "Continue to forge.example")
 		if policy := b.send("GET", "/setup", nil).Header().Get("Content-Security-Policy"); strings.Contains(policy, "forge") {
 			t.Error("forms of other pages can be sent there, too")
 		}
@@ -262,7 +262,7 @@ func TestSetUpThroughAService(t *testing.T) {
 		b.ctx, c.exchanging = gone, leave
 		back := b.get("/setup/forge/back?state=" + state + "&code=good")
 		b.ctx = nil
-		wants(t, back, "Keep it as it is", ".env.refused", "only the user of the bot can read")
+		wants(t, back, "Keep it as it is", ".env.refused", "only the bot&#39;s user can read")
 		if got := c.done(); got != "try, put aside" {
 			t.Errorf("done: %s", got)
 		}
@@ -273,7 +273,7 @@ func TestSetUpThroughAService(t *testing.T) {
 			t.Errorf("loaded again: %d, made %d times", r.Code, c.made)
 		}
 		id := attemptID.FindStringSubmatch(back)[1]
-		wants(t, b.submits("/setup/forge", url.Values{"way": {"app"}, "attempt": {id}, "do": {"keep"}}), "Go on there: https://forge.example/install")
+		wants(t, b.submits("/setup/forge", url.Values{"way": {"app"}, "attempt": {id}, "do": {"keep"}}), "Continue at https://forge.example/install")
 		if c.values["FORGE_KEY"] != "made" {
 			t.Error("the key is not kept")
 		}

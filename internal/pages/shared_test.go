@@ -94,7 +94,7 @@ func TestASharedPageIsSignedForEach(t *testing.T) {
 	}
 	first, one := page(ann)
 	second, two := page(ann)
-	if one == two || strings.ReplaceAll(first, one, "") == "" || !strings.Contains(second, "Today, all people") {
+	if one == two || strings.ReplaceAll(first, one, "") == "" || !strings.Contains(second, "Today, everyone") {
 		t.Errorf("tokens %s and %s", one, two)
 	}
 	if mine, _ := page(bob); !strings.Contains(mine, "Today, you") {
@@ -116,7 +116,7 @@ func TestASharedPageIsOfThoseWhoSeeTheSame(t *testing.T) {
 		}
 		others := map[signin.Account]func() string{bob: ask(bob), cat: ask(cat), dan: ask(dan)}
 		owner, second := ask(ann), ask(ann)
-		if page := owner(); !strings.Contains(page, "Today, all people") {
+		if page := owner(); !strings.Contains(page, "Today, everyone") {
 			t.Fatalf("the page of an owner:\n%s", page)
 		}
 		var all sync.WaitGroup

@@ -49,7 +49,7 @@ func (re *renderer) exact(text string) (shown html.Node, whole bool) {
 	}
 	return html.Group{
 		re.bounded(text, maxShown/2, html.Exact),
-		html.Styled("p", "warning", "This is too long to be shown whole, so it cannot be approved here. The chat shows all of it: decide there."),
+		html.Styled("p", "warning", "This is too long to show in full, so it cannot be approved here. The chat shows all of it: decide there."),
 	}, false
 }
 

@@ -94,7 +94,7 @@ func (p *systemPages) platforms(r *request) (view, error) {
 	if len(all) == 0 {
 		body = append(body, emptyText("This program knows no platforms."))
 	}
-	body = append(body, html.Styled("p", "muted", "Connections, calls and errors are those of this process since its start."))
+	body = append(body, html.Styled("p", "muted", "Connections, calls and errors cover this process since it started."))
 	return view{title: "Platforms", body: body}, nil
 }
 
@@ -127,7 +127,7 @@ func fact(name string, parts ...html.Node) html.Node {
 
 func (p *systemPages) since(c Connection) html.Node {
 	if c.Since.IsZero() {
-		return html.Text("not by this process: another one receives, or it is trying")
+		return html.Text("not by this process: another one is connected, or this one is still trying")
 	}
 	return html.Group{html.Text("since "), html.Text(wording.Moment(c.Since)), html.Text(", "), p.show.when(c.Since)}
 }
@@ -138,10 +138,10 @@ func limits(c Connection) string {
 	case !c.Measured:
 		return "not measured"
 	case c.Silent > 0:
-		return fmt.Sprintf("the platform asked to wait in %s, until %s; %d %% left elsewhere",
+		return fmt.Sprintf("the platform asked to wait in %s, until %s; %d%% left elsewhere",
 			wording.Count(c.Silent, "place", "places"), wording.Moment(c.Until), int(c.Left*100))
 	}
-	return fmt.Sprintf("%d %% left of the one that is used most", int(c.Left*100))
+	return fmt.Sprintf("%d%% left of the most used limit", int(c.Left*100))
 }
 
 // hooks are the last calls of a webhook.
@@ -149,7 +149,7 @@ func (p *systemPages) hooks(c Connection) html.Node {
 	if c.Taken+c.Refused == 0 {
 		return nil
 	}
-	return html.El("details", html.Tag("summary", fmt.Sprintf("Webhook: %s taken, %d refused", wording.Count(c.Taken, "delivery", "deliveries"), c.Refused)),
+	return html.El("details", html.Tag("summary", fmt.Sprintf("Webhook: %s accepted, %d refused", wording.Count(c.Taken, "delivery", "deliveries"), c.Refused)),
 		table([]string{"When", "Answer"}, html.Map(c.Hooks, func(h Hook) html.Node {
 			answer := state("ok", "✔", strconv.Itoa(h.Status))
 			if h.Status >= http.StatusBadRequest {
@@ -248,11 +248,11 @@ func (p *systemPages) settings(r *request) (view, error) {
 	if found := p.checked(doctorJob); found != nil {
 		body = append(body, found)
 	} else {
-		body = append(body, emptyText("Not run since the start. The checks of bot doctor examine the machine, the database, models, platforms, and who may get in, with real calls, in at most a minute."))
+		body = append(body, emptyText("Not run since the start. These are the checks of bot doctor: the machine, the database, models, platforms and access, with real calls. They take at most a minute."))
 	}
 	body = append(body, html.Tag("h2", "Configuration"),
-		html.El("p", html.Text("Flags count more than the environment, and that more than the .env file. Values are changed there, or with "), html.Tag("code", "bot setup"),
-			html.Text("; those marked \"live\" hold after SIGHUP, the others after a restart. Secrets are never shown.")))
+		html.El("p", html.Text("Flags override environment variables, which override the .env file. Change values there, or with "), html.Tag("code", "bot setup"),
+			html.Text("; those marked \"live\" apply after SIGHUP, the others after a restart. Secrets are never shown.")))
 	for _, w := range warnings {
 		body = append(body, html.Styled("p", "problem", "⚠ "+p.show.head200(w)))
 	}
@@ -281,7 +281,7 @@ func (p *systemPages) settingList(list []Setting, all bool) (parts html.Group) {
 		from = to
 	}
 	if len(parts) == 0 {
-		parts = append(parts, emptyText("Everything has its default. Set options in the environment or in a .env file, or let bot setup ask for them."))
+		parts = append(parts, emptyText("Everything is at its default. Set options in the environment or in a .env file, or let bot setup ask for them."))
 	}
 	return parts
 }

@@ -112,7 +112,7 @@ func (p *sessionPages) plans(r *request, row store.SessionRow) (body html.Group,
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{emptyText("This session made no plan. A message that begins with /plan asks for one: it is shown here and in the chat, to be edited, approved or rejected.")}, nil
+		return html.Group{emptyText("This session has no plan. Start a message with /plan to get one. It appears here and in the chat, where you can edit, approve or reject it.")}, nil
 	}
 	more := len(list) > maxVersions
 	earlier := html.Group{} // versions of the plan that is shown last
@@ -155,7 +155,7 @@ func executedPlan(request string) int64 {
 
 // planVersion is one version of a plan, with who had to do with it.
 func (re *renderer) planVersion(pl plan.Plan, by names, heading string) html.Node {
-	about := []any{planState(pl, re.now()), "asked for by " + by[pl.Requester], "written by " + by[pl.Author], re.when(pl.CreatedAt)}
+	about := []any{planState(pl, re.now()), "requested by " + by[pl.Requester], "written by " + by[pl.Author], re.when(pl.CreatedAt)}
 	if pl.DecidedBy != "" {
 		about = append(about, html.Group{html.Text("decided by " + by[pl.DecidedBy] + " "), re.when(pl.DecidedAt)})
 	}
@@ -177,13 +177,13 @@ func planState(pl plan.Plan, now time.Time) html.Node {
 	case plan.Approved:
 		return state("waiting", "✔", "approved, not run yet")
 	case plan.Executing:
-		return state("running", "◐", "being run")
+		return state("running", "◐", "running")
 	case plan.Done:
 		return state("ok", "✔", "done")
 	case plan.Rejected:
 		return state("error", "✖", "rejected")
 	case plan.Superseded:
-		return state("muted", "○", "replaced by a later one")
+		return state("muted", "○", "replaced by a later version")
 	case plan.Expired:
 	}
 	return state("muted", "○", "expired")
@@ -210,12 +210,12 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 		return nil, err
 	}
 	if len(list) == 0 {
-		return html.Group{emptyText("Nothing was used here yet. Each turn is here with its model, its tokens and, where the price of the model is known, what it cost.")}, nil
+		return html.Group{emptyText("Nothing was used here yet. Each turn appears here with its model, its tokens and, if the price of the model is known, its cost.")}, nil
 	}
 	more := len(list) > maxCosts
 	body := html.Group{
 		html.El("p", spentIn(sum)),
-		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of these cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
+		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of which cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
 			model := u.Model
 			if model == "" {
 				model = u.Assistant
@@ -225,7 +225,7 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 		})),
 	}
 	if more {
-		body = append(body, html.Styled("p", "muted", fmt.Sprintf("The newest %d rows are shown; the sum is of all.", maxCosts)))
+		body = append(body, html.Styled("p", "muted", fmt.Sprintf("The newest %d rows are shown; the total covers all.", maxCosts)))
 	}
 	return body, nil
 }

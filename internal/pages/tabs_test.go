@@ -49,7 +49,7 @@ func TestChangesShowTheBranchAsItStands(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		s := w.fill()
 		b, at := w.as(bob), "/sessions/"+s.session.ID+"?tab=changes"
-		wants(t, b.get(at), "no files to compare")
+		wants(t, b.get(at), "nothing to compare")
 		w.diff = &pages.Changes{Branch: "bot/x"}
 		wants(t, b.get(at), "No changes on the branch")
 		w.diff = &pages.Changes{Branch: "bot/x", Unsaved: []string{"nested/"}}
@@ -65,7 +65,7 @@ func TestChangesShowTheBranchAsItStands(t *testing.T) {
 		}
 		w.diff = &pages.Changes{Branch: "b", Files: 300, Stat: strings.Repeat("<", 1<<20), Patch: patch.String() + "diff --git a/z b/z\n@@ -0,0 +1 @@\n+" + strings.Repeat("\u202E", 1<<20) + "\n", Truncated: true}
 		page = b.get(at)
-		wants(t, page, "too large to be shown whole", "of 300 files are here", "<code>f0</code> +100 −0")
+		wants(t, page, "too large to show in full", "of 300 files are shown", "<code>f0</code> +100 −0")
 		if len(page) > 300<<10 {
 			t.Errorf("the page has %d bytes", len(page))
 		}
@@ -89,7 +89,7 @@ func TestTimelineShowsWhatTookTime(t *testing.T) {
 		w.used(s, "telegram/42", "m", 0, 1000, 70_000)
 		b, at := w.as(bob), "/sessions/"+s.session.ID+"?tab=timeline"
 		page := b.get(at)
-		wants(t, page, "Run 1", "◐", `class="span model"`, `class="span tool"`, `class="span wait"`, "Waiting for ", "goes on")
+		wants(t, page, "Run 1", "◐", `class="span model"`, `class="span tool"`, `class="span wait"`, "Waiting for ", "ongoing")
 		if strings.Index(page, `class="span tool"`) < strings.Index(page, "Run 1") {
 			t.Errorf("the tool is not below its run")
 		}
@@ -133,7 +133,7 @@ func TestPlanShowsItsEarlierVersions(t *testing.T) {
 		})
 		page := b.get(at)
 		newest, earlier, ok := strings.Cut(page, "Earlier versions")
-		if !ok || !strings.Contains(newest, "version 2") || !strings.Contains(newest, "the new text") || !strings.Contains(earlier, "version 1") || !strings.Contains(earlier, "replaced by a later one") {
+		if !ok || !strings.Contains(newest, "version 2") || !strings.Contains(newest, "the new text") || !strings.Contains(earlier, "version 1") || !strings.Contains(earlier, "replaced by a later version") {
 			t.Errorf("the versions: %s", page)
 		}
 		wants(t, page, `href="/approvals/`+s.plan.Name()+`"`)
@@ -208,8 +208,8 @@ func TestEventsSayWhatBecameOfEachMessage(t *testing.T) {
 		at := "/sessions/" + s.session.ID + "?tab=events"
 		for _, who := range []signin.Account{ann, bob} {
 			page := w.as(who).get(at)
-			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages of the same person", "as programs do that talk to each other", "Part of an album", "deleted while it waited", "Dan (telegram/99)", "given up", "1 try", "The answer to a command",
-				"A command or a button, which is not kept", "A message that was refused and is not kept", `The answer to a command <span class="meta">1 try`)
+			wants(t, page, "Command: /remember", "A message that only its sender sees", "too many messages from this person", "like programs that talk to each other", "Part of an album", "deleted while it waited", "Dan (telegram/99)", "given up", "1 try", "The answer to a command",
+				"A command or button, which is not kept", "A message that was refused and is not kept", `The answer to a command <span class="meta">1 try`)
 			if strings.Contains(page, "Forgotten") {
 				t.Errorf("a command of now is said to be old:\n%s", page)
 			}

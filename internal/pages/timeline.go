@@ -40,7 +40,7 @@ func (p *sessionPages) timeline(r *request, row store.SessionRow) (body html.Gro
 	more := len(runs) > runsPage
 	runs = runs[max(0, len(runs)-runsPage):]
 	if len(runs) == 0 {
-		return html.Group{emptyText("Nothing ran here yet. Each turn is here with what took time in it: the model, its tools, and waiting for a person.")}, nil
+		return html.Group{emptyText("Nothing has run here yet. Each turn appears here with what took time: the model, its tools, and waiting for a person.")}, nil
 	}
 	for _, run := range slices.Backward(runs) {
 		body = append(body, p.runTimeline(run, within(spans, run, now), now))
@@ -138,9 +138,9 @@ func (p *sessionPages) runTimeline(run sessions.Run, spans []store.Span, now tim
 	most := min(len(bars), maxBars)
 	parts := html.Group{html.Tag("h2", fmt.Sprintf("Run %d", run.Number)), meta(about...)}
 	if most == 0 {
-		return append(parts, html.Styled("p", "muted", "Nothing is on record of what took time in it."))
+		return append(parts, html.Styled("p", "muted", "What took time was not recorded."))
 	}
-	parts = append(parts, table([]string{"What", "After", "Took", "From begin to end"}, html.Map(bars[:most], func(b bar) html.Node {
+	parts = append(parts, table([]string{"What", "After", "Took", "From start to end"}, html.Map(bars[:most], func(b bar) html.Node {
 		return p.barLine(b, begin, end)
 	})))
 	if more := len(bars) - most; more > 0 {
@@ -154,7 +154,7 @@ func (p *sessionPages) barLine(b bar, begin, end time.Time) html.Node {
 	what := map[string]string{string(store.SpanModel): "Model ", string(store.SpanTool): "Tool ", string(store.SpanWait): "Waiting for "}[b.kind]
 	took := short(b.end.Sub(b.begin))
 	if b.goesOn {
-		took += ", goes on"
+		took += ", ongoing"
 	}
 	return row(html.Group{html.Text(what), html.Tag("code", p.show.head200(b.name)), html.If(b.failed, html.Text(" ✖ failed"))},
 		html.Text(short(b.begin.Sub(begin))), html.Text(took), drawn(b, begin, end))

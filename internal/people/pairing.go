@@ -50,7 +50,7 @@ func (s *Service) Requested(ctx context.Context, r Request) (sessions.Pairing, e
 	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) (sessions.Pairing, error) { return find(ctx, tx, r) })
 }
 
-// Waiting returns who asks to be let in, the oldest first.
+// Waiting returns who requests access, the oldest first.
 func (s *Service) Waiting(ctx context.Context) ([]sessions.Pairing, error) {
 	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) ([]sessions.Pairing, error) {
 		return tx.People().PairingsSince(ctx, time.Now().Add(-sessions.PairingTTL))

@@ -14,7 +14,7 @@ const pairingColumns = `
 
 func (t *People) onePairing(ctx context.Context, where string, args ...any) (p sessions.Pairing, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanPairing(&p), `SELECT `+pairingColumns+` FROM pairings p WHERE `+where, args...)
-	return p, ok, wrap(err, "read who asks to be let in")
+	return p, ok, wrap(err, "read who requests access")
 }
 
 func scanPairing(p *sessions.Pairing) []any {
@@ -43,7 +43,7 @@ func (t *People) PairingByCode(ctx context.Context, code string) (sessions.Pairi
 // PairingsSince returns the requests that wait and were made after a time, the
 // oldest first.
 func (t *People) PairingsSince(ctx context.Context, since time.Time) ([]sessions.Pairing, error) {
-	return rowsOf(ctx, t.tx, "list who asks to be let in", scanPairing, `SELECT `+pairingColumns+` FROM pairings p
+	return rowsOf(ctx, t.tx, "list who requests access", scanPairing, `SELECT `+pairingColumns+` FROM pairings p
 		WHERE p.state = 'waiting' AND p.asked_ms > $1
 		ORDER BY p.asked_ms, p.number LIMIT $2`, millis(since), 10*sessions.MaxPairings)
 }

@@ -10,7 +10,7 @@ func (k *kind) Ways() []setup.Way {
 		"Copy the key, sk-...")
 	key.Fields = append(key.Fields, setup.Field{Name: "OPENAI_MODEL", Label: "Model", Default: "gpt-5-mini"})
 
-	server := k.Way("a server of your own or another provider, with OpenAI's API",
+	server := k.Way("your own server or another provider, with OpenAI's API",
 		"Start the server, such as Ollama: its address is http://127.0.0.1:11434/v1 then.",
 		"The address ends where the provider's manual says, usually in /v1.",
 		"The model is called as the server lists it, such as qwen3:14b.")

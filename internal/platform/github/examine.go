@@ -34,7 +34,7 @@ func (a *account) examinePermissions() doctor.Finding {
 			"change the App's permissions and events, or the token's scopes, at https://github.com/settings, and accept them in each installation")
 	case len(excess) > 0:
 		return doctor.Found("permissions", doctor.Warn, "the App has permissions that the bot never uses: "+strings.Join(excess, ", "),
-			"take them away in the App's settings at https://github.com/settings/apps")
+			"remove them in the App's settings at https://github.com/settings/apps")
 	case a.client.appID == "" && (me == nil || len(me.scopes) == 0):
 		return doctor.Found("permissions", doctor.Skip, "GitHub does not say what a fine-grained token may do", "")
 	}

@@ -20,18 +20,18 @@ import (
 // SetUp implements platform.Guided.
 func (k *kind) SetUp(publicURL string) setup.Step {
 	hooked := strings.HasPrefix(publicURL, "https://")
-	mode, arrives := modePoll, "The bot asks GitHub every "+cmp.Or(k.pollEvery, 45*time.Second).String()+" for what is new."
+	mode, arrives := modePoll, "The bot polls GitHub every "+cmp.Or(k.pollEvery, 45*time.Second).String()+"."
 	if hooked {
 		mode, arrives = modeWebhook, "GitHub delivers to "+publicURL+"."
 	}
 	proof := setup.Proof{Areas: []string{string(Name)}, Later: []string{"installations", "webhook"}}
 	const opens = "People with write access can mention the bot in issues, pull requests and reviews. "
 	return setup.Step{Name: "github", Title: "GitHub", Ways: []setup.Way{{
-		Name: "app", Title: "an app of your own, made by GitHub in two clicks; nothing is copied",
+		Name: "app", Title: "your own app, made by GitHub in two clicks; there is nothing to copy",
 		Guide: []string{
 			"Open the page that is shown below and press its button; GitHub asks for the app's name.",
 			"Press Create GitHub App: the browser brings back its id, key and secret by itself.",
-			"Install it where it is to work: the link follows.",
+			"Install it where it should work: the link follows.",
 		},
 		Fields: []setup.Field{
 			{Name: "organization", Label: "Organization that owns the app; empty for your own account", Optional: true},
@@ -59,13 +59,13 @@ func (k *kind) SetUp(publicURL string) setup.Step {
 		},
 		Set:   map[string]string{"GITHUB_MODE": modePoll, "GITHUB_TOKEN": ""},
 		Proof: proof,
-		Opens: opens + "The bot asks GitHub for what is new; docs/github.md says how to have it deliver.",
+		Opens: opens + "The bot polls GitHub; docs/github.md says how to have GitHub deliver instead.",
 	}, {
 		Name: "token", Title: "a personal token: the bot writes in your name",
 		Guide: []string{
 			"Open https://github.com/settings/personal-access-tokens/new and choose the repositories.",
 			"Permissions: Contents, Issues and Pull requests read and write, Metadata read.",
-			"Generate it and copy it, github_pat_...",
+			"Generate the token and copy it, github_pat_...",
 		},
 		Fields: []setup.Field{
 			{Name: "GITHUB_TOKEN", Label: "Token", Secret: true},
@@ -73,11 +73,11 @@ func (k *kind) SetUp(publicURL string) setup.Step {
 		},
 		Set:   map[string]string{"GITHUB_MODE": modePoll, "GITHUB_APP_ID": "", "GITHUB_APP_PRIVATE_KEY": "", "GITHUB_WEBHOOK_SECRET": ""},
 		Proof: proof,
-		Opens: opens + "The bot asks GitHub every " + cmp.Or(k.pollEvery, 45*time.Second).String() + " for what is new.",
+		Opens: opens + "The bot polls GitHub every " + cmp.Or(k.pollEvery, 45*time.Second).String() + ".",
 	}, {
 		Name: "off", Title: "turn GitHub off",
 		Set:   map[string]string{"GITHUB_MODE": "", "GITHUB_APP_ID": "", "GITHUB_APP_PRIVATE_KEY": "", "GITHUB_WEBHOOK_SECRET": ""},
-		Opens: "The bot does not answer on GitHub any more.",
+		Opens: "The bot no longer answers on GitHub.",
 	}}}
 }
 
@@ -93,7 +93,7 @@ func (k *kind) creation(publicURL string, hooked bool, values map[string]string,
 	path := "/settings/apps/new"
 	if org := values["organization"]; org != "" {
 		if !organizationForm.MatchString(org) {
-			return setup.Form{}, fault.Newf(fault.Invalid, "%q is not the login of an organization: it is what stands behind github.com/ on its page.", org)
+			return setup.Form{}, fault.Newf(fault.Invalid, "%q is not the login of an organization: it is what comes after github.com/ on its page.", org)
 		}
 		path = "/organizations/" + org + "/settings/apps/new"
 	}
@@ -134,7 +134,7 @@ func (k *kind) convert(ctx context.Context, query url.Values) (values map[string
 	made, resp, err := client.Apps.CompleteAppManifest(seen.Context(ctx), code)
 	switch {
 	case resp != nil && resp.StatusCode == http.StatusNotFound:
-		return nil, "", fault.New(fault.Invalid, "GitHub does not know this code: it is good once, and for an hour. Open the page again.")
+		return nil, "", fault.New(fault.Invalid, "GitHub does not know this code: it works once, within an hour. Open the page again.")
 	case err != nil:
 		return nil, "", seen.Failure(ctx, "apps/create-from-manifest", err)
 	case made.GetID() == 0 || made.GetPEM() == "":

@@ -42,6 +42,6 @@ func (k *kind) SetUp(publicURL string) setup.Step {
 	return setup.Step{Name: "slack", Title: "Slack", Ways: append(ways, setup.Way{
 		Name: "off", Title: "turn Slack off",
 		Set:   map[string]string{"SLACK_BOT_TOKEN": "", "SLACK_APP_TOKEN": "", "SLACK_SIGNING_SECRET": ""},
-		Opens: "The bot does not use Slack any more.",
+		Opens: "The bot no longer uses Slack.",
 	})}
 }

@@ -48,7 +48,7 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "TELEGRAM_API_URL", Default: officialAPI, Group: group,
-			Help:  "Address of the Bot API; change it for a server of your own.",
+			Help:  "Address of the Bot API; change it to use your own server.",
 			Parse: option.URL(&k.apiURL),
 		},
 		{
@@ -80,12 +80,12 @@ func (k *kind) Options() []option.Option {
 		},
 		{
 			Name: "TELEGRAM_SEND_RATE", Default: "30", Group: group,
-			Help:  "Messages per second over all chats; 0 means no limit.",
+			Help:  "Messages per second across all chats; 0 means no limit.",
 			Parse: option.Rate(&k.rate),
 		},
 		{
 			Name: "TELEGRAM_CHAT_SEND_RATE", Default: "1", Group: group,
-			Help:  "Messages per second and chat; 0 means no limit.",
+			Help:  "Messages per second in each chat; 0 means no limit.",
 			Parse: option.Rate(&k.perChat),
 		},
 	}

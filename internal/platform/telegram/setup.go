@@ -18,7 +18,7 @@ import (
 // SetUp implements platform.Guided.
 func (k *kind) SetUp(string) setup.Step {
 	return setup.Step{Name: "telegram", Title: "Telegram", Ways: []setup.Way{{
-		Name: "token", Title: "a bot of your own, from @BotFather",
+		Name: "token", Title: "your own bot, from @BotFather",
 		Guide: []string{
 			"Open https://t.me/BotFather and send /newbot.",
 			"Choose a name, then a username that ends in bot.",
@@ -30,7 +30,7 @@ func (k *kind) SetUp(string) setup.Step {
 	}, {
 		Name: "off", Title: "turn Telegram off",
 		Set:   map[string]string{"TELEGRAM_BOT_TOKEN": ""},
-		Opens: "The bot does not use Telegram any more.",
+		Opens: "The bot no longer uses Telegram.",
 	}}}
 }
 
@@ -38,7 +38,7 @@ func (k *kind) SetUp(string) setup.Step {
 // its profile (at most 120).
 const (
 	description      = "I am your team's coding assistant. Ask about your repositories, have a change planned, approve it, and watch it being made.\n\nOnly people whom an owner has let in get an answer. /help shows what I can do."
-	shortDescription = "A coding assistant for teams, run by yourselves."
+	shortDescription = "A self-hosted coding assistant for teams."
 )
 
 // Introduce implements platform.Introducer.

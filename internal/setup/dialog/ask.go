@@ -44,7 +44,7 @@ func (d *Dialog) ask(ctx context.Context, w setup.Way, f setup.Field, typed map[
 			value = f.Default
 		}
 		if value == "" && !f.Optional {
-			d.say("✖ This is needed. Type s to skip this step; Ctrl-C ends the set-up.\n")
+			d.say("✖ This is needed. Type s to skip this step; Ctrl-C ends the setup.\n")
 			continue
 		}
 		if isOption && value != "" {
@@ -74,7 +74,7 @@ func (d *Dialog) value(ctx context.Context, f setup.Field, keep string) (string,
 	case keep != "":
 		notes = append(notes, "Enter keeps "+keep)
 		if f.Optional {
-			notes = append(notes, none+" takes it out")
+			notes = append(notes, none+" removes it")
 		}
 	case f.Default != "":
 		notes = append(notes, "Enter for "+f.Default)
@@ -110,7 +110,7 @@ const maxFile = 64 << 10
 func readValue(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return "", fault.Newf(fault.Invalid, "%s is no file of at most 64 KiB that can be read: correct the path.", visible(path))
+		return "", fault.Newf(fault.Invalid, "%s is not a readable file of at most 64 KiB: correct the path.", visible(path))
 	}
 	text, err := os.ReadFile(filepath.Clean(path))
 	if err != nil || strings.TrimSpace(string(text)) == "" {

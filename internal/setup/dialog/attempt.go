@@ -108,10 +108,10 @@ func (d *Dialog) putAside(w setup.Way, values map[string]string) {
 	}
 	path, err := d.Service.PutAside(w, values)
 	if err != nil {
-		d.say("✖ What you entered could not be put aside either: %s\n", fault.Public(err))
+		d.say("✖ What you entered could not be saved elsewhere either: %s\n", fault.Public(err))
 		return
 	}
-	d.say("What you entered is in %s, which only you can read. Nothing uses that file: once it is mended, put it in the place of the other one.\n", path)
+	d.say("What you entered is in %s, which only you can read. Nothing uses that file: once the problem is fixed, put it in place of the other one.\n", path)
 }
 
 // judge asks what to do about values that are not right. Those that a service has made
@@ -169,7 +169,7 @@ func (d *Dialog) rest(ctx context.Context, w setup.Way, next string, check bool)
 	}
 	prompt := ""
 	if next != "" {
-		d.say("\n  Go on there: %s\n", next)
+		d.say("\n  Continue at %s\n", next)
 		prompt = "Enter when that is done, s to do it later: "
 	}
 	for {

@@ -176,7 +176,7 @@ func writePage(w http.ResponseWriter, form setup.Form) {
 		html.Map(slices.Sorted(maps.Keys(form.Fields)), func(name string) html.Node {
 			return html.El("input", html.Attr("type", "hidden"), html.Attr("name", name), html.Attr("value", form.Fields[name]))
 		}),
-		html.Tag("button", "Go on to "+host)))
+		html.Tag("button", "Continue to "+host)))
 }
 
 // write sends a page.

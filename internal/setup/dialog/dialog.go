@@ -195,7 +195,7 @@ func (d *Dialog) way(ctx context.Context, s setup.Step) (setup.Way, error) {
 		case bad == nil && n >= 1 && n <= len(s.Ways):
 			return s.Ways[n-1], nil
 		}
-		d.say("✖ %q is none of these.\n", visible(answer))
+		d.say("✖ %q is not one of these.\n", visible(answer))
 	}
 }
 

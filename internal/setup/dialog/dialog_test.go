@@ -112,7 +112,7 @@ func TestWhatIsKept(t *testing.T) {
 		want    map[string]string
 		shown   []string
 	}{
-		"what is set":              {answers: []string{"", ""}, want: map[string]string{}, shown: []string{"Enter keeps what is set; - takes it out"}},
+		"what is set":              {answers: []string{"", ""}, want: map[string]string{}, shown: []string{"Enter keeps what is set; - removes it"}},
 		"the same address":         {answers: []string{"https://one.example.com", ""}, want: map[string]string{"URL": "https://one.example.com"}},
 		"another address, no key":  {answers: []string{"https://two.example.com", ""}, want: map[string]string{"URL": "https://two.example.com", "KEY": ""}, shown: []string{"Key (not shown; Enter for none)"}},
 		"another address and key":  {answers: []string{"https://two.example.com", "k2"}, want: map[string]string{"URL": "https://two.example.com", "KEY": "k2"}},
@@ -363,7 +363,7 @@ func TestBadInput(t *testing.T) {
 		"no such step":   {service: &service{way: needed}, answers: []string{"telepathy", "0", "2", "q"}, shown: []string{`There is no step "telepathy": use model.`, `no step "0"`, `no step "2"`}},
 		"a step by name": {service: &service{way: needed}, answers: []string{"MODEL", "u", "q"}, want: map[string]string{"URL": "u"}},
 		"no such way": {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "1", answers: []string{"three", "0", "3", "-1", "\x1b[2Jx", "2"}, want: map[string]string{},
-			shown: []string{`✖ "three" is none of these.`, `✖ "0" is none`, `✖ "3" is none`, `✖ "-1" is none`, `✖ "[2Jx" is none`}},
+			shown: []string{`✖ "three" is not one of these.`, `✖ "0" is not one`, `✖ "3" is not one`, `✖ "-1" is not one`, `✖ "[2Jx" is not one`}},
 		"a way is skipped":     {service: &service{way: needed, ways: []setup.Way{{Name: "two"}}}, only: "model", answers: []string{"S"}},
 		"a way is blocked":     {service: &service{way: needed, blocked: "A flag sets it."}, answers: []string{"model", "q"}, shown: []string{"✖ A flag sets it."}},
 		"nothing":              {service: &service{way: needed}, only: "model", answers: []string{"", "  ", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ This is needed"}},
@@ -372,7 +372,7 @@ func TestBadInput(t *testing.T) {
 		"a wrong value":        {service: &service{way: needed, wrong: map[string]string{"x": "URL: x is no address."}}, only: "model", answers: []string{"x", "u"}, want: map[string]string{"URL": "u"}, shown: []string{"✖ URL: x is no address."}},
 		"files": {service: &service{way: file}, only: "model",
 			answers: []string{filepath.Join(dir, "none"), dir, filepath.Join(dir, "large"), filepath.Join(dir, "empty"), filepath.Join(dir, "key.pem")}, want: map[string]string{"KEY": "the key"},
-			shown: []string{"none is no file", "large is no file of at most 64 KiB", "empty is empty or cannot be read"}},
+			shown: []string{"none is not a readable file", "large is not a readable file of at most 64 KiB", "empty is empty or cannot be read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
