@@ -184,6 +184,7 @@ var leaves = map[string][]string{
 	"internal/overflow":  {"internal/assistant/*"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/order":     {"internal/*", "internal/*/*"},
+	"internal/lists":     {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},

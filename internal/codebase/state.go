@@ -2,6 +2,7 @@ package codebase
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -142,10 +143,7 @@ func oneLine(label string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(label, "?"))
-	label = strings.Join(strings.Fields(label), " ")
-	if label == "" {
-		label = "checkpoint"
-	}
+	label = cmp.Or(strings.Join(strings.Fields(label), " "), "checkpoint")
 	if r := []rune(label); len(r) > 100 {
 		label = string(r[:100])
 	}

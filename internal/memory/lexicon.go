@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 )
 
 // The tables of Relate. They are about what people say of themselves and of their
@@ -207,10 +208,7 @@ func concept(w string) string {
 // Lexicon is the tables of Relate for where it is done in SQL, as JSON.
 func Lexicon() ([]byte, error) {
 	list := func(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
-	var sets [][]string
-	for _, of := range alternatives {
-		sets = append(sets, list(of))
-	}
+	sets := lists.Map(alternatives, list)
 	encoded, err := json.Marshal(map[string]any{
 		"concepts": concepts, "opposites": opposites, "alternatives": sets, "phrases": phraseList,
 		"negations": list(negations), "unsaid": slices.Sorted(slices.Values(slices.Concat(list(silent), list(unsaid)))),

@@ -4,6 +4,7 @@
 package spend
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -89,10 +90,7 @@ func Cost(model string, u assistant.Usage) (usd float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	write := p.Write
-	if write == 0 {
-		write = p.Input
-	}
+	write := cmp.Or(p.Write, p.Input)
 	in, out := count(u.InputTokens), count(u.OutputTokens)
 	cached, written := count(u.CachedTokens), count(u.WrittenTokens)
 	plain := max(in-cached-written, 0)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"remote-agent/internal/lists"
 )
 
 // Script is what the agent does. The zero value answers every prompt with its
@@ -115,11 +117,7 @@ type Option struct {
 
 // Options returns one option of each kind.
 func Options(kinds ...string) []Option {
-	options := make([]Option, len(kinds))
-	for i, k := range kinds {
-		options[i] = Option{Kind: k}
-	}
-	return options
+	return lists.Map(kinds, func(k string) Option { return Option{Kind: k} })
 }
 
 // Entry is a step of a plan.
@@ -179,11 +177,7 @@ type Error struct {
 
 // Says returns a script that answers every prompt with the pieces.
 func Says(pieces ...string) Script {
-	steps := make([]Step, len(pieces))
-	for i, p := range pieces {
-		steps[i] = Step{Say: p}
-	}
-	return Does(steps...)
+	return Does(lists.Map(pieces, func(p string) Step { return Step{Say: p} })...)
 }
 
 // Does returns a script that takes the same steps for every prompt.
