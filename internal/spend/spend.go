@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -72,12 +73,7 @@ func isVersion(rest string) bool {
 	if rest = rest[1:]; rest == "latest" {
 		return true
 	}
-	for _, layout := range []string{"20060102", time.DateOnly} {
-		if _, err := time.Parse(layout, rest); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"20060102", time.DateOnly}, func(layout string) bool { _, err := time.Parse(layout, rest); return err == nil })
 }
 
 // Cost returns what a usage of a model costs in US dollars. What an agent or an API

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"remote-agent/internal/lists"
 )
 
 // Script is what the agent does. The zero value answers every prompt with its
@@ -117,7 +115,11 @@ type Option struct {
 
 // Options returns one option of each kind.
 func Options(kinds ...string) []Option {
-	return lists.Map(kinds, func(k string) Option { return Option{Kind: k} })
+	options := make([]Option, len(kinds))
+	for i, k := range kinds {
+		options[i] = Option{Kind: k}
+	}
+	return options
 }
 
 // Entry is a step of a plan.
@@ -177,7 +179,11 @@ type Error struct {
 
 // Says returns a script that answers every prompt with the pieces.
 func Says(pieces ...string) Script {
-	return Does(lists.Map(pieces, func(p string) Step { return Step{Say: p} })...)
+	steps := make([]Step, len(pieces))
+	for i, p := range pieces {
+		steps[i] = Step{Say: p}
+	}
+	return Does(steps...)
 }
 
 // Does returns a script that takes the same steps for every prompt.

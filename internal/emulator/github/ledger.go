@@ -102,12 +102,7 @@ func (v IssueView) Texts() []string {
 // Comment returns a visible comment by its id, also one of a line, or the zero
 // Comment.
 func (v IssueView) Comment(id int64) Comment {
-	for _, c := range v.all() {
-		if c.ID == id {
-			return c
-		}
-	}
-	return Comment{}
+	return lists.First(v.all(), func(c Comment) bool { return c.ID == id })
 }
 
 // ReactionsOf returns the reactions that somebody gave to the issue itself.

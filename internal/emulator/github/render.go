@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"remote-agent/internal/lists"
 )
 
 // renderer shows what there is as the API and webhooks do. The lock must be held.
@@ -45,7 +43,11 @@ func node(kind string, id int64) string {
 
 // rendered shows each element of a list; it is never null.
 func rendered[T, V any](list []T, show func(T) V) []any {
-	return lists.Map(list, func(item T) any { return show(item) })
+	out := make([]any, 0, len(list))
+	for _, item := range list {
+		out = append(out, show(item))
+	}
+	return out
 }
 
 func nullable(text string) any {

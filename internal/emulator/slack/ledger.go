@@ -176,12 +176,7 @@ func pick(messages []Message, match func(Message) bool) []Message {
 }
 
 func find(messages []Message, ts string) Message {
-	for _, m := range messages {
-		if m.TS == ts {
-			return m
-		}
-	}
-	return Message{}
+	return lists.First(messages, func(m Message) bool { return m.TS == ts })
 }
 
 // Channel returns what people see now in a conversation.

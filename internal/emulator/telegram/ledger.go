@@ -47,12 +47,7 @@ func (v View) BotTexts() []string {
 
 // Message returns the visible message with an id, or the zero Message.
 func (v View) Message(id int) Message {
-	for _, m := range v.Messages {
-		if m.ID == id {
-			return m
-		}
-	}
-	return Message{}
+	return lists.First(v.Messages, func(m Message) bool { return m.ID == id })
 }
 
 // Last returns the last visible message, or the zero Message.

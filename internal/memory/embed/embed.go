@@ -209,10 +209,7 @@ func input(text string) string {
 	if len(text) > maxInput {
 		text = strings.ToValidUTF8(text[:maxInput], "")
 	}
-	if text == "" {
-		return "."
-	}
-	return text
+	return cmp.Or(text, ".")
 }
 
 func (c *Client) known(key [sha256.Size]byte) memory.Vector {
