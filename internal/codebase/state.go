@@ -199,7 +199,6 @@ type Restored struct {
 // change is a line of a raw diff between two trees.
 type change struct {
 	path    string
-	mode    string // of the wanted state
 	deleted bool
 }
 
@@ -292,7 +291,7 @@ func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change
 		if len(parts) != 5 {
 			return nil, fault.Newf(fault.Internal, "cannot read a line of git diff-tree")
 		}
-		changes = append(changes, change{path: string(fields[i+1]), mode: parts[1], deleted: parts[4] == "D"})
+		changes = append(changes, change{path: string(fields[i+1]), deleted: parts[4] == "D"})
 	}
 	return changes, nil
 }

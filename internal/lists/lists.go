@@ -1,5 +1,7 @@
-// Package lists makes lists of lists, and finds in them.
+// Package lists makes lists and sets, and finds in them.
 package lists
+
+import "strings"
 
 // Map returns what f makes of each element; nil of nil.
 func Map[E, R any](list []E, f func(E) R) []R {
@@ -21,4 +23,13 @@ func First[E any](list []E, is func(E) bool) (first E) {
 		}
 	}
 	return first
+}
+
+// Words returns the set of the words of a text, as spaces part them.
+func Words(text string) map[string]bool {
+	words := make(map[string]bool)
+	for w := range strings.FieldsSeq(text) {
+		words[w] = true
+	}
+	return words
 }

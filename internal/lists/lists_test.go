@@ -1,6 +1,7 @@
 package lists_test
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -29,5 +30,12 @@ func TestFirst(t *testing.T) {
 	}
 	if got := lists.First([]int{1}, big); got != 0 {
 		t.Errorf("the first above 1 in 1: %d", got)
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	if got := lists.Words(" not\n  no not"); !maps.Equal(got, map[string]bool{"not": true, "no": true}) {
+		t.Errorf("of not, no and not: %v", got)
 	}
 }

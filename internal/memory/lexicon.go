@@ -125,17 +125,17 @@ var (
 
 	// comparisons stand between two things whose order matters. Of them, those in
 	// turnedBy have an opposite that counts, too.
-	comparisons = set("over than to before after versus vs not above")
-	turnedBy    = set("before after")
+	comparisons = lists.Words("over than to before after versus vs not above")
+	turnedBy    = lists.Words("before after")
 
 	// unsaid are words that change nothing here, besides the silent ones.
-	unsaid = set("get gets got getting really quite rather lot much many some thing things stuff kind way now currently usually " +
+	unsaid = lists.Words("get gets got getting really quite rather lot much many some thing things stuff kind way now currently usually " +
 		"generally still language every let's lets keep keeps make makes")
 
 	// denying are the syllables that make a word its opposite.
-	denying = set("un dis in im ir il non a mis")
+	denying = lists.Words("un dis in im ir il non a mis")
 
-	german = set("der die das den dem ein eine einen einem und oder nicht kein keine keinen mag bevorzugt nutzt benutzt arbeitet hat ist sind mit " +
+	german = lists.Words("der die das den dem ein eine einen einem und oder nicht kein keine keinen mag bevorzugt nutzt benutzt arbeitet hat ist sind mit " +
 		"für von auf beim zum zur im wohnt trinkt isst schreibt spricht liest will möchte gern gerne lieber immer nie sehr auch")
 
 	numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
