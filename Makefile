@@ -39,7 +39,9 @@ generate: ## write the files that are made from code
 	go test ./internal/conformance -run TestDocument -write
 	go test ./internal/chat -run TestReference -write
 	go test ./internal/texts -run TestDocument -write
+	go test ./migrations -run TestPackHasTheFiles -write # the schema is what the packed migrations make
 	go test ./internal/store -run SchemaIsWhatTheMigrationsMake -write-schema
+	go test ./migrations -run TestPackHasTheFiles -write
 
 demo: ## play a conversation with emulated services
 	go run ./cmd/bot demo

@@ -5,19 +5,24 @@
 // file is split into NAME.postgres.sql and NAME.sqlite.sql only where no
 // translation of words would do (triggers). Files are forward-only, run in one
 // transaction each, and never change once released.
+//
+// The program has them, and the schema that they make, compressed: "make generate"
+// packs sql.s2 from the files, and a test compares it with them.
 package migrations
 
 import (
-	"bytes"
-	"embed"
+	_ "embed" // sql.s2
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // Dialect names a database.
@@ -29,34 +34,49 @@ const (
 	Postgres Dialect = "postgres"
 )
 
-//go:embed *.sql
-var embedded embed.FS
+//go:embed sql.s2
+var packed []byte
+
+// texts are those of all SQL files, by their names in this folder. Names and texts are
+// packed in turn, with NUL in between.
+var texts = sync.OnceValue(func() map[string]string {
+	all, err := s2.Decode(nil, packed)
+	if err != nil {
+		panic("sql.s2: " + err.Error()) // a test reads it
+	}
+	files := make(map[string]string)
+	for file := range slices.Chunk(strings.Split(string(all), "\x00"), 2) {
+		files[file[0]] = file[1]
+	}
+	return files
+})
 
 // Latest returns the number of the newest migration.
 func Latest() (number int64) {
-	entries, _ := embedded.ReadDir(".") // in the order of their names
-	_, _ = fmt.Sscanf(entries[len(entries)-1].Name(), "%d_", &number)
+	for name := range texts() {
+		var n int64
+		if _, err := fmt.Sscanf(name, "%d_", &n); err == nil { // the schema has no number
+			number = max(number, n)
+		}
+	}
 	return number
 }
 
 // Files returns the migrations of a dialect as a flat file system, for goose.
-func Files(dialect Dialect) (fs.FS, error) {
-	entries, err := embedded.ReadDir(".")
-	if err != nil {
-		return nil, fmt.Errorf("list migrations: %w", err)
-	}
-	files := make(textFS, len(entries))
-	for _, entry := range entries {
-		name, split := strings.CutSuffix(entry.Name(), "."+string(dialect)+".sql")
+func Files(dialect Dialect) fs.FS {
+	files := make(textFS)
+	for file, text := range texts() {
+		name, split := strings.CutSuffix(file, "."+string(dialect)+".sql")
 		switch {
+		case strings.Contains(file, "/"): // the schema
 		case split:
-			files[name+".sql"] = source{file: entry.Name()}
-		case strings.Count(entry.Name(), ".") > 1: // another dialect's half
+			files[name+".sql"] = source{text: text}
+		case strings.Count(file, ".") > 1: // another dialect's half
 		default:
-			files[entry.Name()] = source{file: entry.Name(), translated: dialect == SQLite}
+			files[file] = source{text: text, translated: dialect == SQLite}
 		}
 	}
-	return files, nil
+	return files
 }
 
 type rewrite struct {
@@ -67,9 +87,9 @@ type rewrite struct {
 // toSQLite translates types and defaults. SQLite ignores the length of VARCHAR
 // and has no type for JSON, so both become checks: what one database refuses
 // the other refuses too.
-func toSQLite(text []byte) []byte {
+func toSQLite(text string) string {
 	for _, r := range rewrites() {
-		text = r.from.ReplaceAll(text, []byte(r.to))
+		text = r.from.ReplaceAllString(text, r.to)
 	}
 	return text
 }
@@ -93,12 +113,12 @@ var rewrites = sync.OnceValue(func() []rewrite {
 const randomUUID = `lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || ` +
 	`substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))`
 
-// textFS is a flat, read-only file system of embedded files. They are translated when
+// textFS is a flat, read-only file system. Its files are translated when
 // they are opened: a database that has all migrations needs none.
 type textFS map[string]source
 
 type source struct {
-	file       string
+	text       string
 	translated bool
 }
 
@@ -108,43 +128,32 @@ func (t textFS) Open(name string) (fs.File, error) {
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	text, err := embedded.ReadFile(from.file)
-	if err != nil {
-		return nil, err
-	}
 	if from.translated {
-		text = toSQLite(text)
+		from.text = toSQLite(from.text)
 	}
-	return &textFile{Reader: bytes.NewReader(text), name: name, size: int64(len(text))}, nil
+	return &textFile{Reader: strings.NewReader(from.text), name: name}, nil
 }
 
 // Glob implements fs.GlobFS.
 func (t textFS) Glob(pattern string) ([]string, error) {
-	var names []string
-	for name := range t {
-		ok, err := path.Match(pattern, name)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			names = append(names, name)
-		}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
 	}
-	slices.Sort(names)
-	return names, nil
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t)), func(name string) bool {
+		ok, _ := path.Match(pattern, name)
+		return !ok
+	}), nil
 }
 
 // textFile is an open file of a textFS, and its own fs.FileInfo.
 type textFile struct {
-	*bytes.Reader
+	*strings.Reader
 	name string
-	size int64
 }
 
 func (f *textFile) Stat() (fs.FileInfo, error) { return f, nil }
 func (f *textFile) Close() error               { return nil }
 func (f *textFile) Name() string               { return f.name }
-func (f *textFile) Size() int64                { return f.size }
 func (f *textFile) Mode() fs.FileMode          { return 0o444 }
 func (f *textFile) ModTime() time.Time         { return time.Time{} }
 func (f *textFile) IsDir() bool                { return false }

@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"embed"
 	"fmt"
 	"strings"
 )
@@ -10,18 +9,11 @@ import (
 // SQLite, and all of them on PostgreSQL, where each would be a round trip.
 const SchemaSeparator = "\n;;\n"
 
-//go:embed schema/*.sql
-var schemas embed.FS
-
 // Schema returns what all migrations together make of an empty database, with
 // SchemaSeparator in between, and the version that it is of. It is written by "make
 // generate"; tests in package store compare it with what the migrations make.
 func Schema(dialect Dialect) (text string, version int64) {
-	schema, err := schemas.ReadFile("schema/" + string(dialect) + ".sql")
-	first, rest, _ := strings.Cut(string(schema), "\n")
-	if err != nil {
-		return "", 0
-	}
+	first, rest, _ := strings.Cut(texts()["schema/"+string(dialect)+".sql"], "\n")
 	if _, err := fmt.Sscanf(first, "-- version %d", &version); err != nil {
 		return "", 0
 	}

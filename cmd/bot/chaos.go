@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -60,9 +61,7 @@ func (c chaosCommand) Run(p *program) error {
 	if c.Seed == 0 {
 		c.Seed = 1 + rand.IntN(1<<31-1) //nolint:gosec // to be repeated, not to be secret
 	}
-	if c.Faults == 0 {
-		c.Faults = -1
-	}
+	c.Faults = cmp.Or(c.Faults, -1)
 	broken := false
 	for _, platform := range platforms {
 		report, err := chaos.Run(p.ctx, chaos.Options{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 )
 
@@ -38,10 +39,7 @@ func Scopes() []Scope {
 // ParseScopes reads names of scopes and drops repeated ones. No name, and a name
 // of no scope, is fault.Invalid.
 func ParseScopes(names []string) ([]Scope, error) {
-	var all []string
-	for _, s := range Scopes() {
-		all = append(all, string(s))
-	}
+	all := lists.Map(Scopes(), func(s Scope) string { return string(s) })
 	var scopes []Scope
 	for _, name := range names {
 		s := Scope(strings.ToLower(strings.TrimSpace(name)))

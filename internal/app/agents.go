@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/sandbox"
 )
 
@@ -73,10 +74,7 @@ func (ps *programs) knownAgents() (all []knownAgent, err error) {
 
 // addressed refuses a list that names an agent that does not exist.
 func addressed(option string, list []string, all []knownAgent) error {
-	names := make([]string, len(all))
-	for i, a := range all {
-		names[i] = string(a.config.Name)
-	}
+	names := lists.Map(all, func(a knownAgent) string { return string(a.config.Name) })
 	for _, entry := range list {
 		if name, _, own := strings.Cut(entry, "="); own && !slices.Contains(names, name) {
 			return fault.Newf(fault.Invalid, "%s: %q names an agent that does not exist; use one of %s.", option, entry, strings.Join(names, ", "))

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -251,12 +252,7 @@ func sideBySide(ctx context.Context, steps ...func(context.Context) error) error
 		})
 	}
 	_ = group.Wait() // the errors are in errs
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // hosts are the names that the outside knows the service by.

@@ -21,7 +21,7 @@ func (d directory) List(ctx context.Context) ([]pages.Person, error) {
 	found := make([]pages.Person, len(list))
 	for i, p := range list {
 		found[i] = pages.Person{
-			Account: signin.Account{Platform: p.Account.Platform, ID: p.Account.ID}, Name: p.Name, Role: p.Role, Why: p.Why, Removed: p.Removed, Overruled: p.Overruled,
+			Account: signin.Account{Platform: p.Account.Platform, ID: p.Account.ID}, Name: p.Name, Role: p.Role, Why: p.Why, Removed: p.Removed,
 		}
 	}
 	return found, err

@@ -17,6 +17,7 @@ import (
 	"remote-agent/internal/config"
 	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/store"
 	"remote-agent/internal/tool/mcp"
@@ -257,10 +258,7 @@ func (b *bench) examineServer(ctx context.Context, s knownServer) doctor.Finding
 		opts.Start = b.outside.startServer(home)
 	}
 	seen, troubles := mcp.Probe(ctx, s.Server, opts)
-	var said []string
-	for _, trouble := range troubles {
-		said = append(said, fault.Public(trouble))
-	}
+	said := lists.Map(troubles, fault.Public)
 	switch {
 	case seen.Tools == 0:
 		return doctor.Found(s.shown, doctor.Fail, strings.Join(said, " "), s.mend)

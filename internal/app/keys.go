@@ -11,6 +11,7 @@ import (
 	"remote-agent/internal/api"
 	"remote-agent/internal/apikey"
 	"remote-agent/internal/config"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -69,11 +70,7 @@ func auditKey(action string, k apikey.Key) sessions.AuditEntry {
 }
 
 func scopeList(scopes []apikey.Scope) string {
-	list := make([]string, len(scopes))
-	for i, s := range scopes {
-		list[i] = string(s)
-	}
-	return strings.Join(list, ",")
+	return strings.Join(lists.Map(scopes, func(s apikey.Scope) string { return string(s) }), ",")
 }
 
 func expiry(k apikey.Key) string {

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/tool/mcp"
@@ -128,11 +129,7 @@ func (o *outside) note() string {
 	case len(o.tools) == 0:
 		return "There is no network: TOOL_HOSTS is empty."
 	}
-	names := make([]string, len(o.tools))
-	for i, r := range o.tools {
-		names[i] = r.String()
-	}
-	return "Only these hosts can be reached, through the proxy in HTTPS_PROXY: " + strings.Join(names, ", ") + "."
+	return "Only these hosts can be reached, through the proxy in HTTPS_PROXY: " + strings.Join(lists.Map(o.tools, egress.Rule.String), ", ") + "."
 }
 
 // confined reports whether a program with a network reaches its hosts only.

@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/console"
@@ -65,12 +66,7 @@ func (d *daemon) addPlatforms() error {
 
 // adapterOf returns the adapter of a platform; nil if it is off.
 func (pl *platforms) adapterOf(name messages.Platform) platform.Adapter {
-	for _, a := range pl.adapters {
-		if a.Platform() == name {
-			return a
-		}
-	}
-	return nil
+	return lists.First(pl.adapters, func(a platform.Adapter) bool { return a.Platform() == name })
 }
 
 // engaged returns what reports whether the bot takes part in a conversation.

@@ -120,10 +120,7 @@ func dryRun(ctx context.Context, cfg config.Config, env Env, rows importer.Rows,
 	if err != nil {
 		return err
 	}
-	if err := report.Write(env.Stdout, false, clone); err != nil {
-		return fmt.Errorf("print the report: %w", err)
-	}
-	return nil
+	return fault.Note(report.Write(env.Stdout, false, clone), "print the report")
 }
 
 func importOptions(cfg config.Config, env Env, q SeedImport) (o importer.Options, err error) {

@@ -154,10 +154,7 @@ func (t *toolSets) past(turn orchestrator.ToolTurn) projectdb.Past {
 		err := t.store.InRead(ctx, func(tx *store.Tx) error {
 			return tx.Pages().Past(ctx, conversation, table, !alone, add)
 		})
-		if err != nil {
-			return fmt.Errorf("read the past of a conversation: %w", err)
-		}
-		return nil
+		return fault.Note(err, "read the past of a conversation")
 	}
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,10 +246,7 @@ func listRepos(ctx context.Context, s *store.Store, out io.Writer) error {
 		fmt.Fprintf(out, "there are no repositories; add one with `bot repo add`\n") //nolint:errcheck // as above
 	}
 	for i, c := range all {
-		from := c.RepositoryURL
-		if from == "" {
-			from = "local folder"
-		}
+		from := cmp.Or(c.RepositoryURL, "local folder")
 		fmt.Fprintf(out, "%d  %s  %s  %s\n", i+1, c.Name, from, c.DefaultCwd) //nolint:errcheck // as above
 	}
 	return nil

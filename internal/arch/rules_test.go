@@ -184,6 +184,7 @@ var leaves = map[string][]string{
 	"internal/overflow":  {"internal/assistant/*"},
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/order":     {"internal/*", "internal/*/*"},
+	"internal/lists":     {"internal/*", "internal/*/*"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
@@ -208,7 +209,7 @@ var external = map[string][]string{
 	"github.com/jackc/pgx/v5":          {"internal/store", "internal/store/*", "internal/queue"},
 	"modernc.org/sqlite":               {"internal/store", "internal/store/*", "internal/tool/projectdb"},
 	"github.com/pressly/goose/v3":      {"internal/store", "migrations"},
-	"github.com/klauspost/compress/s2": {"internal/store"},
+	"github.com/klauspost/compress/s2": {"internal/store", "migrations"},
 	"github.com/riverqueue/river":      {"internal/queue"},
 
 	// Everything else.

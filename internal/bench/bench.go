@@ -9,6 +9,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,10 +116,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 func orDefault(n, def int) int {
-	if n == 0 {
-		return def
-	}
-	return n
+	return cmp.Or(n, def)
 }
 
 // run is one measurement in progress.

@@ -10,6 +10,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,28 +64,20 @@ var errOptions = errors.New("chaos")
 func IsUsage(err error) bool { return errors.Is(err, errOptions) }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Database == "" {
-		o.Database = "sqlite"
-	}
+	o.Database = cmp.Or(o.Database, "sqlite")
 	if o.Chats == 0 {
 		o.Chats = 40
 		if o.Platform == "github" {
 			o.Chats = 12
 		}
 	}
-	if o.Rate == 0 {
-		o.Rate = 6
-	}
-	if o.Faults == 0 {
-		o.Faults = 0.05
-	}
+	o.Rate = cmp.Or(o.Rate, 6)
+	o.Faults = cmp.Or(o.Faults, 0.05)
 	if o.Calm {
 		o.Faults = -1
 	}
 	o.Replicas = max(o.Replicas, 1)
-	if o.Patience == 0 {
-		o.Patience = 2 * time.Minute
-	}
+	o.Patience = cmp.Or(o.Patience, 2*time.Minute)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}

@@ -12,12 +12,11 @@ const telegramToken = "4711:chaos-token"
 
 // onTelegram is Telegram with people in private chats and, every fourth, in a group.
 type onTelegram struct {
-	run    *run
 	server *telegram.Server
 }
 
 func newTelegram(r *run) (platform, error) {
-	p := &onTelegram{run: r}
+	p := &onTelegram{}
 	p.server = telegram.New(telegram.Options{
 		Now: r.clock, Token: telegramToken, BotUsername: "chaos_bot", KeepCalls: -1, KeepEdits: -1,
 		OnChange: func(c telegram.Change) {

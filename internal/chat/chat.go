@@ -9,6 +9,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -140,9 +141,7 @@ func New(config Config) (*Handler, error) {
 	if config.Redact == nil {
 		config.Redact = redact.New()
 	}
-	if config.Mode == "" {
-		config.Mode = approval.ModeEdit
-	}
+	config.Mode = cmp.Or(config.Mode, approval.ModeEdit)
 	h := &Handler{
 		platforms: make(platforms, len(config.Adapters)), store: config.Storage, link: config.Link, byName: make(map[string]command.Command),
 		has: map[command.Need]bool{command.Repositories: config.Work != nil, command.Memory: config.Memory != nil, command.Pages: config.Link != nil},

@@ -87,8 +87,5 @@ func writeCommand(root *os.Root, name, text string) error {
 			return fault.Wrap(err, fault.Invalid, "make the folder of a command file")
 		}
 	}
-	if err := root.WriteFile(rel, []byte(text), 0o644); err != nil {
-		return fault.Wrap(err, fault.Invalid, "write a command file")
-	}
-	return nil
+	return fault.Wrap(root.WriteFile(rel, []byte(text), 0o644), fault.Invalid, "write a command file")
 }

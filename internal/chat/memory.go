@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -151,10 +152,7 @@ func (me *memories) searchMemories(ctx context.Context, r command.Request, words
 		if found, err = tx.Memories().Recall(ctx, q); err != nil {
 			return err
 		}
-		list := make([]memory.Memory, len(found))
-		for i, m := range found {
-			list[i] = m.Memory
-		}
+		list := lists.Map(found, func(m memory.Match) memory.Memory { return m.Memory })
 		sources, err = learnedFrom(ctx, tx, list)
 		return err
 	})

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"strings"
 
 	"remote-agent/internal/command"
@@ -33,9 +34,7 @@ func planCommand() *command.Command {
 // replaced once; what they are replaced by is not expanded again.
 func template(text string) func(command.Call, string) (string, []string) {
 	return func(call command.Call, plan string) (string, []string) {
-		if plan == "" {
-			plan = "(there is no plan in this conversation yet; say so and ask for one)"
-		}
+		plan = cmp.Or(plan, "(there is no plan in this conversation yet; say so and ask for one)")
 		return strings.NewReplacer("$ARGUMENTS", call.Invoked().Rest, "$PLAN", plan).Replace(text), nil
 	}
 }

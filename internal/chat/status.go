@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -173,11 +174,7 @@ func whose(r command.Request, asked []approval.Approval) string {
 
 // names lists the names of open questions.
 func names(asked []approval.Approval) string {
-	var all []string
-	for _, a := range asked {
-		all = append(all, a.Name())
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(lists.Map(asked, approval.Approval.Name), ", ")
 }
 
 // promptStatus says with what the active session runs, or the next one would.

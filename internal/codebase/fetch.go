@@ -141,10 +141,8 @@ func (f *fetches) setDefault(ctx context.Context, p place, ref string) error {
 	if err == nil && now == ref {
 		return nil
 	}
-	if _, err := f.just(ctx, &p, "symbolic-ref", "refs/remotes/origin/HEAD", ref); err != nil {
-		return fmt.Errorf("noting the default branch: %w", err)
-	}
-	return nil
+	_, err = f.just(ctx, &p, "symbolic-ref", "refs/remotes/origin/HEAD", ref)
+	return fault.Note(err, "noting the default branch")
 }
 
 func (f *fetches) fetch(ctx context.Context, p place, refspecs ...string) error {

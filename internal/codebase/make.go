@@ -1,6 +1,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,18 +270,12 @@ func (m *maker) note(ctx context.Context, t Tree) error {
 		return fault.Wrap(err, fault.Internal, "making the folder of the worktrees")
 	}
 	_, err = m.just(ctx, &t.place, "worktree", "add", "--quiet", "--no-checkout", "--", t.Dir, t.Branch)
-	if err != nil {
-		return fmt.Errorf("adding the worktree: %w", err)
-	}
-	return nil
+	return fault.Note(err, "adding the worktree")
 }
 
 // fill writes the files: those of the branch, or of a saved state.
 func (m *maker) fill(ctx context.Context, t Tree, saved string) error {
-	from := saved
-	if from == "" {
-		from = "HEAD"
-	}
+	from := cmp.Or(saved, "HEAD")
 	if err := m.checkout(ctx, t.place, t.gitDir(), t.Dir, from); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package codebase
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -249,17 +250,12 @@ func (f *folder) initPlain(ctx context.Context, p place) error {
 		return nil
 	}
 	_, err = f.git.Run(ctx, &gitcmd.Call{Args: []string{"init", "--quiet", "--bare", "--initial-branch=main", "--", p.gitDir}})
-	if err != nil {
-		return fmt.Errorf("preparing the folder: %w", err)
-	}
-	return nil
+	return fault.Note(err, "preparing the folder")
 }
 
 // run runs git on the shared part of a codebase and returns its trimmed output.
 func (f *folder) run(ctx context.Context, p *place, c *gitcmd.Call) (string, error) {
-	if c.GitDir == "" {
-		c.GitDir = p.gitDir
-	}
+	c.GitDir = cmp.Or(c.GitDir, p.gitDir)
 	c.Config = append(c.Config, p.config...)
 	c.Holds = p.holds
 	out, err := f.git.Run(ctx, c)

@@ -163,10 +163,8 @@ func (g *guard) unprotect(ctx context.Context, t Tree) error {
 	if err != nil || len(own) == 0 {
 		return err
 	}
-	if _, err := g.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)}); err != nil {
-		return fmt.Errorf("setting the index: %w", err)
-	}
-	return nil
+	_, err = g.runIn(ctx, &t, &gitcmd.Call{Args: []string{"update-index", "-z", "--no-skip-worktree", "--stdin"}, Stdin: list(own)})
+	return fault.Note(err, "setting the index")
 }
 
 // clearProtected removes what is in the way of the wanted files: those of the

@@ -1,6 +1,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ type PushResult struct {
 // have pushed cannot be merged, and Unavailable. If it cannot be found out whether the push was taken, the error is
 // Uncertain.
 func (p *pushes) Push(ctx context.Context, t Tree, o PushOptions) (PushResult, error) {
-	branch := o.Branch
-	if branch == "" {
-		branch = t.Remote
-	}
+	branch := cmp.Or(o.Branch, t.Remote)
 	if err := ValidBranch(branch); err != nil {
 		return PushResult{}, err
 	}

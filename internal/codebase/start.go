@@ -159,10 +159,7 @@ func (m *maker) fetchStart(ctx context.Context, t *Tree, s Start) (string, error
 	if err != nil {
 		return "", err
 	}
-	base := s.Base
-	if base == "" {
-		base = there.branch
-	}
+	base := cmp.Or(s.Base, there.branch)
 	baseTip := there.refs[branchRef(base)]
 	if base == "" || baseTip == "" {
 		return "", fault.Newf(fault.NotFound, "%s has no branch %s.", t.Repo.Name, base)

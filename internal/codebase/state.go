@@ -2,6 +2,7 @@ package codebase
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -142,10 +143,7 @@ func oneLine(label string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(label, "?"))
-	label = strings.Join(strings.Fields(label), " ")
-	if label == "" {
-		label = "checkpoint"
-	}
+	label = cmp.Or(strings.Join(strings.Fields(label), " "), "checkpoint")
 	if r := []rune(label); len(r) > 100 {
 		label = string(r[:100])
 	}
@@ -201,7 +199,6 @@ type Restored struct {
 // change is a line of a raw diff between two trees.
 type change struct {
 	path    string
-	mode    string // of the wanted state
 	deleted bool
 }
 
@@ -294,7 +291,7 @@ func (s *states) changes(ctx context.Context, t Tree, from, to string) ([]change
 		if len(parts) != 5 {
 			return nil, fault.Newf(fault.Internal, "cannot read a line of git diff-tree")
 		}
-		changes = append(changes, change{path: string(fields[i+1]), mode: parts[1], deleted: parts[4] == "D"})
+		changes = append(changes, change{path: string(fields[i+1]), deleted: parts[4] == "D"})
 	}
 	return changes, nil
 }

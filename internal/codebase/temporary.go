@@ -77,8 +77,5 @@ func (f *folder) discard(rel string) error {
 		return err
 	}
 	defer t.end()
-	if err := f.root.Rename(rel, path.Join(t.rel, "old")); err != nil {
-		return fault.Wrap(err, fault.Internal, "removing a directory of the workspace")
-	}
-	return nil
+	return fault.Wrap(f.root.Rename(rel, path.Join(t.rel, "old")), fault.Internal, "removing a directory of the workspace")
 }

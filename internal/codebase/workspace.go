@@ -17,6 +17,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,12 +169,8 @@ func withDefaults(cfg Config) Config {
 	if cfg.FetchTimeout <= 0 {
 		cfg.FetchTimeout = 2 * time.Minute
 	}
-	if cfg.Name == "" {
-		cfg.Name = "Remote Agent"
-	}
-	if cfg.Email == "" {
-		cfg.Email = "remote-agent@localhost"
-	}
+	cfg.Name = cmp.Or(cfg.Name, "Remote Agent")
+	cfg.Email = cmp.Or(cfg.Email, "remote-agent@localhost")
 	if cfg.Token == nil {
 		cfg.Token = func(string) string { return "" }
 	}

@@ -182,10 +182,7 @@ func removeAdmin(p place, short string) error {
 	if !shortForm.MatchString(short) {
 		return fault.Newf(fault.Internal, "not the name of a worktree: %q", short)
 	}
-	if err := os.RemoveAll(adminDir(p, short)); err != nil {
-		return fault.Wrap(err, fault.Internal, "removing git's notes about a worktree")
-	}
-	return nil
+	return fault.Wrap(os.RemoveAll(adminDir(p, short)), fault.Internal, "removing git's notes about a worktree")
 }
 
 func (t Tree) ref(name string) string { return "refs/bot/" + t.short + "/" + name }
@@ -322,10 +319,7 @@ func (w *worktrees) write(ctx context.Context, t Tree, commit string, paths *byt
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
 	_, err = w.runIn(ctx, &t, &gitcmd.Call{Index: index, Stdin: paths, Args: []string{"checkout-index", "--force", "-z", "--stdin"}})
-	if err != nil {
-		return fmt.Errorf("writing the files of the checkpoint: %w", err)
-	}
-	return nil
+	return fault.Note(err, "writing the files of the checkpoint")
 }
 
 // remember keeps what t was started with in a ref, which a sweep leaves.
@@ -341,10 +335,7 @@ func (w *worktrees) remember(ctx context.Context, t Tree) error {
 	if err == nil {
 		_, err = w.just(ctx, &t.place, "update-ref", t.ref("origins"), blob)
 	}
-	if err != nil {
-		return fmt.Errorf("noting a worktree's start: %w", err)
-	}
-	return nil
+	return fault.Note(err, "noting a worktree's start")
 }
 
 // recall reads what remember kept.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"remote-agent/internal/lists"
 )
 
 // Annotations of commands, and groupKey of flags.
@@ -98,11 +100,7 @@ func writeFlags(b *strings.Builder, c *cobra.Command, all bool) {
 
 // describe lists arguments.
 func describe(args []*argument) string {
-	lines := make([][2]string, 0, len(args))
-	for _, a := range args {
-		lines = append(lines, [2]string{a.String(), a.help})
-	}
-	return table(lines)
+	return table(lists.Map(args, func(a *argument) [2]string { return [2]string{a.String(), a.help} }))
 }
 
 // table writes two columns, the second one wrapped.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,10 +39,7 @@ type EnvText struct {
 // error is one line that says what to do: the file is damaged, too large, or somebody
 // else's.
 func ReadEnv(src Source) (EnvText, error) {
-	named := src.EnvFile
-	if named == "" {
-		named = EnvFile
-	}
+	named := cmp.Or(src.EnvFile, EnvFile)
 	path, err := filepath.Abs(named)
 	if err != nil {
 		return EnvText{}, fmt.Errorf("%s %s", named, fileTrouble(err))

@@ -243,12 +243,8 @@ func (l *loader) derive() {
 		}
 		c.Database.Path = file
 	}
-	if c.WorkspacePath == "" {
-		c.WorkspacePath = filepath.Join(c.DataDir, "workspace")
-	}
-	if c.BackupDir == "" {
-		c.BackupDir = filepath.Join(c.DataDir, "backups")
-	}
+	c.WorkspacePath = cmp.Or(c.WorkspacePath, filepath.Join(c.DataDir, "workspace"))
+	c.BackupDir = cmp.Or(c.BackupDir, filepath.Join(c.DataDir, "backups"))
 	if c.Assistant == "" && !l.failed["DEFAULT_AI_ASSISTANT"] {
 		c.Assistant = AssistantDemo
 		list := answerers(c.Sections)
@@ -256,9 +252,7 @@ func (l *loader) derive() {
 			c.Assistant = list[i].Assistant()
 		}
 	}
-	if c.Agents.Home == "" {
-		c.Agents.Home = filepath.Join(c.DataDir, "agents")
-	}
+	c.Agents.Home = cmp.Or(c.Agents.Home, filepath.Join(c.DataDir, "agents"))
 }
 
 // answerers returns the sections of assistants.

@@ -1,6 +1,9 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // special are the ranges that netip does not name and that are not for hosts of
 // the public Internet (IANA special-purpose address registries), and those that
@@ -31,10 +34,5 @@ func Public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !globalUnicast6.Contains(a) { // a prefix contains no address with a zone
 		return false
 	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -16,9 +16,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,10 +137,7 @@ func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	server, done := p.server, p.done
-	grants := make([]*Grant, 0, len(p.grants))
-	for _, g := range p.grants {
-		grants = append(grants, g)
-	}
+	grants := slices.Collect(maps.Values(p.grants))
 	p.mu.Unlock()
 	for _, g := range grants {
 		g.End()

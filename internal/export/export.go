@@ -13,6 +13,7 @@ package export
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -107,10 +108,7 @@ func JSONL(ctx context.Context, s *store.Store, out io.Writer, o Options) (Count
 	if err != nil {
 		return w.total, err
 	}
-	scope := o.ConversationID
-	if scope == "" {
-		scope = "all"
-	}
+	scope := cmp.Or(o.ConversationID, "all")
 	err = w.put(line{Type: typeHeader, Format: format, Version: version, Schema: schema,
 		CreatedAt: o.At.UTC().Format(time.RFC3339), Scope: scope, Redacted: o.Redact != nil})
 	if err != nil {

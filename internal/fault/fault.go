@@ -89,6 +89,16 @@ func Wrap(err error, kind Kind, doing string) error {
 	return &Error{Kind: kind, Err: fmt.Errorf("%s: %w", doing, err)}
 }
 
+// Note adds what was being done to err, whose kind stays. It returns nil if err is nil.
+//
+//go:noinline // it would be copied into many callers
+func Note(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
 // Error returns the text for the operator.
 func (e *Error) Error() string {
 	switch {

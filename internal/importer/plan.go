@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -298,10 +299,7 @@ func (p *plan) inside(c codebaseRow, folder string) (string, bool) {
 
 // sorted returns the codebases in the order of their ids.
 func (p *plan) sorted() []codebaseRow {
-	list := make([]codebaseRow, 0, len(p.from))
-	for _, c := range p.from {
-		list = append(list, c)
-	}
+	list := slices.Collect(maps.Values(p.from))
 	order.By(list, func(a, b codebaseRow) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -68,10 +69,7 @@ type Refusal struct{ Table, ID, Why string }
 
 // String implements fmt.Stringer.
 func (r Refusal) String() string {
-	id := r.ID
-	if id == "" {
-		id = "(no ID)"
-	}
+	id := cmp.Or(r.ID, "(no ID)")
 	return fmt.Sprintf("%s %s: %s", r.Table, clip(id), r.Why)
 }
 
@@ -186,10 +184,7 @@ func (m Missing) next(done, clone bool) string {
 }
 
 func (c Cwd) becomes() string {
-	folder := c.Now
-	if folder == "" {
-		folder = "."
-	}
+	folder := cmp.Or(c.Now, ".")
 	switch {
 	case c.Codebase == "":
 		return "in no codebase of the database; left out"

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/pattern"
 )
@@ -275,7 +276,7 @@ func namesThere(text, own string) bool {
 const noteRunes = "的了是在有会會想要用使喜欢歡好爱愛偏希望不没沒他她它们們这這那个個和与與对對人户戶者"
 
 // noteWords are the words with which notes are written whatever the message.
-var noteWords = set(`prefers prefer likes wants uses use works work has have had is are was were does did the and for with about from who that this
+var noteWords = lists.Words(`prefers prefer likes wants uses use works work has have had is are was were does did the and for with about from who that this
 	person user their they them his her its knows can being
 	bevorzugt mag möchte will nutzt benutzt arbeitet hat ist sind war mit und der die das ein eine einen von für kann
 	préfère aime veut travaille est avec les des une pour

@@ -116,9 +116,7 @@ func (config Config) withDefaults() Config {
 	if config.Redact == nil {
 		config.Redact = func(s string) string { return s }
 	}
-	if config.PerSecond == 0 {
-		config.PerSecond = 1
-	}
+	config.PerSecond = cmp.Or(config.PerSecond, 1)
 	if config.Embed == nil {
 		config.Embed = func(context.Context, string) memory.Embedding { return memory.Embedding{} }
 	}
@@ -288,10 +286,8 @@ func (l *Learner) ask(ctx context.Context, j job) (a answer, err error) {
 		Conversation: j.conv.ID, Run: j.entries[0].ID, System: system, Model: l.config.Name,
 		Array: []messages.Message{messages.NewText(messages.RoleUser, text)},
 	}
-	if a, err = complete(ctx, l.config.Model, r); err != nil {
-		return a, fmt.Errorf("ask what can be learned: %w", err)
-	}
-	return a, nil
+	a, err = complete(ctx, l.config.Model, r)
+	return a, fault.Note(err, "ask what can be learned")
 }
 
 // complete asks a model and reads its answer. What was used is there also when it

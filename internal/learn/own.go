@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"remote-agent/internal/command"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
 )
@@ -185,16 +186,8 @@ func personal(text string) bool {
 	return !known
 }
 
-func set(text string) map[string]bool {
-	all := make(map[string]bool)
-	for w := range strings.FieldsSeq(text) {
-		all[w] = true
-	}
-	return all
-}
-
 var (
-	aboutMe = set(`i im ive my mine me myself we our ours us prefer prefers always never usually remember answer answers reply respond
+	aboutMe = lists.Words(`i im ive my mine me myself we our ours us prefer prefers always never usually remember answer answers reply respond
 		ich mein meine meinen meinem meiner mir mich wir unser unsere uns immer nie niemals bevorzuge lieber duze merk antworte antworten
 		je j mon ma mes moi nous notre nos toujours jamais préfère tutoie réponds répondez
 		yo mi mis me nosotros nuestro nuestra siempre nunca prefiero responde
@@ -205,7 +198,7 @@ var (
 		я мой моя мои мне меня мы наш наша всегда никогда предпочитаю`)
 
 	// common are words by which a text of those languages is recognized.
-	common = set(`the a an is are was does do can could why what how when where which this that it and or of to in for with on not
+	common = lists.Words(`the a an is are was does do can could why what how when where which this that it and or of to in for with on not
 		fix add run show make write test
 		der die das ein eine ist sind war kann warum was wie wann wo und oder nicht mit auf für von zu
 		le la les un une est sont était peut pourquoi que quoi comment quand où et ou pas avec pour dans

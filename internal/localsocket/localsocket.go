@@ -5,6 +5,7 @@
 package localsocket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,9 +246,7 @@ func WriteError(w http.ResponseWriter, err error) {
 		fault.Invalid: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Forbidden: http.StatusForbidden,
 		fault.Conflict: http.StatusConflict, fault.Unavailable: http.StatusServiceUnavailable,
 	}[fault.KindOf(err)]
-	if status == 0 {
-		status = http.StatusInternalServerError
-	}
+	status = cmp.Or(status, http.StatusInternalServerError)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(failure{fault.KindOf(err), fault.Public(err)}) // the other side may be gone

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 )
 
 // The tables of Relate. They are about what people say of themselves and of their
@@ -124,17 +125,17 @@ var (
 
 	// comparisons stand between two things whose order matters. Of them, those in
 	// turnedBy have an opposite that counts, too.
-	comparisons = set("over than to before after versus vs not above")
-	turnedBy    = set("before after")
+	comparisons = lists.Words("over than to before after versus vs not above")
+	turnedBy    = lists.Words("before after")
 
 	// unsaid are words that change nothing here, besides the silent ones.
-	unsaid = set("get gets got getting really quite rather lot much many some thing things stuff kind way now currently usually " +
+	unsaid = lists.Words("get gets got getting really quite rather lot much many some thing things stuff kind way now currently usually " +
 		"generally still language every let's lets keep keeps make makes")
 
 	// denying are the syllables that make a word its opposite.
-	denying = set("un dis in im ir il non a mis")
+	denying = lists.Words("un dis in im ir il non a mis")
 
-	german = set("der die das den dem ein eine einen einem und oder nicht kein keine keinen mag bevorzugt nutzt benutzt arbeitet hat ist sind mit " +
+	german = lists.Words("der die das den dem ein eine einen einem und oder nicht kein keine keinen mag bevorzugt nutzt benutzt arbeitet hat ist sind mit " +
 		"für von auf beim zum zur im wohnt trinkt isst schreibt spricht liest will möchte gern gerne lieber immer nie sehr auch")
 
 	numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
@@ -207,10 +208,7 @@ func concept(w string) string {
 // Lexicon is the tables of Relate for where it is done in SQL, as JSON.
 func Lexicon() ([]byte, error) {
 	list := func(of map[string]bool) []string { return slices.Sorted(maps.Keys(of)) }
-	var sets [][]string
-	for _, of := range alternatives {
-		sets = append(sets, list(of))
-	}
+	sets := lists.Map(alternatives, list)
 	encoded, err := json.Marshal(map[string]any{
 		"concepts": concepts, "opposites": opposites, "alternatives": sets, "phrases": phraseList,
 		"negations": list(negations), "unsaid": slices.Sorted(slices.Values(slices.Concat(list(silent), list(unsaid)))),

@@ -7,6 +7,7 @@
 package memory
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode"
@@ -161,12 +162,8 @@ func (f Fact) Prepare() (Fact, error) {
 	if f.Category, err = ParseCategory(string(f.Category)); err != nil {
 		return f, err
 	}
-	if f.Threshold == 0 {
-		f.Threshold = FactThreshold
-	}
-	if f.Origin == "" {
-		f.Origin = ByAssistant
-	}
+	f.Threshold = cmp.Or(f.Threshold, FactThreshold)
+	f.Origin = cmp.Or(f.Origin, ByAssistant)
 	f.Now = moment(f.Now)
 	return f, checkThreshold(f.Threshold)
 }
@@ -193,18 +190,12 @@ func (e Episode) Prepare() (Episode, error) {
 	if e.Text, err = prepare(e.Scope, e.RunID, e.Text, e.Key, e.Embedding); err != nil {
 		return e, err
 	}
-	if e.Threshold == 0 {
-		e.Threshold = EpisodeThreshold
-	}
-	if e.Confidence == 0 {
-		e.Confidence = firstEpisodeConfidence
-	}
+	e.Threshold = cmp.Or(e.Threshold, EpisodeThreshold)
+	e.Confidence = cmp.Or(e.Confidence, firstEpisodeConfidence)
 	if !(e.Confidence > 0 && e.Confidence <= maxEpisodeConfidence) {
 		return e, fault.Newf(fault.Invalid, "The confidence of an episode is above 0 and at most %g, not %g.", maxEpisodeConfidence, e.Confidence)
 	}
-	if e.Origin == "" {
-		e.Origin = ByAssistant
-	}
+	e.Origin = cmp.Or(e.Origin, ByAssistant)
 	e.Now = moment(e.Now)
 	return e, checkThreshold(e.Threshold)
 }
@@ -339,12 +330,8 @@ func (q Query) Prepare() (Query, error) {
 	if q.Person == "" {
 		return q, fault.New(fault.Invalid, "Say whose memories are searched.")
 	}
-	if q.Threshold == 0 {
-		q.Threshold = RecallThreshold
-	}
-	if q.Limit == 0 {
-		q.Limit = RecallLimit
-	}
+	q.Threshold = cmp.Or(q.Threshold, RecallThreshold)
+	q.Limit = cmp.Or(q.Limit, RecallLimit)
 	if q.Limit < 0 || q.Limit > 1000 {
 		return q, fault.Newf(fault.Invalid, "At most 1000 memories are recalled at once, not %d.", q.Limit)
 	}

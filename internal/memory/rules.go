@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -165,9 +166,7 @@ func (m Memory) Merge(other Memory) Memory {
 	}
 	m.Confidence = step(max(m.Confidence, other.Confidence), by, limit)
 	m.AccessCount += other.AccessCount
-	if m.Category == "" {
-		m.Category = other.Category
-	}
+	m.Category = cmp.Or(m.Category, other.Category)
 	if other.Origin == ByPerson {
 		m.Origin = ByPerson
 	}

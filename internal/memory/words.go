@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"remote-agent/internal/lists"
 )
 
 // Hash identifies a text but for capitals, spaces and the mark at its end.
@@ -155,21 +157,13 @@ func TermSimilarity(a, b []string) float64 {
 	return float64(shared) / math.Sqrt(float64(len(a))*float64(len(b)))
 }
 
-func set(text string) map[string]bool {
-	all := make(map[string]bool)
-	for w := range strings.FieldsSeq(text) {
-		all[w] = true
-	}
-	return all
-}
-
 // Negations and silent words are looked up before a word is reduced.
 var (
-	negations = set("not no never neither nor without cannot can't don't doesn't didn't won't isn't aren't wasn't weren't " +
+	negations = lists.Words("not no never neither nor without cannot can't don't doesn't didn't won't isn't aren't wasn't weren't " +
 		"shouldn't wouldn't couldn't hasn't haven't hadn't nicht kein keine keinen nie niemals pas jamais aucun ne nunca " +
 		"non não nao geen niet nooit inte aldrig ikke ingen nem değil не нет δεν לא لا لم ليس ليست لست لن ما مش مو नहीं 안 못 không tidak bukan")
 
-	silent = set("a an the and or but of to in on at by for from with as is are was were be been being am do does did " +
+	silent = lists.Words("a an the and or but of to in on at by for from with as is are was were be been being am do does did " +
 		"has have had i me my mine we us our you your yours he him his she her hers it its they them their this that these " +
 		"those there here than then so if when while what which who whom how why all any some each can could will would " +
 		"should shall may might must please user person also just very about into over der die das ein eine und oder ich " +

@@ -12,6 +12,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/orchestrator/turn"
 
 	"remote-agent/internal/approval"
@@ -117,17 +119,13 @@ type Config struct {
 
 func (c *Config) defaults() {
 	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
+		*d = cmp.Or(*d, v)
 	}
 	set(&c.TurnTimeout, time.Hour)
 	set(&c.Grace, 30*time.Second)
 	set(&c.LeaseTTL, 20*time.Second)
 	set(&c.RenewEvery, 5*time.Second)
-	if c.Mode == "" {
-		c.Mode = approval.ModeEdit
-	}
+	c.Mode = cmp.Or(c.Mode, approval.ModeEdit)
 	if c.Commands == nil {
 		c.Commands = noCommands{}
 	}
@@ -138,9 +136,7 @@ func (c *Config) defaults() {
 		v *int
 		d int
 	}{{&c.ContextTokens, 100_000}, {&c.Slots, 10}, {&c.MaxWaiting, 50}, {&c.MaxAttempts, 5}, {&c.MaxRounds, 50}} {
-		if *n.v == 0 {
-			*n.v = n.d
-		}
+		*n.v = cmp.Or(*n.v, n.d)
 	}
 }
 
@@ -319,11 +315,7 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 		return nil, err
 	}
 	waits, err := tx.Questions().EntryApprovals(ctx, head.ID)
-	names := make([]string, len(waits))
-	for i, a := range waits {
-		names[i] = a.Name()
-	}
-	return names, err
+	return lists.Map(waits, approval.Approval.Name), err
 }
 
 // nothingOpen reports whether a conversation has neither work nor open

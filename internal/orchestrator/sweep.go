@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
 )
@@ -48,10 +49,7 @@ func (o *Orchestrator) firstSweep(ctx context.Context) error {
 
 // ringLater gives conversations that this process does not take to whoever has a slot.
 func (o *Orchestrator) ringLater(ctx context.Context, ids []string) error {
-	jobs := make([]queue.Job, len(ids))
-	for i, id := range ids {
-		jobs[i] = queue.Job{Kind: queue.KindTurn, Key: id}
-	}
+	jobs := lists.Map(ids, func(id string) queue.Job { return queue.Job{Kind: queue.KindTurn, Key: id} })
 	return o.config.Storage.InTx(ctx, func(tx Tx) error { return o.config.Queue.Enqueue(ctx, tx, jobs...) })
 }
 

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -72,10 +73,7 @@ func (c commands) give(ctx context.Context, in messages.Inbound, later string) (
 	case !known:
 		return later, nil
 	}
-	text := answer.Text
-	if text == "" {
-		text = answer.Note
-	}
+	text := cmp.Or(answer.Text, answer.Note)
 	switch {
 	case answer.Then != "":
 		return strings.TrimSpace(text + " It runs now."), nil

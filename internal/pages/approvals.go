@@ -12,6 +12,7 @@ import (
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/html"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
@@ -146,10 +147,7 @@ func openQuestions(r *request, from Storage, show *renderer) (q questions, err e
 		if q.plans, err = tx.Pages().OpenPlans(r.Context(), r.viewer(), now, maxQuestions); err != nil {
 			return err
 		}
-		var people []string
-		for _, a := range q.approvals {
-			people = append(people, a.Requester)
-		}
+		people := lists.Map(q.approvals, func(a approval.Approval) string { return a.Requester })
 		for _, pl := range q.plans {
 			people = append(people, pl.Requester)
 		}

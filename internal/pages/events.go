@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -101,10 +102,7 @@ func (p *sessionPages) eventText(r *request, e store.SessionEvent) string {
 	if hushed(r, e.In) {
 		return whispered
 	}
-	if text := p.show.head200(e.In.Text); text != "" {
-		return text
-	}
-	return "A message without text"
+	return cmp.Or(p.show.head200(e.In.Text), "A message without text")
 }
 
 func eventState(e store.SessionEvent, now time.Time) html.Node {

@@ -33,12 +33,11 @@ type Directory interface {
 // Person is somebody who was given a role, was removed, or is an owner by the
 // configuration.
 type Person struct {
-	Account   signin.Account
-	Name      string // as last seen; may be empty
-	Role      sessions.Role
-	Why       string // who gave it and when
-	Removed   bool   // shut out, whatever the configuration says
-	Overruled bool   // was an owner until the configuration named others
+	Account signin.Account
+	Name    string // as last seen; may be empty
+	Role    sessions.Role
+	Why     string // who gave it and when
+	Removed bool   // shut out, whatever the configuration says
 }
 
 // Standing is what an owner makes of somebody.

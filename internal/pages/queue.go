@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -151,10 +152,7 @@ func (re *renderer) saidIn(r *request, e store.OpenEntry) string {
 	if e.In.Kind == messages.KindUnreadable {
 		return damagedText
 	}
-	if text := re.head200(e.In.Text); text != "" {
-		return text
-	}
-	return "A message without text"
+	return cmp.Or(re.head200(e.In.Text), "A message without text")
 }
 
 // press is a button for the turn of a message; it does what its button in the chat does.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -216,10 +217,7 @@ func (p *sessionPages) cost(r *request, of store.SessionRow) (html.Group, error)
 	body := html.Group{
 		html.El("p", spentIn(sum)),
 		table([]string{"Turn", "For", "Model", "Requests", "Tokens in", "of which cached", "Tokens out", "Cost"}, html.Map(list[:min(len(list), maxCosts)], func(u store.TurnUsage) html.Node {
-			model := u.Model
-			if model == "" {
-				model = u.Assistant
-			}
+			model := cmp.Or(u.Model, u.Assistant)
 			return row(p.show.when(u.At), html.Text(known[u.Actor]), html.Text(p.show.head200(model)), html.Textf("%d", u.Requests),
 				html.Textf("%d", u.Input), html.Textf("%d", u.Cached), html.Textf("%d", u.Output), html.Text(costText(u)))
 		})),

@@ -3,6 +3,8 @@ package platform
 import (
 	"strings"
 	"unicode/utf8"
+
+	"remote-agent/internal/lists"
 )
 
 // MinSplit is the smallest limit that Split works with: below it the marks of
@@ -27,11 +29,7 @@ func Split(markdown string, limit int, measure func(string) int) []string {
 	if len(pieces) == 0 {
 		return nil
 	}
-	parts := make([]string, len(pieces))
-	for i, p := range pieces {
-		parts[i] = p.open + p.body + p.close
-	}
-	return parts
+	return lists.Map(pieces, func(p piece) string { return p.open + p.body + p.close })
 }
 
 // Fits reports whether one message holds a CommonMark text.

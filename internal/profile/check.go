@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -48,15 +49,9 @@ type Rules struct {
 
 // Prepare returns the profile with what was left out set to its default.
 func (p Profile) Prepare() Profile {
-	if p.Group == "" {
-		p.Group = DefaultGroup
-	}
-	if p.Mode == "" {
-		p.Mode = Interactive
-	}
-	if p.MaxIterations == 0 {
-		p.MaxIterations = DefaultMaxIterations
-	}
+	p.Group = cmp.Or(p.Group, DefaultGroup)
+	p.Mode = cmp.Or(p.Mode, Interactive)
+	p.MaxIterations = cmp.Or(p.MaxIterations, DefaultMaxIterations)
 	return p
 }
 

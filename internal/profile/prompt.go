@@ -3,6 +3,8 @@ package profile
 import (
 	"fmt"
 	"strings"
+
+	"remote-agent/internal/lists"
 )
 
 // Prompt returns the system prompt of a turn: what the service says to every
@@ -40,9 +42,5 @@ func section(title string, items Texts) string {
 }
 
 func list(items Texts) string {
-	lines := make([]string, len(items))
-	for i, item := range items {
-		lines[i] = "- " + strings.ReplaceAll(strings.TrimSpace(item), "\n", "\n  ")
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lists.Map(items, func(item string) string { return "- " + strings.ReplaceAll(strings.TrimSpace(item), "\n", "\n  ") }), "\n")
 }

@@ -6,6 +6,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 )
 
@@ -62,10 +63,7 @@ func (r Ref) Choose(named []Profile, all []string) (Profile, error) {
 	case 1:
 		return others[0], nil
 	}
-	titles := make([]string, len(others))
-	for i, p := range others {
-		titles[i] = p.Title()
-	}
+	titles := lists.Map(others, Profile.Title)
 	return Profile{}, fault.Newf(fault.Conflict, "Several groups have a profile %s. Choose one: %s.", r.Name, strings.Join(titles, " or "))
 }
 

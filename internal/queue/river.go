@@ -99,10 +99,8 @@ func (r *River) Enqueue(ctx context.Context, tx Tx, jobs ...Job) error {
 	if r.running.Load() && r.options.Alone != nil && r.options.Alone() {
 		return r.timer.Enqueue(ctx, tx, jobs...)
 	}
-	if _, err := r.client.InsertManyTx(ctx, handle, params(jobs)); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "enqueue jobs")
-	}
-	return nil
+	_, err := r.client.InsertManyTx(ctx, handle, params(jobs))
+	return fault.Wrap(err, fault.Unavailable, "enqueue jobs")
 }
 
 // params is how River is told of jobs.

@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 )
 
 // Migration is a step of River's own schema.
@@ -61,11 +62,9 @@ func MigrationStatus(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) 
 		at[v.Version] = true
 	}
 	all := m.AllVersions()
-	list := make([]Migration, 0, len(all))
-	for _, v := range all {
-		list = append(list, Migration{Name: riverName(v.Version, v.Name), Applied: at[v.Version]})
-	}
-	return list, nil
+	return lists.Map(all, func(v rivermigrate.Migration) Migration {
+		return Migration{Name: riverName(v.Version, v.Name), Applied: at[v.Version]}
+	}), nil
 }
 
 func riverName(version int, name string) string {

@@ -19,6 +19,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
@@ -108,12 +109,8 @@ var _ orchestrator.Memory = (*Service)(nil)
 
 // New returns a Service. Close ends what it does in the background.
 func New(config Config) *Service {
-	if config.Tokens == 0 {
-		config.Tokens = 600
-	}
-	if config.Patience == 0 {
-		config.Patience = 150 * time.Millisecond
-	}
+	config.Tokens = cmp.Or(config.Tokens, 600)
+	config.Patience = cmp.Or(config.Patience, 150*time.Millisecond)
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -400,10 +397,7 @@ func (s *Service) embedSome(ctx context.Context) (int, error) {
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	texts := make([]string, len(list))
-	for i, m := range list {
-		texts[i] = m.Text
-	}
+	texts := lists.Map(list, func(m memory.Memory) string { return m.Text })
 	vectors, err := s.config.Embedder.EmbedEach(ctx, texts)
 	if err != nil {
 		return 0, err

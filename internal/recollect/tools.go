@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/tool"
@@ -77,9 +78,5 @@ func (s *Service) find(ctx context.Context, scope memory.Scope, query string, li
 	if err != nil {
 		return "", err
 	}
-	lines := make([]string, len(found))
-	for i, m := range found {
-		lines[i] = forModel(m.Memory, q.Now)
-	}
-	return strings.Join(lines, "\n"), nil
+	return strings.Join(lists.Map(found, func(m memory.Match) string { return forModel(m.Memory, q.Now) }), "\n"), nil
 }

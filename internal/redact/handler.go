@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+
+	"remote-agent/internal/lists"
 )
 
 // Handler returns a slog.Handler that takes credentials out of messages and
@@ -44,11 +46,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 }
 
 func (h *handler) attrs(in []slog.Attr) []slog.Attr {
-	out := make([]slog.Attr, len(in))
-	for i, a := range in {
-		out[i] = h.attr(a)
-	}
-	return out
+	return lists.Map(in, h.attr)
 }
 
 func (h *handler) attr(a slog.Attr) slog.Attr {

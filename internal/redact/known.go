@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"remote-agent/internal/lists"
 )
 
 // knownAnchor is how much of a known text is its anchor, in bytes.
@@ -32,11 +34,7 @@ func knownForms(secrets []string) []rule {
 		add(false, written(s)...)
 		add(true, encoded(s)...)
 	}
-	var rules []rule
-	for _, f := range slices.Sorted(maps.Keys(forms)) {
-		rules = append(rules, known(f, forms[f]))
-	}
-	return rules
+	return lists.Map(slices.Sorted(maps.Keys(forms)), func(f string) rule { return known(f, forms[f]) })
 }
 
 // parts returns the secrets that are long enough, and the lines of those that

@@ -356,12 +356,7 @@ func code(text string) bool {
 	if len(parts) < 2 {
 		return false
 	}
-	for _, p := range parts {
-		if p == "" || digitByte[p[0]] || run(p, nameByte) != len(p) || len(p) > 24 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || digitByte[p[0]] || run(p, nameByte) != len(p) || len(p) > 24 })
 }
 
 // fillers are values that stand for others.

@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"remote-agent/internal/lists"
 )
 
 // Landlock is used by its system calls and not through go-landlock: that library
@@ -98,10 +101,7 @@ type rule struct {
 
 // rules lists what the program may use, by the paths that it sees.
 func rules(o order) []rule {
-	var out []rule
-	for _, p := range append(append([]string(nil), o.System...), o.ReadOnly...) {
-		out = append(out, rule{p, rightsRead})
-	}
+	out := lists.Map(slices.Concat(o.System, o.ReadOnly), func(p string) rule { return rule{p, rightsRead} })
 	out = append(out, rule{"/proc", rightsRead})
 	devices := []string{"null", "zero", "full", "random", "urandom"}
 	if o.Have.Namespaces {

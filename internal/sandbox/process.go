@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -261,8 +262,5 @@ func wire(cmd *exec.Cmd, s Spec) {
 
 // homeOf returns the home directory of a program with the private directory dir.
 func homeOf(s Spec, dir string) string {
-	if s.Home != "" {
-		return s.Home
-	}
-	return filepath.Join(dir, "home")
+	return cmp.Or(s.Home, filepath.Join(dir, "home"))
 }

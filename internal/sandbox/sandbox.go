@@ -15,6 +15,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -109,9 +110,7 @@ type Runner struct {
 // a few times. The error is fault.Invalid for a wrong Config, and
 // fault.Unsupported if the mode is Strict and the full level is out of reach.
 func New(cfg Config) (*Runner, error) {
-	if cfg.Mode == "" {
-		cfg.Mode = Best
-	}
+	cfg.Mode = cmp.Or(cfg.Mode, Best)
 	if cfg.Mode != Off && cfg.Mode != Best && cfg.Mode != Strict {
 		return nil, fault.Newf(fault.Invalid, "SANDBOX is %q; use strict, best or off.", string(cfg.Mode))
 	}
@@ -132,9 +131,7 @@ func New(cfg Config) (*Runner, error) {
 		}
 	}
 	r := &Runner{cfg: cfg, self: cfg.Self, log: cfg.Log}
-	if r.self == "" {
-		r.self = defaultSelf
-	}
+	r.self = cmp.Or(r.self, defaultSelf)
 	if err := r.makeDir(); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@
 package sessions
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,10 +93,7 @@ type Settings struct {
 
 // WorkID returns the conversation under whose id the worktree is kept.
 func (c Conversation) WorkID() string {
-	if c.Settings.Worktree != "" {
-		return c.Settings.Worktree
-	}
-	return c.ID
+	return cmp.Or(c.Settings.Worktree, c.ID)
 }
 
 // ConversationUpdate changes the fields that are not nil.

@@ -1,6 +1,9 @@
 package sessions
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Artifact names what a prompt command leaves behind for another one.
 type Artifact string
@@ -80,9 +83,6 @@ func Next(m Metadata, cmd CommandMeta) Transition {
 
 // Remember returns what a session's metadata keeps of having run cmd.
 func Remember(cmd CommandMeta) Metadata {
-	produced := cmd.Produces
-	if produced == "" {
-		produced = Nothing
-	}
+	produced := cmp.Or(cmd.Produces, Nothing)
 	return Metadata{MetaLastCommand: cmd.Name, MetaLastProduced: string(produced)}
 }

@@ -4,10 +4,12 @@
 package spend
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,12 +73,7 @@ func isVersion(rest string) bool {
 	if rest = rest[1:]; rest == "latest" {
 		return true
 	}
-	for _, layout := range []string{"20060102", time.DateOnly} {
-		if _, err := time.Parse(layout, rest); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"20060102", time.DateOnly}, func(layout string) bool { _, err := time.Parse(layout, rest); return err == nil })
 }
 
 // Cost returns what a usage of a model costs in US dollars. What an agent or an API
@@ -89,10 +86,7 @@ func Cost(model string, u assistant.Usage) (usd float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	write := p.Write
-	if write == 0 {
-		write = p.Input
-	}
+	write := cmp.Or(p.Write, p.Input)
 	in, out := count(u.InputTokens), count(u.OutputTokens)
 	cached, written := count(u.CachedTokens), count(u.WrittenTokens)
 	plain := max(in-cached-written, 0)

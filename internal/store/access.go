@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -76,9 +77,7 @@ func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
 	}
-	if i.Role == "" {
-		i.Role = sessions.Stranger
-	}
+	i.Role = cmp.Or(i.Role, sessions.Stranger)
 	if i.CreatedAt.IsZero() {
 		i.CreatedAt = time.Now()
 	}

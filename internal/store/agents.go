@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/profile"
 )
 
@@ -138,11 +139,7 @@ func (t *Profiles) Find(ctx context.Context, r profile.Ref) (profile.Profile, er
 	if listErr != nil {
 		return p, listErr
 	}
-	titles := make([]string, len(all))
-	for i, a := range all {
-		titles[i] = a.Title()
-	}
-	return r.Choose(named, titles)
+	return r.Choose(named, lists.Map(all, profile.Profile.Title))
 }
 
 func (t *Profiles) agents(ctx context.Context, picture, rest string, args ...any) ([]profile.Profile, error) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -201,9 +202,7 @@ func (t *Care) sessionBusy(ctx context.Context, id string) (bool, error) {
 // time and that are not at work, the oldest first. It looks at sessions after
 // the given id and returns up to limit; pass the last id to go on.
 func (t *Care) OldSessions(ctx context.Context, before time.Time, after string, limit int) ([]string, error) {
-	if after == "" {
-		after = firstUUID
-	}
+	after = cmp.Or(after, firstUUID)
 	ids, err := t.tx.ids(ctx, `
 		SELECT s.id FROM remote_agent_sessions s
 		WHERE s.id > $2

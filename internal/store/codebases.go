@@ -49,9 +49,7 @@ func (t *Registry) Create(ctx context.Context, c sessions.Codebase) (sessions.Co
 	if err != nil {
 		return sessions.Codebase{}, err
 	}
-	if c.Assistant == "" {
-		c.Assistant = defaultAssistant
-	}
+	c.Assistant = cmp.Or(c.Assistant, defaultAssistant)
 	n, err := t.tx.exec(ctx, `
 		INSERT INTO remote_agent_codebases (id, name, repository_url, default_cwd, ai_assistant_type)
 		VALUES ($1, $2, $3, $4, $5)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,9 +37,7 @@ func (t *Conversations) GetOrCreateConversation(
 	if err != nil {
 		return c, false, err
 	}
-	if assistant == "" {
-		assistant = defaultAssistant
-	}
+	assistant = cmp.Or(assistant, defaultAssistant)
 	created, err = t.tx.one(ctx, scanConversation(&c), `
 		INSERT INTO remote_agent_conversations (id, platform_type, platform_conversation_id, ai_assistant_type)
 		VALUES ($1, $2, $3, $4)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,9 +38,7 @@ func addDeliveryArgs(redact redaction, d *messages.Delivery, below int64) ([]any
 		}
 		d.ID = messages.DeliveryID(id)
 	}
-	if d.State == "" {
-		d.State = messages.DeliveryPending
-	}
+	d.State = cmp.Or(d.State, messages.DeliveryPending)
 	if d.CreatedAt.IsZero() {
 		d.CreatedAt = time.Now()
 	}

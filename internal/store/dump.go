@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"remote-agent/internal/fault"
@@ -84,12 +85,7 @@ func isVirtual(o schemaObject) bool {
 
 // isShadow reports whether a table holds the data of a virtual one.
 func isShadow(name string, virtual []string) bool {
-	for _, v := range virtual {
-		if strings.HasPrefix(name, v+"_") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(virtual, func(v string) bool { return strings.HasPrefix(name, v+"_") })
 }
 
 func (t *Care) dumpRows(ctx context.Context, w *bufio.Writer, table string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -164,9 +163,4 @@ func isNull(err error) bool {
 }
 
 // wrap adds what was being done to err, and leaves nil alone.
-func wrap(err error, doing string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
+func wrap(err error, doing string) error { return fault.Note(err, doing) }

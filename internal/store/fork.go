@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -68,9 +69,7 @@ func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before i
 	if err := t.tx.Conversations().lockConversationID(ctx, from.ConversationID); err != nil {
 		return nil, err
 	}
-	if before == 0 {
-		before = math.MaxInt64
-	}
+	before = cmp.Or(before, math.MaxInt64)
 	busy, err := t.tx.exists(ctx, `
 		SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND `+openTurn+` AND (state = 'running' OR seq < $2) LIMIT 1`,
 		from.ConversationID, before)
@@ -118,9 +117,7 @@ const forksSQL = `
 // ForkAfter returns the newest fork of a conversation that began after a session of
 // it; an empty session means any fork. ok is false if there is none.
 func (t *Sessions) ForkAfter(ctx context.Context, conversationID, sessionID string) (s sessions.Session, ok bool, err error) {
-	if sessionID == "" {
-		sessionID = firstUUID
-	}
+	sessionID = cmp.Or(sessionID, firstUUID)
 	ids, err := t.tx.ids(ctx, forksSQL, conversationID, sessionID)
 	if err != nil {
 		return s, false, wrap(err, "find forks")

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,10 +137,7 @@ func (s *Store) gone() error {
 
 // notStored says that a write failed, and why.
 func notStored(err error) error {
-	why := writeFailure(err)
-	if why == "" {
-		why = "the database does not answer"
-	}
+	why := cmp.Or(writeFailure(err), "the database does not answer")
 	return &fault.Error{Kind: fault.KindOf(err), Public: "The last write failed: " + why + ".", Err: fmt.Errorf("write to the database: %w", err)}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -135,12 +136,8 @@ func (t *Inbox) storeEntry(e *sessions.Entry, begins bool, message *int64) (s st
 			return s, err
 		}
 	}
-	if e.Lane == "" {
-		e.Lane = sessions.LaneTurn
-	}
-	if e.State == "" {
-		e.State = sessions.EntryWaiting
-	}
+	e.Lane = cmp.Or(e.Lane, sessions.LaneTurn)
+	e.State = cmp.Or(e.State, sessions.EntryWaiting)
 	if e.AcceptedAt.IsZero() {
 		e.AcceptedAt = time.Now()
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -325,9 +326,7 @@ func (t *Memories) List(ctx context.Context, account string, before int64, limit
 	if err != nil {
 		return nil, err
 	}
-	if before == 0 {
-		before = 1 << 62
-	}
+	before = cmp.Or(before, 1<<62)
 	var all []memory.Memory
 	for _, table := range bothMemoryTables() {
 		list, err := t.memories(ctx, table, `

@@ -232,11 +232,7 @@ func (s *Store) providerOf(db *sql.DB) (*goose.Provider, error) {
 	if s.pg != nil {
 		dialect = goose.DialectPostgres
 	}
-	files, err := s.steps(s.dialect)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "load migrations")
-	}
-	provider, err := goose.NewProvider(dialect, db, files,
+	provider, err := goose.NewProvider(dialect, db, s.steps(s.dialect),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "load migrations")

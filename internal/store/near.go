@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 )
 
@@ -72,10 +73,7 @@ func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) 
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.id
-	}
+	ids := lists.Map(rows, func(r ranked) int64 { return r.id })
 	among, list := t.among(ids, 1)
 	found, err := t.memories(ctx, table, `WHERE `+among, list)
 	if err != nil {
@@ -96,10 +94,7 @@ func (t *Memories) whole(ctx context.Context, table memoryTable, rows []ranked) 
 
 // among is a condition that the id of a row is one of a list, $place, and the list.
 func (t *Memories) among(list []int64, place int) (condition, arg string) {
-	ids := make([]string, len(list))
-	for i, id := range list {
-		ids[i] = strconv.FormatInt(id, 10)
-	}
+	ids := lists.Map(list, func(id int64) string { return strconv.FormatInt(id, 10) })
 	if arg = strings.Join(ids, ","); t.tx.pg != nil {
 		return `m.id = ANY(CAST($` + strconv.Itoa(place) + ` AS bigint[]))`, "{" + arg + "}"
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,9 +175,7 @@ const chatOfConversation = `(SELECT platform_conversation_id FROM remote_agent_c
 // ConversationIDs returns ids of conversations in their order, behind the given
 // one, up to limit.
 func (t *Portable) ConversationIDs(ctx context.Context, after string, limit int) ([]string, error) {
-	if after == "" {
-		after = firstUUID
-	}
+	after = cmp.Or(after, firstUUID)
 	ids, err := t.tx.ids(ctx, `SELECT id FROM remote_agent_conversations WHERE id > $1 ORDER BY id LIMIT $2`, after, page(limit))
 	return ids, wrap(err, "list conversations")
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -22,16 +23,11 @@ func (s *Store) openPostgres(ctx context.Context, t target, options Options) err
 	if options.Trace != nil {
 		config.ConnConfig.Tracer = options.Trace
 	}
-	maxConns := options.MaxConns
-	if maxConns == 0 {
-		maxConns = defaultMaxConns
-	}
+	maxConns := cmp.Or(options.MaxConns, defaultMaxConns)
 	if _, ok := config.ConnConfig.RuntimeParams["application_name"]; !ok {
 		config.ConnConfig.RuntimeParams["application_name"] = "bot"
 	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
-	}
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	// A server that only reads may have written a moment ago, and the address may lead to the
 	// one that does: a connection that is kept would be used for up to an hour.
 	goesOn := config.ConnConfig.OnPgError

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -119,9 +120,7 @@ func (s *Store) Prune(ctx context.Context, kind Expiring, before time.Time, afte
 // pruneNext finds what Prune takes next, and where it goes on then.
 func (s *Store) pruneNext(ctx context.Context, kind Expiring, before time.Time, after PrunePlace, limit int) (keys []string, next PrunePlace, err error) {
 	e := expiring[kind]
-	if after.key == "" {
-		after.key = e.first
-	}
+	after.key = cmp.Or(after.key, e.first)
 	args := []any{millis(before), after.key, limit}
 	at, behind, order := `0`, `t.`+e.key+` > $2`, `t.`+e.key
 	if e.by != "" {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,9 +58,7 @@ func openEntriesSQL(v Viewer, limit int) (query string, args []any) {
 // FailedEntries returns up to limit messages whose turns failed, the newest first, from
 // behind the one with an id on (empty: from the newest on).
 func (t *Queue) FailedEntries(ctx context.Context, before string, limit int) (list []OpenEntry, err error) {
-	if before == "" {
-		before = lastID
-	}
+	before = cmp.Or(before, lastID)
 	if err := checkID(before, "message"); err != nil {
 		return nil, err
 	}
@@ -127,9 +126,7 @@ func (t *Queue) WaitingDeliveries(ctx context.Context, limit int) ([]QueuedDeliv
 // FailedDeliveries returns up to limit answers that were given up, the newest first,
 // from behind the one with an id on (empty: from the newest on).
 func (t *Queue) FailedDeliveries(ctx context.Context, before string, limit int) ([]QueuedDelivery, error) {
-	if before == "" {
-		before = lastID
-	}
+	before = cmp.Or(before, lastID)
 	if err := checkID(before, "delivery"); err != nil {
 		return nil, err
 	}

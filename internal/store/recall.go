@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 	"remote-agent/internal/order"
 )
@@ -114,10 +115,9 @@ func (t *Memories) withWords(
 		match, order = table.words+` MATCH $1`, `bm25(`+table.words+`), m.seq DESC`
 		quote, and, or = `"`, " AND ", " OR "
 	}
-	quoted := make([]string, len(terms))
-	for i, term := range terms {
-		quoted[i] = quote + strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(term) + quote
-	}
+	quoted := lists.Map(terms, func(term string) string {
+		return quote + strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(term) + quote
+	})
 	args = append([]any{quote + memory.PersonTerm(person) + quote + and + "(" + strings.Join(quoted, or) + ")"}, args...)
 	n := len(args)
 	args = append(args, person, limit)

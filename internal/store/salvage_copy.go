@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 )
 
 // copier copies the rows of one table.
@@ -28,11 +29,7 @@ type copier struct {
 }
 
 func (c *copier) names() string {
-	names := make([]string, len(c.table.columns))
-	for i, name := range c.table.columns {
-		names[i] = quoted(name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(c.table.columns, quoted), ", ")
 }
 
 // clear removes what every new database has: the rows of the damaged one take their

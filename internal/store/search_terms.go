@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 )
 
@@ -252,9 +253,5 @@ func hasPhrase(all, phrase []string, begins bool) bool {
 
 // Words returns the words of a search, for showing where they are in a text.
 func Words(typed string) []string {
-	var words []string
-	for _, t := range searchTerms(typed) {
-		words = append(words, t.typed)
-	}
-	return words
+	return lists.Map(searchTerms(typed), func(t searchTerm) string { return t.typed })
 }

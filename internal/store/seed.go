@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/sessions"
 )
 
@@ -96,10 +97,7 @@ func (t *Portable) columnsOf(ctx context.Context, table string) (map[string]bool
 }
 
 func (t *Portable) seedRows(ctx context.Context, table string, columns []string) ([]SeedRow, error) {
-	values := make([]string, len(columns))
-	for i, name := range columns {
-		values[i] = "CAST(" + name + " AS TEXT)"
-	}
+	values := lists.Map(columns, func(name string) string { return "CAST(" + name + " AS TEXT)" })
 	var rows []SeedRow
 	err := t.tx.each(ctx, func(scan func(...any) error) error {
 		found := make([]*string, len(columns))

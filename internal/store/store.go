@@ -64,7 +64,7 @@ type Store struct {
 	changed      func(...live.Topic)   // may be nil
 
 	migrating sync.Mutex // one Migrate at a time in this process
-	steps     func(migrations.Dialect) (fs.FS, error)
+	steps     func(migrations.Dialect) fs.FS
 
 	path      string      // of the SQLite file
 	file      fs.FileInfo // that file as it was opened to be written; nil if it is only read

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -156,11 +157,7 @@ func (l wordList[T]) Scan(value any) error {
 
 // joinWords makes what wordList scans.
 func joinWords[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, word := range list {
-		words[i] = string(word)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(lists.Map(list, func(word T) string { return string(word) }), " ")
 }
 
 // secTime scans Unix seconds; 0 is the zero time.

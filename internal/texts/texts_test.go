@@ -226,7 +226,7 @@ func calling(c *ast.CallExpr) (kind int, skip bool) {
 		name = f.Name
 	}
 	switch of + "." + name {
-	case "fmt.Errorf", "errors.New", "fault.Wrap":
+	case "fmt.Errorf", "errors.New", "fault.Note", "fault.Wrap":
 		return errorText, false
 	case "pattern.Lazy", "regexp.MustCompile", "strings.NewReplacer", "strings.Contains", "strings.Split":
 		return said, true

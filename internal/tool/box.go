@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -91,9 +93,7 @@ func (b *Box) Effect(ctx context.Context, call messages.ToolCall) (e Effect, err
 		if p := recover(); p != nil {
 			err = b.broke(call, p)
 		}
-		if e.Kind == "" {
-			e.Kind = assistant.KindOther
-		}
+		e.Kind = cmp.Or(e.Kind, assistant.KindOther)
 		e.Detail = strings.ToValidUTF8(e.Detail, "\uFFFD")
 		if e.Summary = Line(e.Summary, MaxSummary); e.Summary == "" {
 			e.Summary = messages.SafeName(call.Name)
@@ -154,10 +154,7 @@ func text(ctx context.Context, err error) string {
 func (b *Box) find(call messages.ToolCall) (Tool, json.RawMessage, error) {
 	t, ok := b.named[call.Name]
 	if !ok {
-		names := make([]string, len(b.specs))
-		for i, s := range b.specs {
-			names[i] = s.Name
-		}
+		names := lists.Map(b.specs, func(s messages.ToolSpec) string { return s.Name })
 		return nil, nil, fault.Newf(fault.NotFound, "There is no tool %q. The tools are: %s.", messages.SafeName(call.Name), strings.Join(names, ", "))
 	}
 	if len(call.Arguments) > maxArguments {

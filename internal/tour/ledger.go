@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator/telegram"
+	"remote-agent/internal/lists"
 )
 
 // sums is what the emulated Telegram shows in the end.
@@ -69,10 +70,7 @@ func sumUp(accepted []question, shown []telegram.Message, beside []string) sums 
 }
 
 func (s sums) err() error {
-	var errs []error
-	for _, q := range s.lost {
-		errs = append(errs, fmt.Errorf("%w: %q", errLost, q))
-	}
+	errs := lists.Map(s.lost, func(q string) error { return fmt.Errorf("%w: %q", errLost, q) })
 	for _, q := range s.doubled {
 		errs = append(errs, fmt.Errorf("%w: %q", errDoubled, q))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,12 +147,7 @@ func (t *tour) sees(ctx context.Context, chat int64, parts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	_, err := t.tg.WaitText(ctx, chat, func(text string) bool {
-		for _, p := range parts {
-			if !strings.Contains(text, p) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
 	})
 	if err != nil {
 		return fmt.Errorf("there was no message with %q: %w", parts, err)

@@ -4,6 +4,7 @@ package transcribe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ type Client struct {
 // New returns a Client. It asks nothing yet. fault.Invalid says what is wrong with the
 // configuration.
 func New(config Config) (*Client, error) {
-	if config.BaseURL == "" {
-		config.BaseURL = OfficialURL
-	}
+	config.BaseURL = cmp.Or(config.BaseURL, OfficialURL)
 	u, err := url.Parse(config.BaseURL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fault.New(fault.Invalid, "TRANSCRIBE_BASE_URL is not a valid address; use one like https://api.openai.com/v1.")
@@ -53,9 +52,7 @@ func New(config Config) (*Client, error) {
 	if config.Model == "" {
 		return nil, fault.New(fault.Invalid, "TRANSCRIBE_MODEL is empty; name a model that transcribes, such as whisper-1.")
 	}
-	if config.Timeout == 0 {
-		config.Timeout = 3 * time.Minute
-	}
+	config.Timeout = cmp.Or(config.Timeout, 3*time.Minute)
 	c := &Client{model: config.Model, timeout: config.Timeout, http: &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true},
 		// The key is for this host and path only.

@@ -147,9 +147,7 @@ func (w *writer) head(s sessions.Session, c sessions.Conversation) {
 		return
 	}
 	for _, part := range []struct{ title, text string }{{"System prompt", s.SystemPrompt}, {"Configuration", string(s.Config)}} {
-		if part.text == "" {
-			part.text = "(none is on record)"
-		}
+		part.text = cmp.Or(part.text, "(none is on record)")
 		w.printf("\n## %s\n\n%s\n", part.title, w.clean(part.text))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 )
 
 // Limits of a connection (platform contracts S6).
@@ -190,11 +191,7 @@ func (s *Server) addrs() []string {
 	if len(s.listeners) == 0 {
 		return []string{s.config.Addr}
 	}
-	list := make([]string, len(s.listeners))
-	for i, l := range s.listeners {
-		list[i] = l.Addr().String()
-	}
-	return list
+	return lists.Map(s.listeners, func(l net.Listener) string { return l.Addr().String() })
 }
 
 // Public reports whether other machines can reach the server: one of its addresses
@@ -241,10 +238,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	listeners := make([]net.Listener, 0, len(s.listeners))
-	for _, l := range s.listeners {
-		listeners = append(listeners, s.doorway.before(l))
-	}
+	listeners := lists.Map(s.listeners, func(l net.Listener) net.Listener { return s.doorway.before(l) })
 	s.mu.Unlock()
 
 	served := make(chan error, len(listeners))

@@ -72,10 +72,7 @@ func (s *Service) registerNew(ctx context.Context, c sessions.Codebase, t codeba
 		}
 		return tx.Registry().UpdateCodebaseCommands(ctx, c.ID, all)
 	})
-	if err != nil {
-		return fmt.Errorf("register the command files: %w", err)
-	}
-	return nil
+	return fault.Note(err, "register the command files")
 }
 
 // Merge adds files to a registry under their canonical names. Of two files of

@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/codebase"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -110,10 +111,7 @@ func Choose(all []sessions.Codebase, what, list string) (sessions.Codebase, erro
 	case 0:
 		return sessions.Codebase{}, fault.Newf(fault.NotFound, "There is no repository %q; `%s` lists those available.", what, list)
 	}
-	names := make([]string, 0, len(found))
-	for _, c := range found {
-		names = append(names, c.Name)
-	}
+	names := lists.Map(found, func(c sessions.Codebase) string { return c.Name })
 	return sessions.Codebase{}, fault.Newf(fault.Invalid, "%q matches %s. Which one?", what, strings.Join(names, ", "))
 }
 
@@ -127,10 +125,7 @@ func (s *Service) Codebase(ctx context.Context, conv sessions.Conversation) (c s
 		return c, errNoCodebase
 	}
 	c, err = store.Within(ctx, s.store.InRead, func(tx *store.Tx) (sessions.Codebase, error) { return tx.Registry().Codebase(ctx, conv.CodebaseID) })
-	if err != nil {
-		return c, fmt.Errorf("read the codebase: %w", err)
-	}
-	return c, nil
+	return c, fault.Note(err, "read the codebase")
 }
 
 // repoOf returns the repository of a codebase as the workspace knows it.
@@ -142,10 +137,7 @@ func (s *Service) repoOf(ctx context.Context, c sessions.Codebase) (codebase.Rep
 		return codebase.Repo{}, err
 	}
 	repo, err := s.space.Open(ctx, c.DefaultCwd)
-	if err != nil {
-		return repo, fmt.Errorf("open the repository: %w", err)
-	}
-	return repo, nil
+	return repo, fault.Note(err, "open the repository")
 }
 
 // tree returns the worktree of a conversation, made on first need.

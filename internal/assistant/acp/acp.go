@@ -14,6 +14,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -145,9 +146,7 @@ func New(c Config) (*Assistant, error) {
 	c.IdleTimeout = positive(c.IdleTimeout, defaultIdle)
 	c.InitTimeout = positive(c.InitTimeout, defaultInit)
 	c.SilenceTimeout = positive(c.SilenceTimeout, defaultSilence)
-	if c.MaxProcesses == 0 {
-		c.MaxProcesses = defaultMax
-	}
+	c.MaxProcesses = cmp.Or(c.MaxProcesses, defaultMax)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -91,7 +91,7 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 	}
 	process, err := a.config.Start(ctx, StartSpec{
 		Command: append([]string{program}, a.config.Command[1:]...),
-		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, ReadOnly: turn.ReadsOnly(), Conversation: turn.Conversation,
+		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, ReadOnly: turn.ReadsOnly(),
 	})
 	if err != nil {
 		<-a.slots

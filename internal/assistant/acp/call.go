@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -376,10 +377,7 @@ func shellWord(word string) string {
 // result returns the text of the result: what the tool printed, and what it
 // changed.
 func (c *call) result() string {
-	var parts []string
-	for _, p := range partsOf(c.content) {
-		parts = append(parts, p.text)
-	}
+	parts := lists.Map(partsOf(c.content), func(p part) string { return p.text })
 	if c.terminal.Len() > 0 {
 		parts = append(parts, c.terminal.String())
 	}

@@ -107,10 +107,7 @@ func (q *ask) unanswerable() string {
 // request is what a person is asked.
 func (q *ask) request() assistant.Permission {
 	c := q.call
-	kind := c.permissionKind()
-	if kind == "" {
-		kind = assistant.KindOther
-	}
+	kind := cmp.Or(c.permissionKind(), assistant.KindOther)
 	title := c.summary()
 	if command := c.command(); command != "" {
 		title = oneLine(command, maxTitle) // what runs, whatever it is called

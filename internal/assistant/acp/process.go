@@ -23,9 +23,6 @@ type StartSpec struct {
 
 	// ReadOnly is set if the agent must not change Tree.
 	ReadOnly bool
-
-	// Conversation is for logs and for limits. It holds no personal data.
-	Conversation string
 }
 
 // Process is a running program in a process group of its own.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -116,9 +117,7 @@ func recorded(array []messages.Message, session string) (last metadata) {
 		if m.Role != messages.RoleAssistant || json.Unmarshal(m.ProviderMetadata, &kept) != nil || kept.Session != session {
 			continue
 		}
-		if last.System == "" {
-			last.System = kept.System
-		}
+		last.System = cmp.Or(last.System, kept.System)
 		if last.CostUSD = kept.CostUSD; last.CostUSD != nil {
 			break
 		}

@@ -126,9 +126,7 @@ func New(c Config) (*Model, error) {
 		idle: c.IdleTimeout, key: key, public: base == defaultBaseURL, log: c.Log,
 	}
 	m.SetModel(c.Model)
-	if m.maxTokens == 0 {
-		m.maxTokens = defaultMaxTokens + max(m.thinking, 0)
-	}
+	m.maxTokens = cmp.Or(m.maxTokens, defaultMaxTokens+max(m.thinking, 0))
 	if m.idle <= 0 {
 		m.idle = defaultIdleTimeout
 	}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -35,9 +36,7 @@ func (m *Model) classify(ctx context.Context, x *exchange, err error) error {
 		return modelhttp.Canceled(ctx)
 	}
 	if f, ok := errors.AsType[*apiFailure](err); ok {
-		if f.requestID == "" {
-			f.requestID = x.requestID
-		}
+		f.requestID = cmp.Or(f.requestID, x.requestID)
 		return m.classifyFailure(f)
 	}
 	cause := errors.New("asking the model: " + m.clean(modelhttp.Describe(err)+request(x.requestID)))

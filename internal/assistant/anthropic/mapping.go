@@ -9,6 +9,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/modelhttp"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/order"
 )
@@ -105,10 +106,9 @@ func toTools(specs []messages.ToolSpec) []tool {
 	if len(specs) == 0 {
 		return nil
 	}
-	tools := make([]tool, len(specs))
-	for i, s := range specs {
-		tools[i] = tool{Name: s.Name, Description: s.Description, InputSchema: toSchema(s.Schema)}
-	}
+	tools := lists.Map(specs, func(s messages.ToolSpec) tool {
+		return tool{Name: s.Name, Description: s.Description, InputSchema: toSchema(s.Schema)}
+	})
 	tools[len(tools)-1].mark()
 	return tools
 }

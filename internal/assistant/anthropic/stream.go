@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,9 +149,7 @@ func (r *eventReader) event() (e streamEvent, err error) {
 		if err := json.Unmarshal(data, &e); err != nil {
 			return e, err
 		}
-		if e.Type == "" {
-			e.Type = name
-		}
+		e.Type = cmp.Or(e.Type, name)
 	case "error":
 		e.Type = name
 	}

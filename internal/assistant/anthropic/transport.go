@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -87,8 +88,6 @@ func parseFailure(status int, body []byte) *apiFailure {
 	if len(inner.Details) > 0 && string(inner.Details) != "null" {
 		f.message += " " + string(inner.Details)
 	}
-	if f.kind == "" {
-		f.kind = "error"
-	}
+	f.kind = cmp.Or(f.kind, "error")
 	return f
 }

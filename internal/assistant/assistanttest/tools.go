@@ -15,6 +15,7 @@ import (
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -213,11 +214,7 @@ func (s Subject) sent(t *testing.T, n int, wants ...string) {
 }
 
 func ids(calls []messages.ToolCall) []string {
-	out := make([]string, len(calls))
-	for i, c := range calls {
-		out[i] = c.ID
-	}
-	return out
+	return lists.Map(calls, func(c messages.ToolCall) string { return c.ID })
 }
 
 // results returns the contents of all results by call id.

@@ -7,6 +7,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -55,9 +56,7 @@ var _ assistant.Assistant = (*Assistant)(nil)
 
 // New returns the demo assistant. It needs nothing.
 func New(c Config) *Assistant {
-	if c.Pace == 0 {
-		c.Pace = defaultPace
-	}
+	c.Pace = cmp.Or(c.Pace, defaultPace)
 	return &Assistant{pace: max(c.Pace, 0)}
 }
 
@@ -135,9 +134,7 @@ func plans(command string) bool {
 
 // plan shows what a plan looks like.
 func (p *player) plan(goal string) error {
-	if goal == "" {
-		goal = "what you want"
-	}
+	goal = cmp.Or(goal, "what you want")
 	return p.say(
 		fmt.Sprintf("Goal: %s.", strings.TrimSuffix(quote(goal), ".")),
 		"1. Find the code that this concerns, and its tests.",

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"strings"
@@ -132,12 +133,8 @@ func (a *answer) addCall(i int, d api.ToolCall) {
 		a.extras[at] = extra
 	}
 	c := &a.calls[at]
-	if c.ID == "" {
-		c.ID = d.ID
-	}
-	if c.Name == "" {
-		c.Name = d.Function.Name
-	}
+	c.ID = cmp.Or(c.ID, d.ID)
+	c.Name = cmp.Or(c.Name, d.Function.Name)
 	_, _ = a.args[at].WriteString(d.Function.Arguments) // a builder takes everything
 	a.written += len(d.Function.Arguments)
 }

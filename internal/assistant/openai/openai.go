@@ -84,9 +84,7 @@ func New(c Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if base == "" {
-		base = defaultBaseURL
-	}
+	base = cmp.Or(base, defaultBaseURL)
 	if err := words.Check(key, c.BaseURL, c.Model); err != nil {
 		return nil, err
 	}

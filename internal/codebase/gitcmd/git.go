@@ -11,6 +11,7 @@ package gitcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,9 +57,7 @@ type Git struct {
 
 // New finds git. If there is none, the error is of kind Unsupported.
 func New(cfg Config) (*Git, error) {
-	if cfg.Path == "" {
-		cfg.Path = "git"
-	}
+	cfg.Path = cmp.Or(cfg.Path, "git")
 	found, err := exec.LookPath(cfg.Path)
 	if err == nil {
 		found, err = filepath.Abs(found)
@@ -180,13 +179,7 @@ func (g *Git) command(ctx context.Context, c *Call, env []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.path, c.Args...) //nolint:gosec // argv only, built by this program.
 	cmd.Env = env
 	cmd.Stdin = c.Stdin
-	cmd.Dir = c.Dir
-	if cmd.Dir == "" {
-		cmd.Dir = c.WorkTree
-	}
-	if cmd.Dir == "" {
-		cmd.Dir = string(filepath.Separator)
-	}
+	cmd.Dir = cmp.Or(c.Dir, c.WorkTree, string(filepath.Separator))
 	ownGroup(cmd)
 	if c.Holds != nil {
 		holdOpen(cmd, c.Holds)

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"remote-agent/internal/lists"
 )
 
 // The modes of entries in a tree.
@@ -134,11 +136,7 @@ func (s *Server) Commit(name string, files map[string]string) string {
 }
 
 func regular(files map[string]string) []Entry {
-	var entries []Entry
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		entries = append(entries, Entry{Path: path, Data: files[path]})
-	}
-	return entries
+	return lists.Map(slices.Sorted(maps.Keys(files)), func(path string) Entry { return Entry{Path: path, Data: files[path]} })
 }
 
 // CommitTo adds a commit to a branch, which is made if there is none, and returns

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 )
 
@@ -113,11 +114,7 @@ func (h Hosts) find(name string) (host, bool) {
 
 // String returns the hosts for a message to a person.
 func (h Hosts) String() string {
-	names := make([]string, 0, len(h.entries))
-	for _, e := range h.entries {
-		names = append(names, e.name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(h.entries, func(e host) string { return e.name }), ", ")
 }
 
 // clip shortens text from outside for use in a message.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"remote-agent/internal/lists"
 )
 
 const (
@@ -151,11 +153,7 @@ func unmarked(raw []byte) []byte {
 }
 
 func list2bytes(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
+	return lists.Map(list, func(raw json.RawMessage) []byte { return raw })
 }
 
 // checkCacheControl checks the marks of a request.

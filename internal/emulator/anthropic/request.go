@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator/modelapi"
+	"remote-agent/internal/lists"
 )
 
 // Request is a request that passed the checks.
@@ -218,18 +219,10 @@ func (b ContentBlock) ResultText() string {
 
 // Roles returns the roles of the messages in order.
 func (r Request) Roles() []string {
-	roles := make([]string, len(r.Messages))
-	for i, m := range r.Messages {
-		roles[i] = m.Role
-	}
-	return roles
+	return lists.Map(r.Messages, func(m Message) string { return m.Role })
 }
 
 // ToolNames returns the names of the tools in order.
 func (r Request) ToolNames() []string {
-	names := make([]string, len(r.Tools))
-	for i, t := range r.Tools {
-		names[i] = t.Name
-	}
-	return names
+	return lists.Map(r.Tools, func(t Tool) string { return t.Name })
 }

@@ -3,6 +3,8 @@ package github
 import (
 	"net/http"
 	"slices"
+
+	"remote-agent/internal/lists"
 )
 
 // appCalls are the operations with which an App finds where it is installed and gets
@@ -21,12 +23,7 @@ func (c appCalls) installations(r *request) (*reply, *apiError) {
 // find returns the installation that the path names, by its id or one of its
 // repositories, or nil.
 func (c appCalls) find(r *request) *installation {
-	for _, i := range c.show.world.installations {
-		if i.id == r.id("installation") || slices.Contains(i.repos, r.repo) {
-			return i
-		}
-	}
-	return nil
+	return lists.First(c.show.world.installations, func(i *installation) bool { return i.id == r.id("installation") || slices.Contains(i.repos, r.repo) })
 }
 
 func (c appCalls) installation(r *request) (*reply, *apiError) {

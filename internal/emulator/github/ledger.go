@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/order"
 	"remote-agent/internal/pattern"
 )
@@ -95,33 +96,20 @@ func (v IssueView) FromBotComments() []Comment {
 
 // Texts returns what people read of the bot, in order.
 func (v IssueView) Texts() []string {
-	var out []string
-	for _, c := range v.FromBotComments() {
-		out = append(out, c.Text())
-	}
-	return out
+	return lists.Map(v.FromBotComments(), Comment.Text)
 }
 
 // Comment returns a visible comment by its id, also one of a line, or the zero
 // Comment.
 func (v IssueView) Comment(id int64) Comment {
-	for _, c := range v.all() {
-		if c.ID == id {
-			return c
-		}
-	}
-	return Comment{}
+	return lists.First(v.all(), func(c Comment) bool { return c.ID == id })
 }
 
 // ReactionsOf returns the reactions that somebody gave to the issue itself.
 func (v IssueView) ReactionsOf(login string) []string { return reactionsOf(v.Reactions, login) }
 
 func viewReactions(list []*reaction) []Reaction {
-	var out []Reaction
-	for _, r := range list {
-		out = append(out, Reaction{Content: r.content, Login: r.user.login})
-	}
-	return out
+	return lists.Map(list, func(r *reaction) Reaction { return Reaction{Content: r.content, Login: r.user.login} })
 }
 
 func (w *world) viewComment(c *comment) Comment {
@@ -133,11 +121,7 @@ func (w *world) viewComment(c *comment) Comment {
 }
 
 func (w *world) viewComments(list []*comment) []Comment {
-	var out []Comment
-	for _, c := range list {
-		out = append(out, w.viewComment(c))
-	}
-	return out
+	return lists.Map(list, w.viewComment)
 }
 
 // Issue returns what people see now of an issue or pull request; the zero
@@ -226,11 +210,7 @@ func prose(body string) string {
 
 // Mentions returns the accounts and teams that a text notifies.
 func Mentions(body string) []string {
-	var out []string
-	for _, m := range mention.FindAllStringSubmatch(prose(body), -1) {
-		out = append(out, m[1])
-	}
-	return out
+	return lists.Map(mention.FindAllStringSubmatch(prose(body), -1), func(m []string) string { return m[1] })
 }
 
 // Closes returns the issues of the same repository that a pull request with this

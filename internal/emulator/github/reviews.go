@@ -1,6 +1,10 @@
 package github
 
-import "cmp"
+import (
+	"cmp"
+
+	"remote-agent/internal/lists"
+)
 
 // LineComment is a comment on a line of a diff.
 type LineComment struct {
@@ -20,12 +24,7 @@ func (c reviewCalls) list(r *request) (*reply, *apiError) {
 }
 
 func (i *issue) review(id int64) *review {
-	for _, v := range i.pull.reviews {
-		if v.id == id {
-			return v
-		}
-	}
-	return nil
+	return lists.First(i.pull.reviews, func(v *review) bool { return v.id == id })
 }
 
 func (c reviewCalls) get(r *request) (*reply, *apiError) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/emulator/platformapi"
+	"remote-agent/internal/lists"
 )
 
 // world is what there is at GitHub, under one lock. The lock guards what the other
@@ -78,12 +79,7 @@ func (w *world) isBot(u *user) bool {
 }
 
 func (w *world) findUser(login string) *user {
-	for _, u := range w.users {
-		if sameName(u.login, login) {
-			return u
-		}
-	}
-	return nil
+	return lists.First(w.users, func(u *user) bool { return sameName(u.login, login) })
 }
 
 // know returns the account with a login, made if there is none.
@@ -100,12 +96,7 @@ func (w *world) know(login string) *user {
 }
 
 func (w *world) findRepo(fullName string) *repo {
-	for _, r := range w.repos {
-		if sameName(r.fullName(), fullName) {
-			return r
-		}
-	}
-	return nil
+	return lists.First(w.repos, func(r *repo) bool { return sameName(r.fullName(), fullName) })
 }
 
 func (w *world) mustRepo(fullName string) *repo {
@@ -149,10 +140,5 @@ func (w *world) headOf(base *repo, head string) (side, bool) {
 
 // findInstallation returns the installation that covers a repository, or nil.
 func (w *world) findInstallation(r *repo) *installation {
-	for _, i := range w.installations {
-		if slices.Contains(i.repos, r) {
-			return i
-		}
-	}
-	return nil
+	return lists.First(w.installations, func(i *installation) bool { return slices.Contains(i.repos, r) })
 }

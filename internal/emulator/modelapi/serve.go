@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -142,9 +143,7 @@ func (s *Server[Req]) model(w http.ResponseWriter, r *http.Request) {
 // false if the client is gone.
 func (s *Server[Req]) read(r *http.Request, parse Parser[Req]) (req Req, e *Error, ok bool) {
 	at, limit := s.opts.Now(), s.api.MaxBody
-	if limit == 0 {
-		limit = defaultMaxBody
-	}
+	limit = cmp.Or(limit, defaultMaxBody)
 	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		return req, nil, false

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator/modelapi"
+	"remote-agent/internal/lists"
 )
 
 // Request is a request that passed the checks.
@@ -91,11 +92,7 @@ func (r Request) LastUserText() string {
 
 // Roles returns the roles of the messages in order.
 func (r Request) Roles() []string {
-	roles := make([]string, len(r.Messages))
-	for i, m := range r.Messages {
-		roles[i] = m.Role
-	}
-	return roles
+	return lists.Map(r.Messages, func(m Message) string { return m.Role })
 }
 
 // tokens estimates the length of the prompt: four bytes of content are a token.

@@ -1,6 +1,7 @@
 package platformapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -67,10 +68,7 @@ func (c *Core[Call, E]) Answer(ctx context.Context, w http.ResponseWriter, call 
 }
 
 func (r *Reply) write(w http.ResponseWriter, end Ending) {
-	status := r.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status := cmp.Or(r.Status, http.StatusOK)
 	body := r.Body
 	switch {
 	case status == http.StatusNotModified:
@@ -90,9 +88,7 @@ func (r *Reply) write(w http.ResponseWriter, end Ending) {
 
 // WriteBody answers with a body of a type; empty is JSON.
 func WriteBody(w http.ResponseWriter, status int, kind string, body []byte) {
-	if kind == "" {
-		kind = "application/json; charset=utf-8"
-	}
+	kind = cmp.Or(kind, "application/json; charset=utf-8")
 	if status != http.StatusNoContent {
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -1,5 +1,7 @@
 package platformapi
 
+import "remote-agent/internal/lists"
+
 // Deliveries are what goes to the bot, oldest first, by their ids. The server's
 // lock guards them.
 type Deliveries[D any] struct {
@@ -47,9 +49,5 @@ func (l *Deliveries[D]) Which(pick func(*D) string) []string {
 
 // Views returns how the deliveries look from outside.
 func Views[D, V any](l *Deliveries[D], view func(*D) V) []V {
-	out := make([]V, len(l.List))
-	for i, d := range l.List {
-		out[i] = view(d)
-	}
-	return out
+	return lists.Map(l.List, view)
 }

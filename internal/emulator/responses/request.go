@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/emulator/modelapi"
+	"remote-agent/internal/lists"
 )
 
 // Request is a request that passed the checks.
@@ -143,11 +144,7 @@ func (r Request) Outputs() []Item {
 
 // Types returns the types of the items in order.
 func (r Request) Types() []string {
-	types := make([]string, len(r.Items))
-	for n, i := range r.Items {
-		types[n] = i.Type
-	}
-	return types
+	return lists.Map(r.Items, func(i Item) string { return i.Type })
 }
 
 // ToolNames returns the names of the tools in order, those of a namespace with its

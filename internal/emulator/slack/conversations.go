@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"remote-agent/internal/lists"
 )
 
 // conversation returns the channel that a call is about, if the bot may know of
@@ -260,9 +262,5 @@ func removeReaction(r *request) (map[string]any, *apiError) {
 }
 
 func wireReactions(m *Message) []any {
-	var out []any
-	for _, r := range m.Reactions {
-		out = append(out, map[string]any{"name": r.Name, "users": r.Users, "count": len(r.Users)})
-	}
-	return out
+	return lists.Map(m.Reactions, func(r Reaction) any { return map[string]any{"name": r.Name, "users": r.Users, "count": len(r.Users)} })
 }

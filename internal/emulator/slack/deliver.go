@@ -329,12 +329,7 @@ func (o *Outbox) which(match func(*delivery) bool) []string {
 // acknowledged or lost, and the cause of ctx if that ends first.
 func (o *Outbox) WaitSettled(ctx context.Context, sent Sent) error {
 	return o.WaitFor(ctx, func() bool {
-		for _, id := range sent.Deliveries {
-			if d := o.Delivery(id); !d.Acked && !d.Lost {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(sent.Deliveries, func(id string) bool { d := o.Delivery(id); return !d.Acked && !d.Lost })
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"remote-agent/internal/lists"
 )
 
 // Message is a message as people see it, and what the bot attached to it.
@@ -145,11 +147,7 @@ func (v ThreadView) FromBot() []Message { return fromBot(v.Messages) }
 
 // Texts returns what people read of the bot, in order.
 func (v ThreadView) Texts() []string {
-	var out []string
-	for _, m := range v.FromBot() {
-		out = append(out, m.Plain)
-	}
-	return out
+	return lists.Map(v.FromBot(), func(m Message) string { return m.Plain })
 }
 
 // Message returns the visible message with a timestamp, or the zero Message.
@@ -178,12 +176,7 @@ func pick(messages []Message, match func(Message) bool) []Message {
 }
 
 func find(messages []Message, ts string) Message {
-	for _, m := range messages {
-		if m.TS == ts {
-			return m
-		}
-	}
-	return Message{}
+	return lists.First(messages, func(m Message) bool { return m.TS == ts })
 }
 
 // Channel returns what people see now in a conversation.
@@ -237,11 +230,7 @@ func (w *Workspace) Thread(channelID, root string) ThreadView {
 }
 
 func copies(in []*Message) []Message {
-	out := make([]Message, len(in))
-	for i, m := range in {
-		out[i] = *m
-	}
-	return out
+	return lists.Map(in, func(m *Message) Message { return *m })
 }
 
 // WaitText returns the first visible message of the bot in a thread whose

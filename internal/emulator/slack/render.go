@@ -1,10 +1,12 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"html"
 	"strings"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 )
 
@@ -33,10 +35,7 @@ func plainBlock(b block) string {
 		}
 		return joinNonEmpty("\n", parts)
 	case "context", "actions", "context_actions", "rich_text":
-		var parts []string
-		for _, raw := range b.Elements {
-			parts = append(parts, plainElement(raw))
-		}
+		parts := lists.Map(b.Elements, plainElement)
 		separator := " "
 		if b.Type == "rich_text" {
 			separator = "\n"
@@ -68,10 +67,7 @@ func plainBlock(b block) string {
 func plainTable(b block) string {
 	var lines []string
 	for _, row := range b.Rows {
-		var cells []string
-		for _, cell := range row {
-			cells = append(cells, plainElement(cell))
-		}
+		cells := lists.Map(row, plainElement)
 		lines = append(lines, strings.Join(cells, " | "))
 	}
 	return strings.Join(lines, "\n")
@@ -118,21 +114,14 @@ func plainElement(raw json.RawMessage) string {
 	case "emoji":
 		return ":" + e.Name + ":"
 	case "link":
-		if text == "" {
-			text = e.URL
-		}
-		return text
+		return cmp.Or(text, e.URL)
 	}
 	if len(e.Elements) > 0 {
 		separator := ""
 		if e.Type == "rich_text_list" || e.Type == "rich_text" {
 			separator = "\n"
 		}
-		var parts []string
-		for _, child := range e.Elements {
-			parts = append(parts, plainElement(child))
-		}
-		return strings.Join(parts, separator)
+		return strings.Join(lists.Map(e.Elements, plainElement), separator)
 	}
 	return text
 }
@@ -183,11 +172,7 @@ func pingsIn(text string, markdown bool) []string {
 		text = fences.ReplaceAllString(text, "")
 		text = backslash.ReplaceAllString(text, "")
 	}
-	var out []string
-	for _, found := range ping.FindAllStringSubmatch(text, -1) {
-		out = append(out, found[1])
-	}
-	return out
+	return lists.Map(ping.FindAllStringSubmatch(text, -1), func(found []string) string { return found[1] })
 }
 
 // pingsOf returns the mentions in a message: in its blocks if it has some, and

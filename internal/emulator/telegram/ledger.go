@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/order"
 )
 
@@ -41,21 +42,12 @@ func (v View) FromBot() []Message {
 
 // BotTexts returns the texts of the visible messages of the bot.
 func (v View) BotTexts() []string {
-	var out []string
-	for _, m := range v.FromBot() {
-		out = append(out, m.Text)
-	}
-	return out
+	return lists.Map(v.FromBot(), func(m Message) string { return m.Text })
 }
 
 // Message returns the visible message with an id, or the zero Message.
 func (v View) Message(id int) Message {
-	for _, m := range v.Messages {
-		if m.ID == id {
-			return m
-		}
-	}
-	return Message{}
+	return lists.First(v.Messages, func(m Message) bool { return m.ID == id })
 }
 
 // Last returns the last visible message, or the zero Message.
@@ -114,11 +106,7 @@ func (c *chat) snapshot() View {
 }
 
 func copyMessages(in []*Message) []Message {
-	out := make([]Message, len(in))
-	for i, m := range in {
-		out[i] = *m
-	}
-	return out
+	return lists.Map(in, func(m *Message) Message { return *m })
 }
 
 // Wait returns nil as soon as check reports true for what people see. It looks

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"remote-agent/internal/lists"
 )
 
 const (
@@ -282,11 +284,7 @@ func (u *Updates) Acknowledged(updateID int64) bool {
 func (u *Updates) Pending() []int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	ids := make([]int64, len(u.queue.pending))
-	for i, one := range u.queue.pending {
-		ids[i] = one.id
-	}
-	return ids
+	return lists.Map(u.queue.pending, func(one *queued) int64 { return one.id })
 }
 
 // Forgotten returns the ids of the updates that are gone although the bot never

@@ -8,6 +8,7 @@ package embed
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/sha256"
@@ -25,6 +26,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 )
 
@@ -74,9 +76,7 @@ type cached struct {
 // New returns a Client. It asks nothing yet. fault.Invalid says what is wrong with
 // the configuration.
 func New(config Config) (*Client, error) {
-	if config.BaseURL == "" {
-		config.BaseURL = OfficialURL
-	}
+	config.BaseURL = cmp.Or(config.BaseURL, OfficialURL)
 	u, err := url.Parse(config.BaseURL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fault.New(fault.Invalid, "EMBEDDING_BASE_URL is not a valid address; use one like https://api.openai.com/v1.")
@@ -84,15 +84,9 @@ func New(config Config) (*Client, error) {
 	if config.Model == "" {
 		return nil, fault.New(fault.Invalid, "EMBEDDING_MODEL is empty; set a model that supports 384 dimensions.")
 	}
-	if config.Timeout == 0 {
-		config.Timeout = 10 * time.Second
-	}
-	if config.Batch == 0 {
-		config.Batch = 64
-	}
-	if config.CacheSize == 0 {
-		config.CacheSize = 2000
-	}
+	config.Timeout = cmp.Or(config.Timeout, 10*time.Second)
+	config.Batch = cmp.Or(config.Batch, 64)
+	config.CacheSize = cmp.Or(config.CacheSize, 2000)
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -155,10 +149,7 @@ func (c *Client) embed(ctx context.Context, texts []string) ([]memory.Vector, er
 	for len(keys) > 0 {
 		batch := keys[:min(len(keys), c.config.Batch)]
 		keys = keys[len(batch):]
-		ask := make([]string, len(batch))
-		for i, key := range batch {
-			ask[i] = input(texts[missing[key][0]])
-		}
+		ask := lists.Map(batch, func(key [sha256.Size]byte) string { return input(texts[missing[key][0]]) })
 		vectors, err := c.ask(ctx, ask)
 		if err != nil {
 			return nil, err
@@ -218,10 +209,7 @@ func input(text string) string {
 	if len(text) > maxInput {
 		text = strings.ToValidUTF8(text[:maxInput], "")
 	}
-	if text == "" {
-		return "."
-	}
-	return text
+	return cmp.Or(text, ".")
 }
 
 func (c *Client) known(key [sha256.Size]byte) memory.Vector {

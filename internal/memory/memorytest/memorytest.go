@@ -6,6 +6,7 @@ import (
 	"context"
 	"hash/fnv"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/memory"
 )
 
@@ -49,11 +50,7 @@ func (Embedder) Model() string { return Model }
 
 // Embed embeds each text.
 func (Embedder) Embed(_ context.Context, texts []string) ([]memory.Vector, error) {
-	out := make([]memory.Vector, len(texts))
-	for i, text := range texts {
-		out[i] = Vector(text)
-	}
-	return out, nil
+	return lists.Map(texts, Vector), nil
 }
 
 // EmbedEach is Embed: it refuses no text.

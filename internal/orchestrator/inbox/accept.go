@@ -402,8 +402,6 @@ func (i *Inbox) acceptHalted(ctx context.Context, tx port.Tx, conv sessions.Conv
 	if err != nil || !a.fresh {
 		return a, err
 	}
-	if a.notice, err = i.Outbox.AddHalted(ctx, tx, conv, a.entry, state, true); err != nil {
-		return a, err
-	}
-	return a, nil
+	a.notice, err = i.Outbox.AddHalted(ctx, tx, conv, a.entry, state, true)
+	return a, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/platform"
 )
@@ -316,19 +317,11 @@ func (c *Chat) WantIn(room string, parts ...string) {
 func (c *Chat) all() []Post {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []Post
-	for _, p := range c.posts {
-		out = append(out, *p)
-	}
-	return out
+	return lists.Map(c.posts, func(p *Post) Post { return *p })
 }
 
 func (c *Chat) texts() []string {
-	var out []string
-	for _, p := range c.all() {
-		out = append(out, p.Text)
-	}
-	return out
+	return lists.Map(c.all(), func(p Post) string { return p.Text })
 }
 
 // Calls returns what processes asked the platform for, in order.

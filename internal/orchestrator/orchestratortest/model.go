@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -189,11 +190,7 @@ func (m *Model) Requests() []assistant.Request {
 
 // Asked returns what people said last in each request.
 func (m *Model) Asked() []string {
-	var out []string
-	for _, r := range m.Requests() {
-		out = append(out, newest(r.Array))
-	}
-	return out
+	return lists.Map(m.Requests(), func(r assistant.Request) string { return newest(r.Array) })
 }
 
 // Held returns how many requests are held, of processes that live.

@@ -1,16 +1,16 @@
 package orchestratortest
 
-import "strings"
+import (
+	"strings"
+
+	"remote-agent/internal/lists"
+)
 
 // Rows returns the rows of a query on what is on the disk, whose columns are joined by
 // "|". NULL is "-".
 func (w *World) Rows(query string, args ...any) []string {
 	w.T.Helper()
-	var out []string
-	for _, row := range w.reader.Rows(w.T, query, args...) {
-		out = append(out, strings.Join(row, "|"))
-	}
-	return out
+	return lists.Map(w.reader.Rows(w.T, query, args...), func(row []string) string { return strings.Join(row, "|") })
 }
 
 // Value returns the single value of a query, as Rows writes it.

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -180,10 +181,7 @@ func (c *card) summary(took time.Duration, used string) string {
 	parts := []string{"✔ Worked for " + wording.Clock(took)}
 	counts := map[assistant.PermissionKind]int{}
 	for _, r := range c.rows {
-		kind := r.kind
-		if kind == "" {
-			kind = assistant.KindOther
-		}
+		kind := cmp.Or(r.kind, assistant.KindOther)
 		counts[kind]++
 	}
 	var did []string

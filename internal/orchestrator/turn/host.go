@@ -40,7 +40,6 @@ type Tools interface {
 // ToolTurn says what the tools of a turn work on.
 type ToolTurn struct {
 	Conversation sessions.Conversation
-	Session      sessions.Session
 	Entry        sessions.Entry // what is answered
 	Dir          string         // the worktree, or the folder in it; empty without a codebase
 	Tree         string         // the top of that worktree
@@ -86,7 +85,7 @@ func (r *run) openHost(ctx context.Context, a assistant.Assistant, p *progress, 
 		return h, nil
 	}
 	turn := ToolTurn{
-		Conversation: r.w.conv, Session: r.d.begun.session, Entry: r.d.entry, Profile: r.d.begun.profile,
+		Conversation: r.w.conv, Entry: r.d.entry, Profile: r.d.begun.profile,
 		Dir: r.d.begun.work.Dir, Tree: r.d.begun.work.Tree, GitData: r.d.begun.work.GitData,
 	}
 	h.box, err = r.w.o.config.Tools.Open(ctx, turn)

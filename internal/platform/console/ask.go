@@ -149,10 +149,8 @@ func (q Question) finish(texts, questions []string, err error, failed bool) erro
 	if q.Markdown != nil {
 		text = q.Markdown(text)
 	}
-	if _, err := io.WriteString(q.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
-		return fault.Wrap(err, fault.Gone, "write the answer")
-	}
-	return nil
+	_, err = io.WriteString(q.Out, strings.TrimRight(text, "\n")+"\n")
+	return fault.Wrap(err, fault.Gone, "write the answer")
 }
 
 // errFailed says that what happened was told already.

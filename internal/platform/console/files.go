@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
 	"remote-agent/internal/terminal"
@@ -52,10 +53,7 @@ func attachments(in terminal.Input) (files []messages.Attachment, notes []string
 
 // sentWith says which files went with a message; nothing if none did.
 func sentWith(files []messages.Attachment) string {
-	var each []string
-	for _, f := range files {
-		each = append(each, f.Name+", "+size(f.Size))
-	}
+	each := lists.Map(files, func(f messages.Attachment) string { return f.Name + ", " + size(f.Size) })
 	if len(each) == 0 {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
@@ -130,10 +131,7 @@ func (r *reader) subject(ctx context.Context, now *github.Issue, p *github.PullR
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Title: %s\nState: %s\n", oneLine(title, 256), oneLine(now.GetState(), 20))
-	var labels []string
-	for _, l := range now.Labels {
-		labels = append(labels, oneLine(l.GetName(), 60))
-	}
+	labels := lists.Map(now.Labels, func(l *github.Label) string { return oneLine(l.GetName(), 60) })
 	if len(labels) > 0 {
 		fmt.Fprintf(&b, "Labels: %s\n", platform.Cut(strings.Join(labels, ", "), 500))
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -20,12 +21,7 @@ type pace struct {
 
 // paceOf returns the limit of a method. One that is not in the list has none.
 func paceOf(method string) pace {
-	for _, p := range paces {
-		if p.method == method {
-			return p
-		}
-	}
-	return pace{}
+	return lists.First(paces, func(p pace) bool { return p.method == method })
 }
 
 // refill returns how many calls a minute become possible again: with a whole

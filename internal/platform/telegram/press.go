@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strconv"
@@ -70,10 +71,7 @@ func label(s string) string {
 	if utf8.RuneCountInString(s) > maxLabel {
 		s = strings.TrimSpace(cutRunes(s, maxLabel-1)) + noteCut
 	}
-	if s == "" {
-		return platform.Placeholder
-	}
-	return s
+	return cmp.Or(s, platform.Placeholder)
 }
 
 // style names a color; clients and servers that do not know it show a plain

@@ -28,6 +28,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/egress"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/tool"
 )
@@ -274,11 +275,7 @@ func readable(kind string) bool {
 func decode(body []byte, charset string) string {
 	switch strings.ToLower(charset) {
 	case "iso-8859-1", "latin1", "windows-1252", "us-ascii":
-		runes := make([]rune, len(body))
-		for i, b := range body {
-			runes[i] = rune(b)
-		}
-		return string(runes)
+		return string(lists.Map(body, func(b byte) rune { return rune(b) }))
 	}
 	return strings.ToValidUTF8(string(body), "\uFFFD")
 }

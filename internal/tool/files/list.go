@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,12 +41,8 @@ func (a *listArgs) check() error {
 	if a.Limit < 0 || a.Limit > maxEntries || a.Depth < 0 {
 		return fault.Newf(fault.Invalid, `"limit" is 1 to %d and "depth" at least 1.`, maxEntries)
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultEntries
-	}
-	if a.Path == "" {
-		a.Path = "."
-	}
+	a.Limit = cmp.Or(a.Limit, defaultEntries)
+	a.Path = cmp.Or(a.Path, ".")
 	return nil
 }
 

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,9 +46,7 @@ func (a *readArgs) check() error {
 		return fault.Newf(fault.Invalid, `"offset" counts from 1, and "limit" is 1 to %d.`, maxLines)
 	}
 	a.Offset = max(a.Offset, 1)
-	if a.Limit == 0 {
-		a.Limit = defaultLines
-	}
+	a.Limit = cmp.Or(a.Limit, defaultLines)
 	return nil
 }
 

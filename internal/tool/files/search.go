@@ -3,6 +3,7 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,12 +72,8 @@ func (d *directory) prepare(a searchArgs) (query, error) {
 	case a.Limit < 0 || a.Limit > maxMatches:
 		return query{}, fault.Newf(fault.Invalid, `"limit" is 1 to %d.`, maxMatches)
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultMatches
-	}
-	if a.Path == "" {
-		a.Path = "."
-	}
+	a.Limit = cmp.Or(a.Limit, defaultMatches)
+	a.Path = cmp.Or(a.Path, ".")
 	flags := ""
 	if a.IgnoreCase {
 		flags = "(?i)"

@@ -383,8 +383,5 @@ func (c *connection) close() error {
 	case <-done:
 	case <-time.After(patience):
 	}
-	if err != nil {
-		return fault.Wrap(err, fault.Internal, "end the MCP server "+c.server.Name)
-	}
-	return nil
+	return fault.Wrap(err, fault.Internal, "end the MCP server "+c.server.Name)
 }

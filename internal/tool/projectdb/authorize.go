@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"remote-agent/internal/lists"
 )
 
 // restrict puts the authorizer on a connection.
@@ -52,12 +54,12 @@ func mayRead(name string) bool {
 }
 
 // reserved are the first parts of names that belong to SQLite.
-var reserved = set(`sqlite pragma json jsonb dbstat bytecode tables fts3 fts3tokenize fts4 fts4aux fts5 fts5vocab rtree geopoly vec vec0
+var reserved = lists.Words(`sqlite pragma json jsonb dbstat bytecode tables fts3 fts3tokenize fts4 fts4aux fts5 fts5vocab rtree geopoly vec vec0
 	temp main completion fsdir generate series zipfile csv stmt memstat carray dbpage unionvtab swarmvtab`)
 
 // harmless are functions that compute: they read nothing, change nothing, and
 // their results are bounded by the limit on the length of a value.
-var harmless = set(`abs changes char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim
+var harmless = lists.Words(`abs changes char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim
 	max min nullif octet_length printf quote random replace round rtrim sign soundex substr substring trim typeof unhex unicode
 	unistr unistr_quote unlikely upper
 	avg count group_concat median percentile percentile_cont percentile_disc string_agg sum total
@@ -68,14 +70,6 @@ var harmless = set(`abs changes char coalesce concat concat_ws format glob hex i
 	json jsonb json_array jsonb_array json_array_length json_error_position json_extract jsonb_extract json_insert jsonb_insert
 	json_object jsonb_object json_patch jsonb_patch json_pretty json_quote json_remove jsonb_remove json_replace jsonb_replace
 	json_set jsonb_set json_type json_valid json_group_array jsonb_group_array json_group_object jsonb_group_object -> ->>`)
-
-func set(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
 
 // registerTrim replaces trim, ltrim and rtrim with two arguments. Those of SQLite
 // take the product of the lengths in time, a minute for 32 KiB each, and cannot

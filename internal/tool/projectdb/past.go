@@ -9,6 +9,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"remote-agent/internal/lists"
 	"remote-agent/internal/pattern"
 	"remote-agent/internal/tool"
 )
@@ -74,10 +75,7 @@ func (t *readerTool) readPast(ctx context.Context, a readArgs) (found table, err
 
 // fill makes the tables and fills those that a query names.
 func (t *readerTool) fill(ctx context.Context, conn *sql.Conn, query string) error {
-	var named []string
-	for _, name := range pastName.FindAllString(query, -1) {
-		named = append(named, strings.ToLower(name))
-	}
+	named := lists.Map(pastName.FindAllString(query, -1), strings.ToLower)
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package projectdb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -93,9 +94,7 @@ func decodeRead(raw json.RawMessage) (readArgs, error) {
 	case a.Limit < 0 || a.Limit > maxRows:
 		return a, fault.Newf(fault.Invalid, `"limit" is 1 to %d.`, maxRows)
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultRows
-	}
+	a.Limit = cmp.Or(a.Limit, defaultRows)
 	return a, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/tool"
 )
 
@@ -248,10 +249,7 @@ func (t *description) change(ctx context.Context, tx *sql.Tx, a tableArgs) (coun
 			return counts{}, err
 		}
 		args = values
-		sets := make([]string, len(names))
-		for i, n := range names {
-			sets[i] = quote(n) + " = ?"
-		}
+		sets := lists.Map(names, func(n string) string { return quote(n) + " = ?" })
 		text = "UPDATE " + quote(t.Table) + " SET " + strings.Join(sets, ", ")
 	}
 	if !a.All {
@@ -303,10 +301,7 @@ func (t *description) where(r row) (condition string, args []any, err error) {
 func (t *description) column(name string) (column, error) {
 	i := slices.IndexFunc(t.Columns, func(c column) bool { return c.Name == name })
 	if i < 0 {
-		var names []string
-		for _, c := range t.Columns {
-			names = append(names, c.Name)
-		}
+		names := lists.Map(t.Columns, func(c column) string { return c.Name })
 		return column{}, fault.Newf(fault.Invalid, "%s has no column %s. The columns are: %s.", t.Table, name, strings.Join(names, ", "))
 	}
 	return t.Columns[i], nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/tool"
 )
 
@@ -16,11 +17,7 @@ import (
 func quote(name string) string { return `"` + name + `"` }
 
 func quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = quote(n)
-	}
-	return strings.Join(quoted, ", ")
+	return strings.Join(lists.Map(names, quote), ", ")
 }
 
 // literal returns the default of a column as SQL.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -297,14 +298,7 @@ func (r row) checkNames() error {
 }
 
 // names returns the columns in a fixed order.
-func (r row) names() []string {
-	names := make([]string, 0, len(r))
-	for name := range r {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (r row) names() []string { return slices.Sorted(maps.Keys(r)) }
 
 // Effect implements tool.Tool. Creating tables and changing rows has
 // assistant.KindWrite; what destroys much, dropping a table and changing every

@@ -178,10 +178,7 @@ func (s *shell) Run(ctx context.Context, raw json.RawMessage) (tool.Result, erro
 	})
 	took := time.Since(started)
 	left := out.Total - int64(len(out.Head)) - int64(len(out.Tail))
-	output := strings.TrimRight(tool.Join(plain(out.Head), plain(out.Tail), left), "\n")
-	if output == "" {
-		output = "(no output)"
-	}
+	output := cmp.Or(strings.TrimRight(tool.Join(plain(out.Head), plain(out.Tail), left), "\n"), "(no output)")
 	switch {
 	case ctx.Err() != nil:
 		return result(output, "stopped before it ended", "stopped", took, true), nil //nolint:nilerr // the output so far is the answer
