@@ -170,7 +170,7 @@ func (t *transcript) advance(c *call, status string) error {
 	content := c.result()
 	switch {
 	case content != "" || status == "completed":
-	case c.refused:
+	case c.refused && !c.started:
 		content = notAllowed
 	default:
 		content = noReason
@@ -256,7 +256,7 @@ func (t *transcript) closeAll() error {
 			return err
 		}
 		content := noResult
-		if c.refused {
+		if c.refused && !c.started {
 			content = notAllowed
 		}
 		if err := t.finish(c, false, content); err != nil {
