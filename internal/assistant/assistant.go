@@ -150,7 +150,10 @@ type (
 
 	// Notice is something that the person should know and that is no part of
 	// the answer, such as that an agent's context was lost.
-	Notice struct{ Text string }
+	Notice struct {
+		Text string
+		Once bool // whoever has read it in this session need not read it again
+	}
 
 	// ToolStarted and ToolFinished bracket a tool call that the person may see.
 	ToolStarted struct {

@@ -327,7 +327,8 @@ func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, 
 	case refused && model == "":
 		return nil, nil
 	case !offered || refused:
-		return []assistant.Event{assistant.Notice{Text: "The agent cannot use the model " + oneLine(model, 60) + "; it uses its own."}}, nil
+		_, err := g.setModel(ctx, "") // it may have another one from an earlier turn
+		return []assistant.Event{assistant.Notice{Text: "The agent cannot use the model " + oneLine(model, 60) + "; it uses its own.", Once: true}}, err
 	case err != nil:
 		return nil, g.broken(ctx, atSession, err)
 	}

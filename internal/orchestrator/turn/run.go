@@ -249,9 +249,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
-				return outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, "⚠ "+r.w.o.redact(e.Text))
-			})
+			err = r.noted(e)
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
@@ -278,6 +276,24 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		out.err = assistant.ErrEmpty
 	}
 	return out
+}
+
+// metaNoted is the key of a session's metadata under which it stands what an assistant wanted
+// to be read once.
+const metaNoted = "noted"
+
+// noted has people told what an assistant says beside its answer.
+func (r *run) noted(e assistant.Notice) error {
+	session, text := &r.d.begun.session, "⚠ "+r.w.o.redact(e.Text)
+	if e.Once && session.Metadata[metaNoted] == text {
+		return nil
+	}
+	return r.w.hold(r.w.ctx, func(tx port.Tx) error {
+		if err := outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, text); err != nil || !e.Once {
+			return err
+		}
+		return tx.Sessions().UpdateSession(r.w.ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaNoted: text}})
+	})
 }
 
 // resumable stores how the agent's session goes on, and what it has cost. That the turn
