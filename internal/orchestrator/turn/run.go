@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -250,6 +251,8 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			p.steps(e.Steps)
 		case assistant.Notice:
 			err = r.noted(e)
+		case assistant.FileMade:
+			err = r.fileMade(&out, e)
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
@@ -294,6 +297,16 @@ func (r *run) noted(e assistant.Notice) error {
 		}
 		return tx.Sessions().UpdateSession(r.w.ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaNoted: text}})
 	})
+}
+
+// fileMade keeps a file for the end of the turn. It is not on record before: an assistant whose
+// turn is interrupted makes it again, or says what it has.
+func (r *run) fileMade(out *outcome, e assistant.FileMade) error {
+	out.files = append(out.files, platform.FilePart(e))
+	if _, can := r.w.o.outbox.Adapters[r.w.conv.Key.Platform].(platform.Filer); can || len(out.files) > 1 {
+		return nil
+	}
+	return r.noted(assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
 }
 
 // resumable stores how the agent's session goes on, and what it has cost. That the turn
