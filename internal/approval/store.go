@@ -16,6 +16,10 @@ type Store interface {
 	// CallApproval returns the newest approval of a call of a turn.
 	CallApproval(ctx context.Context, entryID, callID string) (a Approval, ok bool, err error)
 
+	// UnheardApproval returns the newest approval of a turn with a sum, if it is a yes whose
+	// call was not begun and ended with the given error.
+	UnheardApproval(ctx context.Context, entryID, sum, result string) (a Approval, ok bool, err error)
+
 	// CountApprovals returns how many approvals of a turn for a tool are in a
 	// state.
 	CountApprovals(ctx context.Context, entryID, tool string, state State) (int64, error)

@@ -150,7 +150,17 @@ type (
 
 	// Notice is something that the person should know and that is no part of
 	// the answer, such as that an agent's context was lost.
-	Notice struct{ Text string }
+	Notice struct {
+		Text string
+		Once bool // whoever has read it in this session need not read it again
+	}
+
+	// FileMade is a file that the assistant has for the person, such as a picture. It is shown
+	// with the answer, in which its name stands.
+	FileMade struct {
+		Name string // no other file of the turn has it
+		Data []byte
+	}
 
 	// ToolStarted and ToolFinished bracket a tool call that the person may see.
 	ToolStarted struct {
@@ -191,6 +201,7 @@ func (TextDelta) event()    {}
 func (ThoughtDelta) event() {}
 func (PlanUpdated) event()  {}
 func (Notice) event()       {}
+func (FileMade) event()     {}
 func (UsageUpdated) event() {}
 func (ToolStarted) event()  {}
 func (ToolFinished) event() {}

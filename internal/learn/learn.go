@@ -309,7 +309,7 @@ func complete(ctx context.Context, m assistant.Model, r assistant.Request) (a an
 		case assistant.Finished:
 			a.usage = e.Usage
 			a.model = cmp.Or(e.Model, a.model)
-		case assistant.Resumable, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished, assistant.MessageDone:
+		case assistant.Resumable, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.ToolStarted, assistant.ToolFinished, assistant.MessageDone:
 		}
 	}
 	a.text = b.String()

@@ -388,10 +388,7 @@ func TestWhatIsSaidOfAProfile(t *testing.T) {
 		"ToolsOfAModel":   {ot.ModelName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, ""},
 		"NothingOfAgents": {ot.AgentName, profile.Profile{}, nil, ""},
 		"ToolsOfAnAgent":  {ot.AgentName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, "⚠ The profile **scribe**: agent has its own tools; plugins and mcp_servers do not apply to it, but mode does."},
-		"BothOfAnAgent": {
-			ot.AgentName, profile.Profile{Model: "large", Plugins: profile.Texts{"look"}}, nil,
-			"⚠ The profile **scribe**: its model large is ignored, because agent chooses its own model. And agent has its own tools; plugins and mcp_servers do not apply to it, but mode does.",
-		},
+		"ModelOfAnAgent":  {ot.AgentName, profile.Profile{Model: "large"}, nil, "⚠ There is no large here."},
 		"Gone": {ot.ModelName, profile.Profile{}, func(w *ot.World, p profile.Profile) {
 			inTx(w, func(ctx context.Context, tx *store.Tx) error {
 				_, err := tx.Profiles().Delete(ctx, p.ID)
@@ -411,7 +408,12 @@ func TestWhatIsSaidOfAProfile(t *testing.T) {
 			ot.Run(t, func(w *ot.World) {
 				w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Default = tt.of }
 				w.Model.On("", ot.Say("Right."))
-				w.Agent.On("", func(*ot.Errands) (string, error) { return "Right.", nil })
+				w.Agent.On("", func(r *ot.Errands) (string, error) {
+					if r.Model != "" {
+						r.Tell(assistant.Notice{Text: "There is no " + r.Model + " here.", Once: true})
+					}
+					return "Right.", nil
+				})
 				w.Start()
 				w.Chat.Say("/whoami")
 				w.Pass(time.Second)

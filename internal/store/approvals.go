@@ -80,6 +80,19 @@ func (t *Questions) CallApproval(ctx context.Context, entryID, callID string) (a
 	return a, ok, wrap(err, "find approval")
 }
 
+const unheardApprovalSQL = `
+	SELECT ` + approvalColumns + ` FROM approvals a
+	WHERE state = 'allowed' AND number = (SELECT max(number) FROM approvals WHERE event_id = $1 AND sha256 = $2) AND EXISTS (
+		SELECT 1 FROM agent_tool_calls c WHERE c.session_id = a.session_id AND c.tool_call_id = a.tool_call_id
+			AND c.status = 'failed' AND c.executing_ms IS NULL AND c.error_details = $3)`
+
+// UnheardApproval returns the newest approval of a turn with a sum, if it is a yes whose call
+// was not begun and ended with the given error.
+func (t *Questions) UnheardApproval(ctx context.Context, entryID, sum, result string) (a approval.Approval, ok bool, err error) {
+	ok, err = t.tx.one(ctx, scanApproval(&a), unheardApprovalSQL, entryID, sum, result)
+	return a, ok, wrap(err, "find approval")
+}
+
 const countApprovalsSQL = `
 	SELECT count(*) FROM approvals WHERE event_id = $1 AND tool_name = $2 AND state = $3`
 

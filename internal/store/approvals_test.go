@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -571,4 +572,53 @@ func rulesThatWouldNotBeKept(t *testing.T, b bundle) {
 			return err
 		})
 	}
+}
+
+// TestAYesThatWasNotHeard is known by how its call ended, and only the newest of a turn counts.
+func TestAYesThatWasNotHeard(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const unheard = "not run: nobody heard"
+		a := b.admit(t, "1", "a")
+		if err := b.adds(t, a, false, messages.NewText(messages.RoleUser, "question"), asks("lost", "begun", "other", "no", "open")); err != nil {
+			t.Fatal(err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := tx.Calls().BeginToolCall(ctx, a.session.ID, "begun")
+			return err
+		})
+		for call, why := range map[string]string{"lost": unheard, "begun": unheard, "other": "exit 1", "no": unheard} {
+			if err := b.adds(t, a, false, messages.NewToolResult(call, why, true)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := func(call string, state approval.State) approval.Approval {
+			q := b.question(t, a.entry, func(q *approval.Approval) { q.CallID, q.SessionID = call, a.session.ID })
+			if err := b.decide(t, q, state); err != nil {
+				t.Fatal(err)
+			}
+			return q
+		}
+		var q approval.Approval
+		for call, want := range map[string]bool{"lost": true, "begun": false, "other": false, "open": false, "nobody's": false} {
+			q = asked(call, approval.Allowed)
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				got, ok, err := tx.Questions().UnheardApproval(ctx, a.entry.ID, q.SHA256, unheard)
+				if ok != want || ok && got.Number != q.Number {
+					t.Errorf("of %s: %s, %v", call, got.Name(), ok)
+				}
+				return err
+			})
+		}
+		asked("lost", approval.Allowed)
+		asked("no", approval.Denied)
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for _, other := range [][2]string{{a.entry.ID, q.SHA256}, {a.entry.ID, approval.Sum("bash", "")}, {noSuchID, q.SHA256}} {
+				if got, ok, err := tx.Questions().UnheardApproval(ctx, other[0], other[1], unheard); ok || err != nil {
+					t.Errorf("%v: %s, %v", other, got.Name(), err)
+				}
+			}
+			return nil
+		})
+	})
 }

@@ -177,6 +177,7 @@ func HotQueries() map[string]struct {
 		"SumUsageOfDay":         sum(UsageFilter{Since: time.Unix(1, 0)}),
 		"SumUsageOfChat":        sum(UsageFilter{ConversationID: someID}),
 		"CallApproval":          {callApprovalSQL, []any{someID, "call_1"}},
+		"UnheardApproval":       {unheardApprovalSQL, []any{someID, "s", "not run"}},
 		"CountApprovals":        {countApprovalsSQL, []any{someID, "bash", "allowed"}},
 		"EntryApprovals":        {entryApprovalsSQL, []any{someID}},
 		"HasRule":               {hasRuleSQL, []any{someID, "bash", "ls"}},

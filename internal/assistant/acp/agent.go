@@ -42,7 +42,7 @@ type agent struct {
 	logins             chan Login // capacity 1: the first that came
 	waysIn             string     // a sentence with a space behind it, or nothing
 	canResume, canLoad bool
-	prompts            sdk.PromptCapabilities // what a prompt may hold besides text
+	prompts            promptKinds // what a prompt may hold besides text
 
 	// What follows is used by the turn that holds the place, except turn.
 	session string
@@ -206,19 +206,19 @@ func (g *agent) initialize(ctx context.Context) error {
 		AgentInfo         json.RawMessage `json:"agentInfo"`
 		AuthMethods       json.RawMessage `json:"authMethods"`
 		AgentCapabilities struct {
-			Meta                json.RawMessage        `json:"_meta"`
-			LoadSession         bool                   `json:"loadSession"`
-			Prompt              sdk.PromptCapabilities `json:"promptCapabilities"`
+			Meta                json.RawMessage `json:"_meta"`
+			LoadSession         bool            `json:"loadSession"`
+			Prompt              promptKinds     `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume json.RawMessage `json:"resume"` // an object; some say true
 			} `json:"sessionCapabilities"`
 		} `json:"agentCapabilities"`
 	}
-	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodInitialize, sdk.InitializeRequest{
-		ProtocolVersion: sdk.ProtocolVersionNumber,
-		ClientInfo:      &sdk.Implementation{Name: "remote-agent", Version: "1"},
+	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodInitialize, map[string]any{
+		"protocolVersion": sdk.ProtocolVersionNumber,
+		"clientInfo":      map[string]string{"name": "remote-agent", "version": "1"},
 		// No files, no terminals: the agent uses its own tools in its sandbox.
-		ClientCapabilities: sdk.ClientCapabilities{},
+		"clientCapabilities": map[string]any{"auth": struct{}{}, "fs": struct{}{}},
 	}, &hello)
 	if err != nil {
 		return g.broken(ctx, atStart, err)
@@ -261,7 +261,7 @@ func (g *agent) detach(r *run, answered bool) {
 	g.turn.over()
 	g.turn, g.said = nil, nil
 	if answered {
-		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }}, r.agent.session
+		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }, pictures: maxPictures}, r.agent.session
 	}
 }
 

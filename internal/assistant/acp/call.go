@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"remote-agent/internal/assistant"
-	"remote-agent/internal/lists"
 	"remote-agent/internal/messages"
 )
 
@@ -168,10 +167,12 @@ func (t *transcript) advance(c *call, status string) error {
 	if !over {
 		return nil
 	}
-	content := c.result()
+	content, err := t.result(c)
 	switch {
+	case err != nil:
+		return err
 	case content != "" || status == "completed":
-	case c.refused:
+	case c.refused && !c.started:
 		content = notAllowed
 	default:
 		content = noReason
@@ -257,7 +258,7 @@ func (t *transcript) closeAll() error {
 			return err
 		}
 		content := noResult
-		if c.refused {
+		if c.refused && !c.started {
 			content = notAllowed
 		}
 		if err := t.finish(c, false, content); err != nil {
@@ -375,9 +376,19 @@ func shellWord(word string) string {
 }
 
 // result returns the text of the result: what the tool printed, and what it
-// changed.
-func (c *call) result() string {
-	parts := lists.Map(partsOf(c.content), func(p part) string { return p.text })
+// changed. A picture that the agent did not just look at is for people.
+func (t *transcript) result(c *call) (string, error) {
+	var parts []string
+	for _, p := range partsOf(c.content) {
+		if p.picture != nil && c.permissionKind() != assistant.KindRead {
+			text, err := t.shown(*p.picture)
+			if err != nil {
+				return "", err
+			}
+			p.text = text
+		}
+		parts = append(parts, p.text)
+	}
 	if c.terminal.Len() > 0 {
 		parts = append(parts, c.terminal.String())
 	}
@@ -391,13 +402,14 @@ func (c *call) result() string {
 	if c.exit != nil && *c.exit != 0 {
 		parts = append(parts, fmt.Sprintf("[exit status %d]", *c.exit))
 	}
-	return cut(strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"), maxResult)
+	return cut(strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"), maxResult), nil
 }
 
 // part is one piece of a call's content.
 type part struct {
-	text string
-	diff bool
+	text    string
+	diff    bool
+	picture *block
 }
 
 // partsOf returns the content that can be shown as text.
@@ -416,8 +428,12 @@ func partsOf(content json.RawMessage) []part {
 	for _, item := range list {
 		switch item.Type {
 		case "content":
-			if text := item.Content.text(); text != "" {
-				parts = append(parts, part{text: text})
+			p := part{text: item.Content.text()}
+			if item.Content.Type == "image" {
+				p.picture = &item.Content
+			}
+			if p.text != "" {
+				parts = append(parts, p)
 			}
 		case "diff":
 			old := ""

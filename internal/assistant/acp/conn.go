@@ -50,7 +50,8 @@ type handler interface {
 
 // conn is a JSON-RPC connection to one agent, one message a line.
 //
-// The types of the messages are the SDK's. Its connection is not used: it logs
+// The names of methods, errors and usage are the SDK's. Its requests are not used: their
+// code for JSON is 40 KB of the program. Neither is its connection: it logs
 // what it cannot read as it came, closes when more than 1024 notifications
 // arrive faster than they are handled, as in the replay of a long session, and
 // can lose an answer that is followed by the end of the process. Here

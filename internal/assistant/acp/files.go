@@ -6,25 +6,29 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"remote-agent/internal/messages"
 )
 
+// promptKinds is what an agent says that a prompt may hold besides text.
+type promptKinds struct {
+	Image           bool `json:"image"`
+	EmbeddedContext bool `json:"embeddedContext"`
+}
+
 // blocks returns a prompt with the files of the request, as far as the agent takes
 // them, and what to say of those that it does not.
-func (g *agent) blocks(prompt string, array []messages.Message) (blocks []sdk.ContentBlock, unseen string) {
-	blocks = []sdk.ContentBlock{sdk.TextBlock(prompt)}
+func (g *agent) blocks(prompt string, array []messages.Message) (blocks []any, unseen string) {
+	blocks = []any{map[string]string{"type": "text", "text": prompt}}
 	var names []string
 	for _, a := range shownFiles(array) {
 		data := base64.StdEncoding.EncodeToString([]byte(a.Data))
 		switch {
 		case a.Width > 0 && g.prompts.Image:
-			blocks = append(blocks, sdk.ImageBlock(data, a.MediaType))
+			blocks = append(blocks, map[string]string{"type": "image", "data": data, "mimeType": a.MediaType})
 		case a.Width == 0 && g.prompts.EmbeddedContext:
-			blocks = append(blocks, sdk.ResourceBlock(sdk.EmbeddedResourceResource{BlobResourceContents: &sdk.BlobResourceContents{
-				Blob: data, MimeType: &a.MediaType, Uri: "attachment://" + a.File + "/" + oneLine(a.Name, 200),
-			}}))
+			blocks = append(blocks, map[string]any{"type": "resource", "resource": map[string]string{
+				"blob": data, "mimeType": a.MediaType, "uri": "attachment://" + a.File + "/" + oneLine(a.Name, 200),
+			}})
 		default:
 			names = append(names, oneLine(a.Name, 100))
 		}

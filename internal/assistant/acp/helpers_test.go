@@ -135,7 +135,7 @@ func (r *result) add(event assistant.Event) {
 		r.notices = append(r.notices, e.Text)
 	case assistant.Finished:
 		r.finished = &e
-	case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.UsageUpdated, assistant.ToolStarted, assistant.ToolFinished:
+	case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.FileMade, assistant.UsageUpdated, assistant.ToolStarted, assistant.ToolFinished:
 	}
 }
 

@@ -178,7 +178,7 @@ func (r *run) decided(ctx context.Context, v verdict) error {
 		choice = q.option("allow_once")
 	}
 	if choice != "" {
-		if !q.call.ended && q.call.asking == 0 { // on record before the agent hears it, and runs it
+		if !q.call.ended { // on record before the agent hears it, and runs it
 			if err := r.t.start(q.call); err != nil {
 				return err
 			}

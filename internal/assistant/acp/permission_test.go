@@ -1,13 +1,20 @@
 package acp_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/assistant/acp"
 	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/waittest"
 )
 
 // asks is a request for permission as it is, with what it says of the call and the usual answers.
@@ -110,5 +117,53 @@ func TestAModeThatTheAgentLeftIsSetAgain(t *testing.T) {
 		if set := settings(t, lines); strings.Count(set, "plan") != 2 {
 			t.Errorf("%s: the agent was told %q", left, set)
 		}
+	}
+}
+
+// TestTwoRequestsForACall: once the agent may have heard one yes the call is on record as begun,
+// whatever is said to the other request. A process that dies then must not take it for one that
+// never ran.
+func TestTwoRequestsForACall(t *testing.T) {
+	t.Parallel()
+	asks := func(id string) acpagent.Step {
+		return acpagent.Step{Line: `{"jsonrpc":"2.0","id":"` + id + `","method":"session/request_permission","params":{"sessionId":"%SESSION%","toolCall":{"toolCallId":"1",` +
+			`"title":"make","kind":"execute","rawInput":{"command":"make"}},"options":[{"optionId":"y","kind":"allow_once"},{"optionId":"n","kind":"reject_once"}]}}`}
+	}
+	second := filepath.Join(t.TempDir(), "second")
+	begun := make(chan struct{})
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	w := start(t, acpagent.Does(asks("p"), asks("q"), acpagent.Step{AwaitFile: second},
+		acpagent.Step{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"failed"}`)}, acpagent.Step{Say: "Done."}))
+	turn := question("go")
+	turn.Host = &host{decide: func(ctx context.Context, _ assistant.Permission) (assistant.Verdict, error) {
+		select {
+		case <-first:
+			return assistant.Verdict{Allow: true}, nil
+		case <-begun:
+			return assistant.Verdict{}, os.WriteFile(second, nil, 0o600)
+		case <-ctx.Done():
+			return assistant.Verdict{}, ctx.Err()
+		}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Scaled(5*time.Second))
+	defer cancel()
+	var events []assistant.Event
+	for event, err := range w.Run(ctx, turn) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, event)
+		if _, is := event.(assistant.ToolStarted); is {
+			close(begun)
+		}
+	}
+	want := []string{
+		`assistant message: call execute {"command":"make"}`, `started execute execute "make"`,
+		"tool message: result of execute make, error true: The agent reported that this failed, without a reason.", "finished false",
+		"text Done.", "assistant message: text Done.", "finished turn",
+	}
+	if d := cmp.Diff(want, kinds(events)); d != "" {
+		t.Error(d)
 	}
 }

@@ -388,7 +388,7 @@ func FuzzUpdates(f *testing.F) {
 				if e.Text == "" {
 					t.Error("an empty delta")
 				}
-			case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable, assistant.UsageUpdated, assistant.Finished:
+			case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.Resumable, assistant.UsageUpdated, assistant.Finished:
 			}
 			return nil
 		}}

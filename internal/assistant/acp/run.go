@@ -218,7 +218,7 @@ func newRun(o opened, turn assistant.Turn, emit assistant.Emit) *run {
 }
 
 // do prompts the agent and takes what comes until it has answered.
-func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.ContentBlock) error {
+func (r *run) do(ctx context.Context, prompt chan answered, blocks []any) error {
 	g := r.agent
 	g.attach(r)
 	defer r.refuseQueued(ctx)
@@ -229,8 +229,8 @@ func (r *run) do(ctx context.Context, prompt chan answered, blocks []sdk.Content
 	g.a.wg.Go(func() {
 		var x answered
 		// The end of ctx does not take the request back: session/cancel does.
-		x.err = g.conn.callThen(context.WithoutCancel(ctx), 0, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
-			SessionId: sdk.SessionId(g.session), Prompt: blocks,
+		x.err = g.conn.callThen(context.WithoutCancel(ctx), 0, sdk.AgentMethodSessionPrompt, map[string]any{
+			"sessionId": g.session, "prompt": blocks,
 		}, &x.result, func() { g.detach(r, true) })
 		prompt <- x
 	})
@@ -481,7 +481,7 @@ func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) (answere
 		return x, x.err
 	default:
 	}
-	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: sdk.SessionId(g.session)}); err != nil {
+	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, map[string]string{"sessionId": g.session}); err != nil {
 		return answered{}, err
 	}
 	select {

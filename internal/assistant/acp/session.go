@@ -87,16 +87,12 @@ func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error
 	var answer sessionAnswer
 	limit, err := g.a.config.InitTimeout, errNoResume
 	if g.canResume {
-		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionResume, sdk.ResumeSessionRequest{
-			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
-		}, &answer)
+		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionResume, g.asked(id), &answer)
 		refusal, refused := errors.AsType[*sdk.RequestError](err)
 		g.canResume = !refused || refusal.Code != codeMethodNotFound // Qwen Code offers it and does not have it
 	}
 	if !g.canResume && g.canLoad {
-		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
-			Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{}, SessionId: sdk.SessionId(id),
-		}, &answer)
+		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionLoad, g.asked(id), &answer)
 	}
 	if err != nil {
 		return nil, err
@@ -153,9 +149,7 @@ func (g *agent) afresh(ctx context.Context, why error) ([]assistant.Event, error
 // create opens a new session.
 func (g *agent) create(ctx context.Context) ([]assistant.Event, error) {
 	var answer sessionAnswer
-	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionNew, sdk.NewSessionRequest{
-		Meta: g.a.config.SessionMeta, Cwd: g.dir, McpServers: []sdk.McpServer{},
-	}, &answer)
+	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionNew, g.asked(""), &answer)
 	if err != nil {
 		return nil, g.broken(ctx, atSession, err)
 	}
@@ -166,6 +160,18 @@ func (g *agent) create(ctx context.Context) ([]assistant.Event, error) {
 	g.cost = meter{}
 	g.choices(answer)
 	return []assistant.Event{assistant.Resumable{Session: g.session}}, nil
+}
+
+// sessionRequest is the params of session/new, and with an id of session/load and session/resume.
+type sessionRequest struct {
+	Meta    map[string]any `json:"_meta,omitempty"`
+	Session string         `json:"sessionId,omitempty"`
+	Dir     string         `json:"cwd"`
+	Servers []string       `json:"mcpServers"` // of the protocol; the agent gets none from us
+}
+
+func (g *agent) asked(id string) sessionRequest {
+	return sessionRequest{Meta: g.a.config.SessionMeta, Session: id, Dir: g.dir, Servers: []string{}}
 }
 
 // maxSessionID is the longest session id that is taken, in bytes.
@@ -282,7 +288,7 @@ func (g *agent) setMode(ctx context.Context, modes []string) error {
 	var err error
 	if slices.Contains(g.modes, mode) {
 		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetMode,
-			sdk.SetSessionModeRequest{SessionId: sdk.SessionId(g.session), ModeId: sdk.SessionModeId(mode)}, nil)
+			map[string]string{"sessionId": g.session, "modeId": mode}, nil)
 	} else {
 		err = g.setOption(ctx, o.id, o.values[strings.ToLower(mode)])
 	}
@@ -314,14 +320,15 @@ func (g *agent) setModel(ctx context.Context, model string) ([]assistant.Event, 
 		err = g.setOption(ctx, o.id, id)
 	case offered:
 		err = g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionSetModel,
-			sdk.UnstableSetSessionModelRequest{SessionId: sdk.SessionId(g.session), ModelId: sdk.UnstableModelId(id)}, nil)
+			map[string]string{"sessionId": g.session, "modelId": id}, nil)
 	}
 	_, refused := errors.AsType[*sdk.RequestError](err)
 	switch {
 	case refused && model == "":
 		return nil, nil
 	case !offered || refused:
-		return []assistant.Event{assistant.Notice{Text: "The agent cannot use the model " + oneLine(model, 60) + "; it uses its own."}}, nil
+		_, err := g.setModel(ctx, "") // it may have another one from an earlier turn
+		return []assistant.Event{assistant.Notice{Text: "The agent cannot use the model " + oneLine(model, 60) + "; it uses its own.", Once: true}}, err
 	case err != nil:
 		return nil, g.broken(ctx, atSession, err)
 	}

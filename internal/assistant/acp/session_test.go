@@ -338,6 +338,8 @@ func TestModeAndModel(t *testing.T) {
 		{"plan", "small", `session/set_model{"modelId":"Small"}`, 0},
 		{"default", "big", `session/set_mode{"modeId":"default"} session/set_model{"modelId":"big"}`, 0},
 		{"another plan default", "", `session/set_mode{"modeId":"plan"}`, 0},
+		{"", "small", `session/set_model{"modelId":"Small"}`, 0},
+		{"", "none", `session/set_model{"modelId":"big"}`, 1}, // what is said is true
 		{"no such mode", "none", "", 1},
 	} {
 		mode, turn.Model, turn.Resume = step.mode, step.model, resume

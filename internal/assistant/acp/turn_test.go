@@ -54,6 +54,8 @@ func kinds(events []assistant.Event) (out []string) {
 			out = append(out, fmt.Sprintf("%s message: %s", e.Message.Role, strings.Join(blocks, " | ")))
 		case assistant.Notice:
 			out = append(out, "notice "+e.Text)
+		case assistant.FileMade:
+			out = append(out, fmt.Sprintf("file %s, %d bytes", e.Name, len(e.Data)))
 		case assistant.Finished:
 			out = append(out, "finished turn")
 		case assistant.Resumable, assistant.UsageUpdated:

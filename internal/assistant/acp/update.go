@@ -1,7 +1,11 @@
 package acp
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,8 +18,13 @@ const (
 	maxText     = 1 << 20  // of one message, in bytes; more is a runaway agent
 	maxThought  = 64 << 10 // kept of the reasoning before one message
 	maxPlan     = 100      // steps shown
+	maxPictures = 10       // passed on to people in one turn
+	maxPictured = 16 << 20 // of all of them, in bytes
 	maxPlanText = 300      // of one step
 )
+
+// pictureKinds are what people's programs show, and cannot hold a script.
+var pictureKinds = []string{"png", "jpeg", "gif", "webp"}
 
 // notification is the params of a session/update.
 type notification struct {
@@ -100,6 +109,7 @@ type block struct {
 	Text     string `json:"text"`
 	URI      string `json:"uri"`
 	Name     string `json:"name"`
+	Data     string `json:"data"` // of a picture, in base64
 	Resource struct {
 		URI  string `json:"uri"`
 		Text string `json:"text"`
@@ -142,6 +152,8 @@ type transcript struct {
 	order     []*call
 	numbered  int
 	held      int // bytes of the calls that have not ended, and of the ids of all
+	pictures  int // that were passed on to people
+	pictured  int // bytes of these
 
 	// Codex says why its model could not be reached as a piece of the answer, and
 	// that the turn has ended well. What tells is the state of its thread.
@@ -165,7 +177,11 @@ func (t *transcript) apply(u update) error {
 			return nil
 		}
 		if !thought {
-			return t.say(u.MessageID, b.text())
+			text, err := t.shown(b)
+			if err != nil {
+				return err
+			}
+			return t.say(u.MessageID, text)
 		}
 		if t.thought.Len() < maxThought && !subagent {
 			t.thought.WriteString(b.text())
@@ -191,6 +207,19 @@ func (t *transcript) apply(u update) error {
 		}
 	}
 	return nil // unknown, or about something that we do not show
+}
+
+// shown returns what is said for a block, and passes a picture on to people.
+func (t *transcript) shown(b block) (string, error) {
+	data, _ := base64.StdEncoding.DecodeString(b.Data) // of what is none, the beginning may be there
+	_, kind, _ := strings.Cut(http.DetectContentType(data), "image/")
+	if b.Type != "image" || base64.StdEncoding.EncodedLen(len(data)) != len(b.Data) || !slices.Contains(pictureKinds, kind) || t.pictures == maxPictures || t.pictured+len(data) > maxPictured {
+		return b.text(), nil
+	}
+	t.pictures++
+	t.pictured += len(data)
+	name := fmt.Sprintf("picture-%d.%s", t.pictures, kind)
+	return "[" + name + "]", t.emit(assistant.FileMade{Name: name, Data: data})
 }
 
 func (t *transcript) say(messageID, text string) error {

@@ -301,7 +301,7 @@ func FuzzStream(f *testing.F) {
 			case assistant.MessageDone:
 				done++
 				kept.WriteString(e.Message.PlainText())
-			case assistant.Resumable, assistant.ThoughtDelta, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.UsageUpdated, assistant.Notice, assistant.Finished:
+			case assistant.Resumable, assistant.ThoughtDelta, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.UsageUpdated, assistant.Notice, assistant.FileMade, assistant.Finished:
 			}
 		}
 		if done+failed != 1 || done == 1 && said.String() != kept.String() {

@@ -192,7 +192,7 @@ func (h Harness) checkOrder(t testing.TB, out outcome) {
 			if e.Session == "" {
 				t.Error("Resumable without a session id")
 			}
-		case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
+		case assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.UsageUpdated:
 		}
 	}
 	switch {
@@ -367,7 +367,7 @@ func (h Harness) stopsWhenCanceled(t *testing.T, s Subject) {
 			}
 		case assistant.Finished, assistant.MessageDone:
 			t.Errorf("%T after the stop", event)
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated:
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.UsageUpdated:
 		}
 	}
 	if stopped.IsZero() {

@@ -190,7 +190,7 @@ func Collect(events iter.Seq2[assistant.Event, error]) (r Result) {
 			r.Finished = &e
 		case assistant.UsageUpdated:
 			r.Used = e.Usage
-		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice:
+		case assistant.Resumable, assistant.ToolStarted, assistant.ToolFinished, assistant.PlanUpdated, assistant.Notice, assistant.FileMade:
 		}
 	}
 	return r

@@ -178,7 +178,7 @@ func (h Harness) recordsBeforeItRuns(t *testing.T, s Subject) {
 			brackets = append(brackets, "+"+e.ID+" "+e.Summary)
 		case assistant.ToolFinished:
 			brackets = append(brackets, fmt.Sprint("-", e.ID, " ", e.OK))
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.UsageUpdated,
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.UsageUpdated,
 			assistant.Resumable, assistant.MessageDone, assistant.Finished:
 		}
 	}

@@ -265,7 +265,7 @@ func (r *run) complete(ctx context.Context) (messages.Message, assistant.Finishe
 			if err := r.spent(assistant.Finished(e)); err != nil {
 				return messages.Message{}, assistant.Finished{}, err
 			}
-		case assistant.Resumable, assistant.PlanUpdated, assistant.Notice, assistant.ToolStarted, assistant.ToolFinished:
+		case assistant.Resumable, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.ToolStarted, assistant.ToolFinished:
 			// A model has none of these.
 		}
 	}

@@ -134,7 +134,7 @@ func runConfig(ctx context.Context, a *loop.Assistant, tn assistant.Turn) (r res
 			r.finished = &e
 		case assistant.UsageUpdated:
 			r.used = e.Usage
-		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.Resumable:
+		case assistant.TextDelta, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.Notice, assistant.FileMade, assistant.Resumable:
 		}
 	}
 	return r

@@ -82,6 +82,8 @@ type Word struct {
 	Quiet   bool   // nobody has to be notified: it answers what somebody did a moment ago
 	Failed  bool   // there is no answer
 	Whole   bool   // all of it is to be shown, in however many messages
+
+	Files []platform.FilePart // that come behind the text, where files can be shown
 }
 
 // IsLate reports whether an answer has to notify whom it is for, and an edit does not
@@ -174,6 +176,9 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 	if n := len(rest); n > 0 {
 		rest[n-1].Buttons = slices.Concat(word.Buttons, o.wholeButtons(conv, entry))
 		added, last = append(added, rest...), rest[n-1].ID
+	}
+	if _, ok := o.Adapters[p].(platform.Filer); ok {
+		files = append(files, word.Files...)
 	}
 	for _, f := range files {
 		d := Answer(conv.ID, entry, "")

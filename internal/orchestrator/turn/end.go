@@ -113,7 +113,9 @@ func (cl closing) say(placed *messages.Delivery, word *outbox.Word) lastWord {
 	if placed != nil && placed.Message == "" && placed.State == messages.DeliveryPending {
 		cl.w.untried[placed.ID] = true // the turn was too short for a placeholder
 	}
-	s.changed, s.added, s.last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, *word, cl.out.took)
+	said := *word
+	said.Files = cl.out.files
+	s.changed, s.added, s.last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, said, cl.out.took)
 	return s
 }
 

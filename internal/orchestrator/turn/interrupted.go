@@ -52,6 +52,10 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 	return err
 }
 
+// unheard is the result of a call that was allowed, and that its agent did not hear of: a call is
+// on record as begun before the agent does. It is what such a yes is known by, see passOn.
+const unheard = "not run: a person allowed it, but the service stopped before you had the answer. If it is still needed, ask for exactly the same again."
+
 // undecided returns the results of the open calls about which an agent had asked and got no
 // answer, and has people told where one of them had said yes: it asks again.
 func (w *worker) undecided(ctx context.Context, tx port.Tx, entry sessions.Entry, open []sessions.ToolCall) (results messages.Message, err error) {
@@ -68,8 +72,8 @@ func (w *worker) undecided(ctx context.Context, tx port.Tx, entry sessions.Entry
 		case a.State == approval.Waiting:
 			why = "not run: the service stopped before anybody had allowed it."
 		case a.State == approval.Allowed:
-			why = "not run: a person allowed it, but the service stopped before you had the answer. If it is still needed, ask again."
-			err = outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, "⚠ "+a.Name()+" was approved, but the bot was restarted before the agent had the answer, so it was not run. The agent may ask again.")
+			why = unheard
+			err = outbox.AddNotice(ctx, tx, w.conv.ID, entry.ID, "⚠ "+a.Name()+" was approved, but the bot was restarted before the agent had the answer. If the agent asks for the same again in this turn, it gets that answer.")
 		default:
 			why = "not run: it was not allowed."
 		}

@@ -124,10 +124,11 @@ func (o *Turns) profileModel(p *profile.Profile, conv sessions.Conversation) (mo
 		wanted, provider = model, before
 	}
 	a := o.config.Assistants[assistant.Name(conv.Assistant)]
+	_, agent := a.(assistant.Agent) // says itself if it cannot use a model
 	switch {
 	case provider != "" && provider != conv.Assistant:
 		return "", fmt.Sprintf("its model %s belongs to %s, but this conversation uses %s.", wanted, provider, conv.Assistant) + goesOn
-	case a == nil || a.Model() == "":
+	case a == nil || a.Model() == "" && !agent:
 		return "", fmt.Sprintf("its model %s is ignored, because %s chooses its own model.", wanted, conv.Assistant)
 	}
 	return wanted, ""

@@ -94,7 +94,7 @@ func TestModelOfAProfile(t *testing.T) {
 	tiers := map[string]spend.Tier{"smart": {Provider: "openai", Model: "big"}, "empty": {Provider: "openai"}, "other": {Provider: "anthropic", Model: "large"}}
 	o := &Turns{config: Config{
 		Live:       func() Settings { return Settings{Tiers: tiers} },
-		Assistants: map[assistant.Name]assistant.Assistant{"openai": named("small"), "anthropic": named("large"), "claude": named("")},
+		Assistants: map[assistant.Name]assistant.Assistant{"openai": named("small"), "anthropic": named("large"), "claude": external{named("")}, "demo": named("")},
 	}}
 	for _, c := range []struct {
 		p       *profile.Profile
@@ -113,7 +113,9 @@ func TestModelOfAProfile(t *testing.T) {
 		{&profile.Profile{Model: "anthropic:m"}, "openai", "", "its model m belongs to anthropic"},
 		{&profile.Profile{Model: "ft:m"}, "openai", "ft:m", ""}, // no assistant of ours
 		{&profile.Profile{Model: "openai"}, "anthropic", "openai", ""},
-		{&profile.Profile{Model: "m"}, "claude", "", "claude chooses its own model"},
+		{&profile.Profile{Model: "m"}, "claude", "m", ""},
+		{&profile.Profile{ModelTier: "smart"}, "claude", "", "its model big belongs to openai, but this conversation uses claude"},
+		{&profile.Profile{Model: "m"}, "demo", "", "demo chooses its own model"},
 		{&profile.Profile{Model: "m"}, "gone", "", "gone chooses its own model"},
 	} {
 		model, problem := o.profileModel(c.p, sessions.Conversation{Assistant: c.of})
@@ -131,6 +133,12 @@ func (n named) Model() string      { return string(n) }
 func (named) Run(context.Context, assistant.Turn) iter.Seq2[assistant.Event, error] {
 	return nil
 }
+
+// external is named for an agent with a loop of its own.
+type external struct{ named }
+
+func (external) Release(string) {}
+func (external) Close() error   { return nil }
 
 // TestShortTermOfAProfile: who says nothing of it keeps the whole session.
 func TestShortTermOfAProfile(t *testing.T) {

@@ -36,14 +36,24 @@ const holdForSender = holdFor(outbox.Hold)
 // consult finds what a person decided about a call, or asks. It is repeated when
 // the turn runs again, with the same call.
 func (r *run) consult(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
+	a.ConversationID, a.SessionID, a.EntryID = r.w.conv.ID, r.d.begun.session.ID, r.d.entry.ID
+	a.CodebaseID, a.Requester = r.w.conv.CodebaseID, r.d.entry.In.Actor()
+	a.Title, a.Detail = wording.Head(r.w.o.redact(a.Title), 300), r.w.o.redact(a.Detail)
+	if a.Kind != assistant.KindExecute { // which is shown as code
+		a.Title = wording.Literal(a.Title)
+	}
 	before, asked, err := tx.Questions().CallApproval(ctx, r.d.entry.ID, a.CallID)
+	if err == nil && !asked && hold > 0 {
+		asked, err = r.passOn(ctx, tx, &a)
+		before = a
+	}
 	if err != nil {
 		return ruling{}, err
 	}
 	// In another repository the same words are another thing, and so is what an agent shows
 	// otherwise: not all of it is in the arguments.
-	changed := hold > 0 && before.Detail != plainText(r.w.o.redact(a.Detail))
-	if !asked || changed || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != r.w.conv.CodebaseID {
+	changed := hold > 0 && before.Detail != plainText(a.Detail)
+	if !asked || changed || before.SHA256 != approval.Sum(a.Tool, a.Arguments) || before.CodebaseID != a.CodebaseID {
 		return r.question(ctx, tx, a, hold)
 	}
 	result := ruling{approval: before}
@@ -95,15 +105,28 @@ func audit(ctx context.Context, tx port.Tx, a *approval.Approval, actor, what, m
 	})
 }
 
+// passOn gives a call what a person said to one just like it, of which the agent did not hear
+// before the turn was interrupted. That one never ran, and the answer is this call's from now on.
+func (r *run) passOn(ctx context.Context, tx port.Tx, a *approval.Approval) (passed bool, err error) {
+	yes, ok, err := tx.Questions().UnheardApproval(ctx, a.EntryID, approval.Sum(a.Tool, a.Arguments), unheard)
+	same := a.CodebaseID == yes.CodebaseID && a.Kind == yes.Kind && plainText(a.Title) == yes.Title && plainText(a.Detail) == yes.Detail
+	if err != nil || !ok || !same || !time.Now().Before(yes.ExpiresAt) {
+		return false, err
+	}
+	a.ExpiresAt = yes.ExpiresAt
+	if err := tx.Questions().InsertApproval(ctx, a); err != nil {
+		return false, err
+	}
+	a.State, a.DecidedBy, a.DecidedAt, a.Note = yes.State, yes.DecidedBy, yes.DecidedAt, yes.Note
+	if err := tx.Questions().SettleApproval(ctx, *a); err != nil {
+		return false, err
+	}
+	return true, audit(ctx, tx, a, "system", string(a.State), fmt.Sprintf(`,"as":%q`, yes.Name()))
+}
+
 // question stores an approval and the message that asks.
 func (r *run) question(ctx context.Context, tx port.Tx, a approval.Approval, hold holdFor) (ruling, error) {
 	r.w.asked.Store(true)
-	a.ConversationID, a.SessionID, a.EntryID = r.w.conv.ID, r.d.begun.session.ID, r.d.entry.ID
-	a.CodebaseID, a.Requester = r.w.conv.CodebaseID, r.d.entry.In.Actor()
-	a.Title, a.Detail = wording.Head(r.w.o.redact(a.Title), 300), r.w.o.redact(a.Detail)
-	if a.Kind != assistant.KindExecute { // which is shown as code
-		a.Title = wording.Literal(a.Title)
-	}
 	if err := tx.Questions().InsertApproval(ctx, &a); err != nil {
 		return ruling{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
 )
 
@@ -249,9 +250,9 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
-				return outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, "⚠ "+r.w.o.redact(e.Text))
-			})
+			err = r.noted(e)
+		case assistant.FileMade:
+			err = r.fileMade(&out, e)
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
@@ -278,6 +279,34 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		out.err = assistant.ErrEmpty
 	}
 	return out
+}
+
+// metaNoted is the key of a session's metadata under which it stands what an assistant wanted
+// to be read once.
+const metaNoted = "noted"
+
+// noted has people told what an assistant says beside its answer.
+func (r *run) noted(e assistant.Notice) error {
+	session, text := &r.d.begun.session, "⚠ "+r.w.o.redact(e.Text)
+	if e.Once && session.Metadata[metaNoted] == text {
+		return nil
+	}
+	return r.w.hold(r.w.ctx, func(tx port.Tx) error {
+		if err := outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, text); err != nil || !e.Once {
+			return err
+		}
+		return tx.Sessions().UpdateSession(r.w.ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaNoted: text}})
+	})
+}
+
+// fileMade keeps a file for the end of the turn. It is not on record before: an assistant whose
+// turn is interrupted makes it again, or says what it has.
+func (r *run) fileMade(out *outcome, e assistant.FileMade) error {
+	out.files = append(out.files, platform.FilePart(e))
+	if _, can := r.w.o.outbox.Adapters[r.w.conv.Key.Platform].(platform.Filer); can || len(out.files) > 1 {
+		return nil
+	}
+	return r.noted(assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
 }
 
 // resumable stores how the agent's session goes on, and what it has cost. That the turn

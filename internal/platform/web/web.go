@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -235,7 +236,10 @@ func (a *Adapter) Send(ctx context.Context, out messages.Outbound) (messages.Ref
 
 // SendFile implements platform.Filer.
 func (a *Adapter) SendFile(ctx context.Context, f platform.File) (messages.Ref, error) {
-	kind := "text/plain; charset=utf-8"
+	kind := http.DetectContentType(f.Data)
+	if !strings.HasPrefix(kind, "image/") {
+		kind = "text/plain; charset=utf-8"
+	}
 	return a.post(ctx, f.Conversation, messages.Posted{
 		Delivery: f.Delivery, Text: f.Caption, Files: []messages.PostedFile{{Name: f.Name, MediaType: kind, Data: f.Data}},
 	})

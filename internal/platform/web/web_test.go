@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -254,5 +255,38 @@ func TestOneBadConversationHoldsUpNoOther(t *testing.T) {
 	}
 	if came := once(refusing(), 250); !slices.IsSorted(came) || came[0] != "a-000" || came[249] != "a-249" {
 		t.Errorf("there came %v", came)
+	}
+}
+
+// TestPicturesAreShownAsSuch: pages show what is a picture, whatever it is called, and give
+// everything else as text.
+func TestPicturesAreShownAsSuch(t *testing.T) {
+	t.Parallel()
+	s := storetest.SQLite(t)(t)
+	said(t, s, "first", "{}")
+	a := web.New(s, slog.New(slog.DiscardHandler))
+	for name, data := range map[string]string{"a.png": "\x89PNG\r\n\x1a\n", "b.png": "<svg><script/></svg>", "c.md": "# Hello"} {
+		if _, err := a.SendFile(t.Context(), platform.File{
+			Delivery: messages.DeliveryID(name), Conversation: messages.ConversationKey{Platform: web.Name, ID: "c1"}, Name: name, Data: []byte(data),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := s.InRead(t.Context(), func(tx *store.Tx) error {
+		list, err := tx.Board().Posted(t.Context(), "c1", 10)
+		kinds := make(map[string]string)
+		for _, p := range list {
+			for _, f := range p.Files {
+				kinds[f.Name] = f.MediaType
+			}
+		}
+		const text = "text/plain; charset=utf-8"
+		if want := map[string]string{"a.png": "image/png", "b.png": text, "c.md": text}; !maps.Equal(kinds, want) {
+			t.Errorf("the files are %v, want %v", kinds, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
