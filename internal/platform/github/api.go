@@ -389,10 +389,13 @@ func (c *client) installed(ctx context.Context, id int64) ([]*github.Repository,
 	return all, err
 }
 
+// listPages bounds what is read of such a list: 10,000 repositories, or installations.
+const listPages = 100
+
 // collect returns a list that is not that of a repository.
 func collect[T any](ctx context.Context, c *client, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
 	var all []T
-	for page := 1; page <= sweepPages; page++ {
+	for page := 1; page <= listPages; page++ {
 		some, resp, err := call(ctx, c, who, o, func(g api) ([]T, *github.Response, error) {
 			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
 		})

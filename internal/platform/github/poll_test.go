@@ -794,3 +794,15 @@ func TestADeliveryIsAskedForSomeTimesOnly(t *testing.T) {
 }
 
 var errAway = errors.New("the database is away")
+
+// TestManyRepositoriesAreSwept: GitHub shows an installation's in pages of a hundred.
+func TestManyRepositoriesAreSwept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{server: func(o *emulator.Options) { o.Limits = emulator.NoLimits() }})
+	for n := range 1100 {
+		w.server.AddRepo(emulator.Repo{Name: fmt.Sprintf("Acme/r%d", n)})
+	}
+	if n, err := w.Swept(t.Context()); n != 1101 || err != nil {
+		t.Errorf("%d repositories are swept, want 1101: %v", n, err)
+	}
+}
