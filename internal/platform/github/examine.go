@@ -49,10 +49,13 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	case len(all) == 0:
 		return doctor.Found("installations", doctor.Fail, "the App is installed nowhere", "install it: Install App, on the App's page at https://github.com/settings/apps")
 	}
-	var names, behind []string
+	var names, behind, suspended []string
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
 		names = append(names, name)
+		if i.SuspendedAt != nil {
+			suspended = append(suspended, name)
+		}
 		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {
 			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
 		}
@@ -60,6 +63,14 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	if len(behind) > 0 {
 		return doctor.Found("installations", doctor.Fail, "permissions that were not accepted yet: "+strings.Join(behind, "; "),
 			"accept them: Review request, on the installation's page at https://github.com/settings/installations")
+	}
+	if len(suspended) > 0 {
+		status := doctor.Warn
+		if len(suspended) == len(all) {
+			status = doctor.Fail
+		}
+		return doctor.Found("installations", status, "suspended for "+strings.Join(suspended, ", ")+": the bot hears nothing and answers nobody there",
+			"unsuspend it, or uninstall it, on the installation's page at https://github.com/settings/installations")
 	}
 	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
 }
