@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,154 +24,127 @@ const (
 	// sent them is not known before they are there.
 	largeRoom = 16 << 20
 
-	// patience is how long a body is read in peace. The one that is read for longest then makes
+	// patience is how long a body is read in peace. Those that are read for longest then make
 	// room for one that finds none: a platform sends all of it in a moment.
 	patience = 100 * time.Millisecond
 
-	// roomWithin is how long a body waits for room. Slack waits for an answer for 3 s.
+	// roomWithin is how long a body waits for room, which it looks for every roomTick. Slack waits
+	// for an answer for 3 s.
 	roomWithin = 2 * time.Second
+	roomTick   = 10 * time.Millisecond
 )
 
 // ReadBody returns the body of a request, or another status than OK. A large one has room
 // for all of it at once: doubling would take three times as much. If there is no room, it is
 // 503: platforms deliver again.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, int) {
-	b := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), limit, small)+bytes.MinRead))
-	body := http.MaxBytesReader(w, r.Body, limit)
-	_, err := b.ReadFrom(io.LimitReader(body, small))
-	if err == nil && b.Len() == small && r.ContentLength != small {
-		if r.ContentLength > small {
-			limit = min(limit, r.ContentLength)
+	from, whole := http.MaxBytesReader(w, r.Body, limit), limit
+	if r.ContentLength > small {
+		whole = min(limit, r.ContentLength)
+	}
+	g := &guest{response: http.NewResponseController(w)}
+	defer large.free(g)
+	var b []byte
+	for _, room := range []int64{min(max(r.ContentLength, 0), small), small, presized, whole} {
+		if room = min(room, whole); room < int64(len(b)) {
+			continue // it is no more than there was
 		}
-		if err = large.read(w, r, b, body, limit); errors.Is(err, errNoRoom) {
-			w.Header().Set("Retry-After", "1")
-			return nil, http.StatusServiceUnavailable
+		if room > small && !large.take(r.Context(), g, room+1-int64(len(b))) {
+			return noRoom(w)
+		}
+		b = append(make([]byte, 0, room+1), b...) // and its end
+		var err error
+		for err == nil && len(b) < cap(b) {
+			var n int
+			n, err = from.Read(b[len(b):cap(b)])
+			b = b[:len(b)+n]
+		}
+		if err == io.EOF { //nolint:errorlint // of the reader itself
+			return b, http.StatusOK
+		}
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, http.StatusRequestEntityTooLarge
+		}
+		if g.told.Load() {
+			return noRoom(w)
+		}
+		if err != nil {
+			break
 		}
 	}
-	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
-	case tooLarge:
-		return nil, http.StatusRequestEntityTooLarge
-	case err != nil:
-		return nil, http.StatusBadRequest
-	}
-	return b.Bytes(), http.StatusOK
+	return nil, http.StatusBadRequest
+}
+
+func noRoom(w http.ResponseWriter) ([]byte, int) {
+	w.Header().Set("Retry-After", "1")
+	return nil, http.StatusServiceUnavailable
 }
 
 // large is the room of this process.
-var large = room{left: largeRoom, freed: make(chan struct{})}
-
-var errNoRoom = errors.New("too much is being read")
+var large = room{left: largeRoom}
 
 // room is memory that the large bodies share which are being read. It is safe for concurrent
 // use.
 type room struct {
 	mu     sync.Mutex // guards all below
 	left   int64
-	inside []*guest      // the longest first
-	freed  chan struct{} // closed when somebody leaves
+	inside []*guest // the longest first
 }
 
 // guest is a body that has room.
 type guest struct {
-	taken int64
-	since time.Time
-	told  bool // to leave
-
 	response *http.ResponseController
-	cancel   context.CancelFunc
-}
-
-// read puts the rest of body into b, whose limit is that of both.
-func (m *room) read(w http.ResponseWriter, r *http.Request, b *bytes.Buffer, body io.Reader, limit int64) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	g := &guest{response: http.NewResponseController(w), cancel: cancel}
-	defer m.free(g)
-	if limit > presized {
-		err := m.readPart(ctx, g, b, io.LimitReader(body, presized-int64(b.Len())), presized)
-		if err != nil || b.Len() < presized {
-			return err
-		}
-	}
-	return m.readPart(ctx, g, b, body, limit)
-}
-
-// readPart reads what there is, which is no more than makes upTo bytes of b.
-func (m *room) readPart(ctx context.Context, g *guest, b *bytes.Buffer, from io.Reader, upTo int64) error {
-	n := upTo - int64(b.Len())
-	if !m.take(ctx, g, n) {
-		return errNoRoom
-	}
-	// Grow would write to all of the room, and so take it, before there is anything to read.
-	*b = *bytes.NewBuffer(append(make([]byte, 0, upTo+bytes.MinRead), b.Bytes()...))
-	_, err := b.ReadFrom(from)
-	if ctx.Err() != nil {
-		return errNoRoom
-	}
-	return err
+	told     atomic.Bool // to leave
+	taken    int64
+	since    time.Time
 }
 
 // take gives n bytes to a guest, and reports whether there was room for them in time.
 func (m *room) take(ctx context.Context, g *guest, n int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, roomWithin)
-	defer cancel()
-	for ctx.Err() == nil {
-		m.mu.Lock()
-		now := time.Now()
-		if m.left >= n || m.left+g.taken == largeRoom {
-			if m.left -= n; g.taken == 0 {
-				g.since, m.inside = now, append(m.inside, g)
-			}
-			g.taken += n
-			m.mu.Unlock()
-			return true
+	for until := time.Now().Add(roomWithin); !m.enter(g, n); {
+		if g.told.Load() || time.Now().After(until) || Sleep(ctx, roomTick) != nil {
+			return false
 		}
-		freed, pause := m.freed, m.urge(g, now)
-		m.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-freed:
-		case <-time.After(pause):
+	}
+	return true
+}
+
+// enter gives n bytes to a guest if there is room for them, and else has others leave who have
+// been inside for longest.
+func (m *room) enter(g *guest, n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, left := time.Now(), m.left
+	if left >= n || left+g.taken == largeRoom {
+		if g.taken == 0 {
+			g.since, m.inside = now, append(m.inside, g)
+		}
+		m.left -= n
+		g.taken += n
+		return true
+	}
+	for _, other := range m.inside {
+		if other == g || g.told.Load() || left >= n || now.Sub(other.since) < patience {
+			continue
+		}
+		if left += other.taken; other.told.CompareAndSwap(false, true) {
+			_ = other.response.SetReadDeadline(now) // a server's connection has one
 		}
 	}
 	return false
 }
 
-// urge has the guest leave who has been inside for longest, unless g is to leave itself, and
-// returns after how long to try again. m.mu is held.
-func (m *room) urge(g *guest, now time.Time) (pause time.Duration) {
-	for _, other := range m.inside {
-		if other == g || other.told || g.told {
-			continue
-		}
-		if wait := other.since.Add(patience).Sub(now); wait > 0 {
-			return wait
-		}
-		other.told = true
-		other.cancel()
-		_ = other.response.SetReadDeadline(now) // a server's connection has one
-		break
-	}
-	return patience
-}
-
 // free gives back what a guest has taken.
 func (m *room) free(g *guest) {
-	g.cancel()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if g.taken == 0 {
-		return
-	}
 	m.left += g.taken
-	stay := m.inside[:0]
-	for _, other := range m.inside {
-		if other != g {
-			stay = append(stay, other)
+	for i, other := range m.inside {
+		if other == g {
+			m.inside = append(m.inside[:i], m.inside[i+1:]...)
+			break
 		}
 	}
-	m.inside = stay
-	close(m.freed)
-	m.freed = make(chan struct{})
+	m.mu.Unlock()
 }
 
 // Lenient decodes JSON and overlooks fields of another type than expected, which are

@@ -49,13 +49,15 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	case len(all) == 0:
 		return doctor.Found("installations", doctor.Fail, "the App is installed nowhere", "install it: Install App, on the App's page at https://github.com/settings/apps")
 	}
-	var names, behind, suspended []string
+	status, fix := doctor.OK, ""
+	var names, behind []string
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
-		names = append(names, name)
 		if i.SuspendedAt != nil {
-			suspended = append(suspended, name)
+			name += " (suspended: the bot is silent there)"
+			status, fix = doctor.Fail, "unsuspend it, or uninstall it, on the installation's page at https://github.com/settings/installations"
 		}
+		names = append(names, name)
 		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {
 			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
 		}
@@ -64,15 +66,7 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 		return doctor.Found("installations", doctor.Fail, "permissions that were not accepted yet: "+strings.Join(behind, "; "),
 			"accept them: Review request, on the installation's page at https://github.com/settings/installations")
 	}
-	if len(suspended) > 0 {
-		status := doctor.Warn
-		if len(suspended) == len(all) {
-			status = doctor.Fail
-		}
-		return doctor.Found("installations", status, "suspended for "+strings.Join(suspended, ", ")+": the bot hears nothing and answers nobody there",
-			"unsuspend it, or uninstall it, on the installation's page at https://github.com/settings/installations")
-	}
-	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
+	return doctor.Found("installations", status, "installed for "+strings.Join(names, ", "), fix)
 }
 
 // examineDeliveries looks at the last webhooks that GitHub sent.

@@ -269,7 +269,7 @@ func TestASuspendedInstallationIsNamed(t *testing.T) {
 	if _, err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := w.Examine(t.Context())[1]; f.Status != doctor.Fail || !strings.HasPrefix(f.Detail, "suspended for Acme: ") {
+	if f := w.Examine(t.Context())[1]; f.Status != doctor.Fail || !strings.Contains(f.Detail, "Acme (suspended") || f.Fix == "" {
 		t.Errorf("it finds %+v", f)
 	}
 	refused := emulator.Refuse(http.StatusForbidden, "This installation has been suspended")
