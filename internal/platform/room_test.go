@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"remote-agent/internal/platform"
 	"remote-agent/internal/waittest"
@@ -36,6 +37,9 @@ func post(t *testing.T, size int) posting {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(waittest.Scaled(5 * time.Second))); err != nil {
+		t.Fatal(err)
+	}
 	p := posting{t, conn}
 	p.bring("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n")
 	return p
