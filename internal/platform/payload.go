@@ -50,7 +50,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, int)
 			continue // it is no more than there was
 		}
 		if room > small && !large.take(r.Context(), g, room+1-int64(len(b))) {
-			return noRoom(w)
+			g.told.Store(true)
+			break
 		}
 		b = append(make([]byte, 0, room+1), b...) // and its end
 		var err error
@@ -65,19 +66,15 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, int)
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, http.StatusRequestEntityTooLarge
 		}
-		if g.told.Load() {
-			return noRoom(w)
-		}
 		if err != nil {
 			break
 		}
 	}
+	if g.told.Load() {
+		w.Header().Set("Retry-After", "1")
+		return nil, http.StatusServiceUnavailable
+	}
 	return nil, http.StatusBadRequest
-}
-
-func noRoom(w http.ResponseWriter) ([]byte, int) {
-	w.Header().Set("Retry-After", "1")
-	return nil, http.StatusServiceUnavailable
 }
 
 // large is the room of this process.
@@ -113,7 +110,6 @@ func (m *room) take(ctx context.Context, g *guest, n int64) bool {
 // been inside for longest.
 func (m *room) enter(g *guest, n int64) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	now, left := time.Now(), m.left
 	if left >= n || left+g.taken == largeRoom {
 		if g.taken == 0 {
@@ -121,6 +117,7 @@ func (m *room) enter(g *guest, n int64) bool {
 		}
 		m.left -= n
 		g.taken += n
+		m.mu.Unlock()
 		return true
 	}
 	for _, other := range m.inside {
@@ -131,6 +128,7 @@ func (m *room) enter(g *guest, n int64) bool {
 			_ = other.response.SetReadDeadline(now) // a server's connection has one
 		}
 	}
+	m.mu.Unlock()
 	return false
 }
 

@@ -54,8 +54,8 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
 		if i.SuspendedAt != nil {
-			name += " (suspended: the bot is silent there)"
-			status, fix = doctor.Fail, "unsuspend it, or uninstall it, on the installation's page at https://github.com/settings/installations"
+			name += " (suspended)"
+			status, fix = doctor.Fail, "unsuspend it at https://github.com/settings/installations"
 		}
 		names = append(names, name)
 		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {

@@ -279,7 +279,7 @@ func TestASuspendedInstallationIsNamed(t *testing.T) {
 			t.Errorf("%d repositories are swept, %v", n, err)
 		}
 	}
-	if got := strings.Count(logged.String(), "an installation of the github app is left out"); got != 1 {
+	if got := strings.Count(logged.String(), "the github app is suspended"); got != 1 {
 		t.Errorf("the operator is told %d times:\n%s", got, logged.String())
 	}
 }

@@ -173,7 +173,7 @@ func (p *poller) repositories(ctx context.Context) (all []repository, err error)
 			some, err := p.client.installed(ctx, i.GetID())
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
 				if p.first(strconv.FormatInt(i.GetID(), 10)) {
-					p.log.WarnContext(ctx, "an installation of the github app is left out: it is suspended, or was removed just now", "account", i.GetAccount().GetLogin())
+					p.log.WarnContext(ctx, "the github app is suspended or removed", "account", i.GetAccount().GetLogin())
 				}
 				continue
 			}
