@@ -138,7 +138,7 @@ func TestBadValuesOfWork(t *testing.T) {
 		{[]string{"GITHUB_MENTION=@"}, []string{"GITHUB_MENTION", `"@"`, "@remote-agent"}},
 		{[]string{"GITHUB_MENTION=@remote agent"}, []string{"GITHUB_MENTION", "@remote-agent"}},
 		{[]string{"GITHUB_MENTION=@@bot"}, []string{"GITHUB_MENTION"}},
-		{[]string{"GITHUB_ALLOWED_LOGINS=octocat,o_o"}, []string{"GITHUB_ALLOWED_LOGINS", `"o_o"`, "numeric ID", "login"}},
+		{[]string{"GITHUB_ALLOWED_LOGINS=octocat,o.o"}, []string{"GITHUB_ALLOWED_LOGINS", `"o.o"`, "numeric ID", "login"}},
 		{[]string{"GITHUB_ALLOWED_LOGINS=*"}, []string{"GITHUB_ALLOWED_LOGINS", `"*"`}},
 		{[]string{"GITHUB_REPOSITORIES=acme"}, []string{"GITHUB_REPOSITORIES", `"acme"`, "owner/name"}},
 		{[]string{"GITHUB_REPOSITORIES=https://github.com/acme/web"}, []string{"GITHUB_REPOSITORIES", "owner/name"}},

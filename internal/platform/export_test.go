@@ -8,3 +8,13 @@ func SplitAdded(markdown string, limit int, measure func(string) int) (open, bod
 	}
 	return open, body, end
 }
+
+// Small is what a body has room for whatever else is read.
+const Small = small
+
+// Taken is how much of the room for larger ones is taken.
+func Taken() int64 {
+	large.mu.Lock()
+	defer large.mu.Unlock()
+	return largeRoom - large.left
+}

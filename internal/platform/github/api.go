@@ -334,12 +334,18 @@ func (c *client) askEditor(ctx context.Context, repo, node, author string) (stri
 				Editor       struct{ Login string } // empty if their account is gone
 			}
 		}
+		Errors []struct{ Type, Message string } // with the status of success
 	}
 	out, _, err := inRepo(ctx, c, repo, op{name: "asking who changed a text"}, func(g api) (a answer, resp *github.Response, err error) {
 		// Beside REST's api/v3/ on a server of GitHub Enterprise.
 		req, err := g.NewRequest(http.MethodPost, "../graphql", map[string]any{"query": editedBy, "variables": map[string]string{"id": node}})
 		if err == nil {
 			resp, err = g.Do(g.ctx, req, &a)
+		}
+		for _, e := range a.Errors {
+			if e.Type == "RATE_LIMITED" || strings.HasPrefix(e.Message, "Something went wrong") {
+				err = fault.Wrap(errors.New(e.Type+" "+e.Message), fault.Unavailable, "asking who changed a text")
+			}
 		}
 		return a, resp, err
 	})
@@ -389,10 +395,13 @@ func (c *client) installed(ctx context.Context, id int64) ([]*github.Repository,
 	return all, err
 }
 
+// listPages bounds what is read of such a list: 10,000 repositories, or installations.
+const listPages = 100
+
 // collect returns a list that is not that of a repository.
 func collect[T any](ctx context.Context, c *client, who caller, o op, list func(g api, page *github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
 	var all []T
-	for page := 1; page <= sweepPages; page++ {
+	for page := 1; page <= listPages; page++ {
 		some, resp, err := call(ctx, c, who, o, func(g api) ([]T, *github.Response, error) {
 			return list(g, &github.ListOptions{Page: page, PerPage: pageSize})
 		})

@@ -49,9 +49,14 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 	case len(all) == 0:
 		return doctor.Found("installations", doctor.Fail, "the App is installed nowhere", "install it: Install App, on the App's page at https://github.com/settings/apps")
 	}
+	status, fix := doctor.OK, ""
 	var names, behind []string
 	for _, i := range all {
 		name := i.GetAccount().GetLogin()
+		if i.SuspendedAt != nil {
+			name += " (suspended)"
+			status, fix = doctor.Fail, "unsuspend it at https://github.com/settings/installations"
+		}
 		names = append(names, name)
 		if missing := lacking(granted(i.GetPermissions())); len(missing) > 0 {
 			behind = append(behind, name+" ("+strings.Join(missing, ", ")+")")
@@ -61,7 +66,7 @@ func (a *account) examineInstallations(ctx context.Context) doctor.Finding {
 		return doctor.Found("installations", doctor.Fail, "permissions that were not accepted yet: "+strings.Join(behind, "; "),
 			"accept them: Review request, on the installation's page at https://github.com/settings/installations")
 	}
-	return doctor.Found("installations", doctor.OK, "installed for "+strings.Join(names, ", "), "")
+	return doctor.Found("installations", status, "installed for "+strings.Join(names, ", "), fix)
 }
 
 // examineDeliveries looks at the last webhooks that GitHub sent.

@@ -52,6 +52,12 @@ func (a *Adapter) Translate(ctx context.Context, event string, guid messages.Eve
 	return r.Events, r.Reason
 }
 
+// Swept is how many repositories a sweep reads.
+func (a *Adapter) Swept(ctx context.Context) (int, error) {
+	all, err := a.poller.repositories(ctx)
+	return len(all), err
+}
+
 // Pauses makes lookups call f instead of waiting.
 func (a *Adapter) Pauses(f func(d time.Duration)) {
 	a.pause = func(ctx context.Context, d time.Duration) error { f(d); return ctx.Err() }

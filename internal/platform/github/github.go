@@ -21,7 +21,6 @@ import (
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/pattern"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/platform/exchange"
 )
@@ -180,8 +179,6 @@ func lowered(names []string) map[string]bool {
 	return set
 }
 
-var mentionForm = pattern.Lazy(`^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?$`)
-
 func (c Config) check() error {
 	switch {
 	case c.AppID != "" && c.Token != "":
@@ -190,7 +187,7 @@ func (c Config) check() error {
 		return fault.New(fault.Invalid, "GitHub needs GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY, or GITHUB_TOKEN")
 	case (!c.Poll || c.WebhookSecret != "") && len(c.WebhookSecret) < minSecret:
 		return fault.Newf(fault.Invalid, "GITHUB_WEBHOOK_SECRET is missing or shorter than %d bytes: without it anyone could pose as GitHub; or set GITHUB_MODE=poll", minSecret)
-	case c.Mention != "" && !mentionForm.MatchString(c.Mention):
+	case c.Mention != "" && !loginForm.MatchString(strings.TrimPrefix(c.Mention, "@")):
 		return fault.Newf(fault.Invalid, "GITHUB_MENTION is not a name like @%s", defaultMention)
 	}
 	if c.AppID != "" {

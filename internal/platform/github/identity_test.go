@@ -257,3 +257,29 @@ func TestRedirectsKeepTheToken(t *testing.T) {
 		t.Error("a redirect elsewhere was followed")
 	}
 }
+
+// TestASuspendedInstallationIsNamed: GitHub lists it like the others, and says nothing else.
+func TestASuspendedInstallationIsNamed(t *testing.T) {
+	t.Parallel()
+	var logged logBuffer
+	w := newWorld(t, setting{bot: func(c *github.Config) {
+		c.Log = bufferedLog(&logged)
+		c.APIURL = rewriting(t, c.APIURL, "/app/installations", func(i map[string]any) { i["suspended_at"] = "2026-11-21T10:00:00Z" })
+	}})
+	if _, err := w.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.Examine(t.Context())[1]; f.Status != doctor.Fail || !strings.Contains(f.Detail, "Acme (suspended") || f.Fix == "" {
+		t.Errorf("it finds %+v", f)
+	}
+	refused := emulator.Refuse(http.StatusForbidden, "This installation has been suspended")
+	w.server.Inject(emulator.CreateInstallationToken, refused, refused)
+	for range 2 {
+		if n, err := w.Swept(t.Context()); n != 0 || err != nil {
+			t.Errorf("%d repositories are swept, %v", n, err)
+		}
+	}
+	if got := strings.Count(logged.String(), "the github app is suspended"); got != 1 {
+		t.Errorf("the operator is told %d times:\n%s", got, logged.String())
+	}
+}

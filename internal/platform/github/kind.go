@@ -141,22 +141,19 @@ func (k *kind) parseKey(text string) error {
 	return nil
 }
 
-var mentionOption = pattern.Lazy(`^@?[A-Za-z0-9][A-Za-z0-9-]{0,58}$`)
-
 func (k *kind) parseMention(text string) error {
-	if !mentionOption.MatchString(text) {
+	name := strings.TrimPrefix(text, "@")
+	if !loginForm.MatchString(name) {
 		return fmt.Errorf("is %q: use a GitHub name, such as @remote-agent", text)
 	}
-	k.mention = "@" + strings.TrimPrefix(text, "@")
+	k.mention = "@" + name
 	return nil
 }
-
-var loginOption = pattern.Lazy(`^(?:[0-9]{1,18}|[A-Za-z0-9][A-Za-z0-9-]{0,38})$`)
 
 func (k *kind) parseLogins(text string) error {
 	names := option.List(text)
 	for i, n := range names {
-		if names[i] = strings.TrimPrefix(n, "@"); !loginOption.MatchString(names[i]) {
+		if names[i] = strings.TrimPrefix(n, "@"); !loginForm.MatchString(names[i]) {
 			return fmt.Errorf("contains %q, which is neither a numeric ID nor a login", n)
 		}
 	}

@@ -92,14 +92,14 @@ func TestGitHubIdentity(t *testing.T) {
 func TestOptionsOfGitHub(t *testing.T) {
 	t.Parallel()
 	k, _, err := readKind(t,
-		"GITHUB_MENTION=Helper", "GITHUB_ALLOWED_LOGINS=583231, @octocat", "GITHUB_REPOSITORIES=acme/web acme/a.b_c-d", "GITHUB_STREAMING_MODE=stream",
+		"GITHUB_MENTION=Helper_acme", "GITHUB_ALLOWED_LOGINS=583231, @octocat, mona-cat_acme", "GITHUB_REPOSITORIES=acme/web acme/a.b_c-d", "GITHUB_STREAMING_MODE=stream",
 		"GITHUB_API_URL=https://h/api/v3/", "GITHUB_WEB_URL=https://h/", "GITHUB_POLL_EVERY=1m", "GITHUB_SWEEP_EVERY=1h", "GITHUB_OWNER_IDS=7",
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := kind{
-		mention: "@Helper", allowed: []string{"583231", "octocat"}, repositories: []string{"acme/web", "acme/a.b_c-d"}, streaming: true,
+		mention: "@Helper_acme", allowed: []string{"583231", "octocat", "mona-cat_acme"}, repositories: []string{"acme/web", "acme/a.b_c-d"}, streaming: true,
 		apiURL: "https://h/api/v3", webURL: "https://h", pollEvery: time.Minute, sweepEvery: time.Hour, owners: []string{"7"},
 	}
 	if diff := cmp.Diff(want, *k,

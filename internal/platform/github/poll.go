@@ -172,7 +172,10 @@ func (p *poller) repositories(ctx context.Context) (all []repository, err error)
 		for _, i := range all {
 			some, err := p.client.installed(ctx, i.GetID())
 			if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.Gone) {
-				continue // suspended, or removed just now
+				if p.first(strconv.FormatInt(i.GetID(), 10)) {
+					p.log.WarnContext(ctx, "the github app is suspended or removed", "account", i.GetAccount().GetLogin())
+				}
+				continue
 			}
 			if fault.Is(err, fault.Unauthorized) || ctx.Err() != nil {
 				return nil, err

@@ -456,6 +456,11 @@ func TestWordsThatSomebodyElseChanged(t *testing.T) {
 		"theirs": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":{"login":"boss"}}`, "gone": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":null}`,
 		"mine": `{"lastEditedAt":"2026-11-21T10:00:00Z","editor":{"login":"Ann"}}`, "unchanged": `{"lastEditedAt":null,"editor":null}`,
 	}
+	// What fails has the status of success (docs.github.com, Rate limits and query limits).
+	editors["theirs, later"], editors["mine, later"] = editors["theirs"], editors["mine"]
+	var failures sync.Map
+	failures.Store("theirs, later", `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded for installation ID 5."}]}`)
+	failures.Store("mine, later", `{"data":null,"errors":[{"message":"Something went wrong while executing your query."}]}`)
 	w := newWorld(t, setting{bot: func(cfg *github.Config) {
 		polling(cfg)
 		change := func(v map[string]any) {
@@ -478,6 +483,10 @@ func TestWordsThatSomebodyElseChanged(t *testing.T) {
 				t.Errorf("asked with %s: %v", r.Method, err)
 			}
 			rw.Header().Set("Content-Type", "application/json")
+			if why, failed := failures.LoadAndDelete(asked.Variables.ID); failed {
+				_, _ = rw.Write([]byte(why.(string)))
+				return
+			}
 			_, _ = rw.Write([]byte(`{"data":{"node":` + cmp.Or(editors[asked.Variables.ID], "null") + `}}`))
 		}))
 		t.Cleanup(front.Close)
@@ -491,18 +500,18 @@ func TestWordsThatSomebodyElseChanged(t *testing.T) {
 		ann.OpenIssue("x", "@remote-agent hears "+body)
 	}
 	n := ann.OpenIssue("x", "y").Number
-	for _, body := range []string{"theirs", "gone", "mine", "unchanged", "unknown"} {
+	for _, body := range []string{"theirs, later", "mine, later", "theirs", "gone", "mine", "unchanged", "unknown"} {
 		ann.Comment(n, "@remote-agent hears "+body)
 	}
 	w.await(t, "the last comment, and the issue", func(all []messages.Inbound) bool {
-		return len(all) > 3 && slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "hears unknown" })
+		return len(all) > 4 && slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "hears unknown" })
 	})
 	var heard []string
 	for _, in := range w.sink.Events() {
 		heard = append(heard, in.Text)
 	}
 	slices.Sort(heard)
-	if want := []string{"hears mine", "hears mine", "hears unchanged", "hears unknown"}; !slices.Equal(heard, want) {
+	if want := []string{"hears mine", "hears mine", "hears mine, later", "hears unchanged", "hears unknown"}; !slices.Equal(heard, want) {
 		t.Errorf("it hears %q, want %q", heard, want)
 	}
 }
@@ -794,3 +803,15 @@ func TestADeliveryIsAskedForSomeTimesOnly(t *testing.T) {
 }
 
 var errAway = errors.New("the database is away")
+
+// TestManyRepositoriesAreSwept: GitHub shows an installation's in pages of a hundred.
+func TestManyRepositoriesAreSwept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setting{server: func(o *emulator.Options) { o.Limits = emulator.NoLimits() }})
+	for n := range 1100 {
+		w.server.AddRepo(emulator.Repo{Name: fmt.Sprintf("Acme/r%d", n)})
+	}
+	if n, err := w.Swept(t.Context()); n != 1101 || err != nil {
+		t.Errorf("%d repositories are swept, want 1101: %v", n, err)
+	}
+}

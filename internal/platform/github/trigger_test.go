@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"remote-agent/internal/platform/github"
 	"remote-agent/internal/waittest"
 )
 
@@ -128,6 +129,20 @@ func TestBombsTakeLittle(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 40 {
 			t.Errorf("%s: %d bytes take %d MB", name, len(source), took)
+		}
+	}
+}
+
+// Accounts that a company manages have its short code behind an underscore.
+func TestTheBotIsCalledByTheNameOfAManagedAccount(t *testing.T) {
+	t.Parallel()
+	h := newHook(t, func(c *github.Config) { c.Mention = "@bot_acme" })
+	if text, ok := h.Order("please, @bot_acme, _do it_"); !ok || text != "please, , _do it_" {
+		t.Errorf("it reads %q, %v", text, ok)
+	}
+	for _, other := range []string{"@bot do it", "@bot_acme2 do it", "@bot_acme_x do it"} {
+		if text, ok := h.Order(other); ok {
+			t.Errorf("%q is for it: %q", other, text)
 		}
 	}
 }

@@ -24,12 +24,6 @@ const (
 	// maxBody is the largest payload that GitHub delivers.
 	maxBody = 25 << 20
 
-	// A body that is larger than smallBody, or does not say how large it is, waits
-	// for one of largeSlots: until its signature is verified nobody knows whether GitHub
-	// sent it.
-	smallBody  = 1 << 20
-	largeSlots = 4
-
 	// ackTimeout is how long storing an event may take: GitHub waits ten seconds
 	// for the answer (contract C2).
 	ackTimeout = 8 * time.Second
@@ -55,8 +49,7 @@ type webhook struct {
 
 // Webhook implements platform.WebhookReceiver. It makes no call to GitHub.
 func (h *webhook) Webhook(sink platform.Sink) http.Handler {
-	slots := make(chan struct{}, largeSlots)
-	return large{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink, slots) })}
+	return large{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, sink) })}
 }
 
 // large is a handler that limits by itself what it reads. The server in front of it
@@ -66,8 +59,8 @@ type large struct{ http.Handler }
 // MaxBody is how much the handler reads, in bytes.
 func (large) MaxBody() int64 { return maxBody }
 
-func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Sink, slots chan struct{}) {
-	body, status := h.verified(w, r, slots)
+func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Sink) {
+	body, status := h.verified(w, r)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
@@ -100,7 +93,7 @@ func (h *webhook) serve(w http.ResponseWriter, r *http.Request, sink platform.Si
 // verified returns the payload of a request that GitHub has signed, or another
 // status than OK. The signature is that of the body as it came, before it is
 // taken out of a form.
-func (h *webhook) verified(w http.ResponseWriter, r *http.Request, slots chan struct{}) ([]byte, int) {
+func (h *webhook) verified(w http.ResponseWriter, r *http.Request) ([]byte, int) {
 	if h.off || r.URL.Path != webhookPath {
 		return nil, http.StatusNotFound
 	}
@@ -115,14 +108,6 @@ func (h *webhook) verified(w http.ResponseWriter, r *http.Request, slots chan st
 	}
 	if r.ContentLength > maxBody {
 		return nil, http.StatusRequestEntityTooLarge
-	}
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-r.Context().Done():
-			return nil, http.StatusServiceUnavailable
-		}
 	}
 	body, status := platform.ReadBody(w, r, maxBody)
 	if status != http.StatusOK {
