@@ -158,7 +158,7 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 // job returns the command that a call means, if no assistant has to do with it: one of ours, or
 // what answers a name that nobody knows, not even the repository.
 func (b beginning) job(call command.Call) *command.Command {
-	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
+	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead || c.Files) {
 		return &c
 	}
 	_, ours := b.o.config.Commands.Find(call.Invoked().Name)
