@@ -115,7 +115,7 @@ func (w *worktrees) Existing(ctx context.Context, repo Repo, conversation string
 	}
 	t = w.treeOf(p, conversation, Short(conversation))
 	m, found, err := w.readMeta(p.rel, t.short)
-	if err != nil || !found || m.Conversation != conversation || m.Dir != repo.Dir || !w.intact(t) {
+	if err != nil || !found || m.Conversation != conversation || m.Dir != repo.Dir || !w.intact(t) || w.beside(t) != "" {
 		return Tree{}, false, err
 	}
 	t.Base = m.Base
@@ -129,7 +129,7 @@ func (w *worktrees) lockTree(ctx context.Context, t Tree) (func(), error) {
 
 // intact reports whether the directory and git's notes about it are there.
 func (w *worktrees) intact(t Tree) bool {
-	info, err := w.root.Lstat(t.rel())
+	info, err := os.Lstat(t.Dir)
 	if err != nil || !info.IsDir() {
 		return false
 	}
