@@ -328,6 +328,11 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 			if b.run = begun.Number; err != nil {
 				return err
 			}
+			if b.work.Notice != "" { // on another machine, its files are others
+				if err := r.w.notice(ctx, tx, entry, b.work.Notice); err != nil {
+					return err
+				}
+			}
 			return r.w.interrupted(ctx, tx, entry, b.session.ID)
 		}
 	}
