@@ -25,9 +25,8 @@ func (w *worktrees) beside(t Tree) string {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
 		return ""
 	}
-	back, err := os.ReadFile(file) //nolint:gosec // see above
-	to, found := strings.CutPrefix(strings.TrimSpace(string(back)), "gitdir: ")
-	if err != nil || !found || !same(to, t.gitDir()) {
+	back, _ := os.ReadFile(file) //nolint:gosec // see above
+	if to, found := strings.CutPrefix(strings.TrimSpace(string(back)), "gitdir: "); !found || !same(to, t.gitDir()) {
 		return ""
 	}
 	return dir
@@ -36,11 +35,8 @@ func (w *worktrees) beside(t Tree) string {
 // same reports whether two names are of one folder.
 func same(a, b string) bool {
 	one, err := os.Stat(a) //nolint:gosec // only seen
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
+	other, failed := os.Stat(b)
+	return err == nil && failed == nil && os.SameFile(one, other)
 }
 
 // bring saves the worktree of t that is in another workspace, so that it can be made here as it
@@ -54,8 +50,7 @@ func (m *maker) bring(ctx context.Context, t *Tree, from string) error {
 	saved, err := (&states{m.worktrees, m.snapshots, m.guard}).save(ctx, *t, "saved", "the worktree when another process went on with it")
 	t.Dir = here
 	if len(saved.Unsaved) > 0 {
-		t.tell("These files could not be brought from " + from + ", where another replica worked: " +
-			strings.Join(saved.Unsaved[:min(len(saved.Unsaved), 5)], ", ") + ".")
+		t.tell("Another replica worked in " + from + ". Not brought from there: " + strings.Join(saved.Unsaved[:min(len(saved.Unsaved), 5)], ", ") + ".")
 	}
 	return err
 }
