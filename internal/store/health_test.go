@@ -107,6 +107,25 @@ func TestAPipeIsNoDatabase(t *testing.T) {
 	}
 }
 
+func TestAFileOfAnotherUserIsNamedAtStart(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may open every file")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "bot.db")
+	if err := os.WriteFile(path, nil, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t)})
+	if err == nil {
+		_ = s.Close()
+	}
+	if text := fault.Public(err); !strings.HasPrefix(text, "Cannot use the database file "+path+": permission denied; ") {
+		t.Errorf("an operator reads %q", text)
+	}
+}
+
 func TestDamagedFileIsNamedAtStart(t *testing.T) {
 	t.Parallel()
 	whole := fileWithData(t)
