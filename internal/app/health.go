@@ -78,7 +78,13 @@ func (d *daemon) ready(ctx context.Context) []web.Check {
 func pingCheck(ctx context.Context, s *store.Store) web.Check {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	return web.Check{Name: "database", Err: s.Ping(ctx)}
+	err := s.Explain(s.Ping(ctx))
+	if _, why, refused := strings.Cut(fault.Public(err), " does not accept the connection"); refused {
+		err = fault.New(fault.Unavailable, "The database does not accept the connection"+why) // anybody can ask, and need not know its address
+	} else if ctx.Err() != nil {
+		err = fault.New(fault.Unavailable, "The database does not answer.")
+	}
+	return web.Check{Name: "database", Err: err}
 }
 
 // diskCheck looks where the database is, on SQLite, and where everything else is.

@@ -14,6 +14,7 @@ func (br *branches) branchCommand() *command.Command {
 		Summary: "show this conversation's branch",
 		Example: "branch",
 		Reading: command.ReadingAnywhere,
+		Files:   true,
 		Needs:   command.Repositories,
 		Takes:   command.NoWord,
 		Past:    true,
@@ -30,5 +31,5 @@ func (br *branches) runBranch(ctx context.Context, r command.Request) (command.R
 	if err != nil {
 		return command.Reply{}, fmt.Errorf("read the branch: %w", err)
 	}
-	return command.Reply{Text: fmt.Sprintf("**%s**, branch `%s` at `%.10s`, started from `%.10s`.", c.Name, tree.Known(), head, tree.Base)}, nil
+	return command.Reply{Text: noted(tree) + fmt.Sprintf("**%s**, branch `%s` at `%.10s`, started from `%.10s`.", c.Name, tree.Known(), head, tree.Base)}, nil
 }

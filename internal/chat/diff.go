@@ -20,6 +20,7 @@ func (br *branches) diffCommand() *command.Command {
 		Rank:    8,
 		Reading: command.ReadingAnywhere,
 		Menu:    true,
+		Files:   true,
 		Needs:   command.Repositories,
 		Takes:   command.NoWord,
 		Past:    true,
@@ -40,7 +41,17 @@ func (br *branches) runDiff(ctx context.Context, r command.Request) (command.Rep
 		return command.Reply{}, fmt.Errorf("compare: %w", err)
 	}
 	// A file is for everybody to see, so what one person asked aside stands in the text.
-	return diffReply(tree.Known(), changes, br.redact, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside()), nil
+	reply := diffReply(tree.Known(), changes, br.redact, br.postsFiles(r.Conv.Key.Platform) && !r.Entry.In.Aside())
+	reply.Text = noted(tree) + reply.Text
+	return reply, nil
+}
+
+// noted is what people should know of a worktree before they read of it.
+func noted(t codebase.Tree) string {
+	if t.Note == "" {
+		return ""
+	}
+	return "⚠ " + t.Note + "\n\n"
 }
 
 // diffReply shows changes: the files in the text, and the patch as a file or behind them.

@@ -97,6 +97,38 @@ func TestUndoWithoutTheFiles(t *testing.T) {
 	}
 }
 
+// TestDiffWithoutTheFiles: on another machine than the one that a conversation worked on before,
+// its changes are not undone, and only not there.
+func TestDiffWithoutTheFiles(t *testing.T) {
+	t.Parallel()
+	b := setupBench(t)
+	b.do("/clone " + b.git.Repo("team/app", map[string]string{"main.go": "package main\n"}))
+	if got := b.do("/diff"); strings.Contains(got, "not on this machine") {
+		t.Errorf("/diff before the first turn says %q", got)
+	}
+	b.turn("break it", map[string]string{"main.go": "broken"})
+	if got := b.do("/diff"); !strings.Contains(got, "broken") || strings.Contains(got, "not on this machine") {
+		t.Errorf("/diff says %q", got)
+	}
+	for command, want := range map[string]string{"/diff": "No changes on", "/branch": "started from"} {
+		now, err := b.prepare("hello")
+		for _, gone := range []string{now.Tree, filepath.Join(now.GitData, "refs", "bot"), filepath.Join(now.GitData, "refs", "heads", "bot")} {
+			if err == nil {
+				err = os.RemoveAll(gone)
+			}
+		}
+		if err == nil {
+			err = os.Remove(now.Tree + ".json")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.do(command); !strings.Contains(got, "What this conversation changed before is not on this machine") || !strings.Contains(got, want) {
+			t.Errorf("%s without the files says %q", command, got)
+		}
+	}
+}
+
 // TestCommandFilesThatCameLater are known as soon as a worktree has them. What another
 // conversation has registered of its own branch stays.
 func TestCommandFilesThatCameLater(t *testing.T) {

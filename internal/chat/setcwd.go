@@ -19,6 +19,7 @@ func (re *repositories) setCwdCommand() *command.Command {
 		Example: "setcwd cmd/server",
 		Reading: command.ReadingAside,
 		Lane:    command.Ahead,
+		Files:   true,
 		Needs:   command.Repositories,
 		Run:     re.runSetCwd,
 	}

@@ -200,27 +200,10 @@ func (ov *overview) codebaseStatus(ctx context.Context, conv sessions.Conversati
 		return []string{"repository: " + fault.Public(err)}
 	}
 	lines := []string{fmt.Sprintf("repository: %s, folder `%s`", c.Name, cmp.Or(conv.Cwd, "."))}
-	if branch := ov.branchOf(ctx, conv); branch != "" {
+	if branch := ov.work.Branch(ctx, conv); branch != "" {
 		lines = append(lines, fmt.Sprintf("branch: `%s`", branch))
 	}
 	return lines
-}
-
-// branchOf returns the branch of a conversation that has worked in its worktree
-// already, or nothing.
-func (ov *overview) branchOf(ctx context.Context, conv sessions.Conversation) string {
-	worked, err := store.Within(ctx, ov.store.InRead, func(tx *store.Tx) (bool, error) {
-		_, worked, err := tx.Messages().LastCheckpoint(ctx, conv.ID)
-		return worked, err
-	})
-	if err != nil || !worked {
-		return ""
-	}
-	_, tree, err := ov.work.Worktree(ctx, conv)
-	if err != nil {
-		return ""
-	}
-	return tree.Known()
 }
 
 // haltLine is what /status says of a halt.

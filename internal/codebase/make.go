@@ -69,6 +69,12 @@ func (m *maker) WorktreeAt(ctx context.Context, repo Repo, conversation string, 
 	if found && (was.Conversation != conversation || was.Dir != repo.Dir) {
 		return Tree{}, fault.New(fault.Conflict, "Another conversation has the same short ID; start a new one.")
 	}
+	if from := m.beside(t); from != "" {
+		if err := m.bring(ctx, &t, from); err != nil {
+			return Tree{}, err
+		}
+		found = false // what is here is older
+	}
 	if found && m.intact(t) {
 		if err := m.relink(ctx, t); err != nil {
 			return Tree{}, err

@@ -133,7 +133,10 @@ func (c *care) sweepOne(ctx context.Context, m meta) (freed int64, removed bool,
 		return 0, false, err
 	}
 	defer unlock()
-	saved, err := c.states.save(ctx, t, "saved", "the worktree when it was removed")
+	var saved Saved
+	if c.beside(t) == "" { // else who has it saves it
+		saved, err = c.states.save(ctx, t, "saved", "the worktree when it was removed")
+	}
 	if err != nil {
 		return 0, false, err
 	}
@@ -161,7 +164,8 @@ func (c *care) removeTree(ctx context.Context, t Tree) error {
 	if err := c.root.Remove(t.rel() + ".json"); err != nil {
 		return fault.Wrap(err, fault.Internal, "removing a worktree's notes")
 	}
-	if err := c.discard(t.rel()); err != nil {
+	beside := c.beside(t)
+	if err := c.discard(t.rel()); err != nil || beside != "" {
 		return err
 	}
 	return removeAdmin(t.place, t.short)

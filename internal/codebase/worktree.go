@@ -127,14 +127,15 @@ func (w *worktrees) lockTree(ctx context.Context, t Tree) (func(), error) {
 	return w.locks.lock(ctx, "tree "+t.place.rel+" "+t.short)
 }
 
-// intact reports whether the directory and git's notes about it are there.
+// intact reports whether the directory and git's notes about it are there, and those are of
+// no other directory.
 func (w *worktrees) intact(t Tree) bool {
-	info, err := w.root.Lstat(t.rel())
+	info, err := os.Lstat(t.Dir)
 	if err != nil || !info.IsDir() {
 		return false
 	}
 	_, err = os.Stat(filepath.Join(t.gitDir(), "HEAD"))
-	return err == nil
+	return err == nil && w.beside(t) == ""
 }
 
 func (t Tree) rel() string { return path.Join(worktreesDir, t.place.rel, t.short) }

@@ -104,6 +104,7 @@ type Command struct {
 	Lane    Lane
 	Hurries bool // of lane Job: it runs at once while a turn waits for its next try, which it then has run
 	Past    bool // it is about what came before it; see messages.Inbound.Begins
+	Files   bool // it looks at the conversation's files: where another process has them, it runs there, in the conversation's order
 	Where   Where
 	Reading Reading
 	Needs   Need

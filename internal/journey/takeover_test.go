@@ -3,10 +3,12 @@
 package journey_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -44,6 +46,49 @@ func TestTakeover(t *testing.T) { //nolint:tparallel // see above
 			}
 		})
 	}
+}
+
+// TestReadyzSaysWhyTheDatabaseIsAway has PostgreSQL fall silent, and refuse connections.
+func TestReadyzSaysWhyTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	for want, away := range map[string]func(*cutter){
+		"The database does not answer.": (*cutter).silence,
+		"nothing listens on port":       (*cutter).hangUp,
+	} {
+		proxy := newCutter(t, storetest.PostgresURL(t))
+		w := newWorld(t, proxy.url).with(map[string]string{"SHUTDOWN_GRACE": "1s"}).start()
+		away(proxy)
+		why := ""
+		waittest.Until(t, want, func() bool {
+			why = w.unready()["database"]
+			return strings.Contains(why, want)
+		})
+		if strings.Contains(why, "127.0.0.1") {
+			t.Errorf("anybody reads the address: %q", why)
+		}
+		proxy.hangUp()
+	}
+}
+
+// unready returns the errors of /readyz, by check.
+func (w *world) unready() map[string]string {
+	w.t.Helper()
+	response, err := http.Get("http://" + w.addr + "/readyz") //nolint:noctx // a test's own server
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // a test
+	var ready struct {
+		Checks []struct{ Name, Error string }
+	}
+	if err := json.NewDecoder(response.Body).Decode(&ready); err != nil {
+		w.t.Fatal(err)
+	}
+	failed := map[string]string{}
+	for _, c := range ready.Checks {
+		failed[c.Name] = c.Error
+	}
+	return failed
 }
 
 // loss is two replicas of which one is lost. The model answers a question late
@@ -144,7 +189,8 @@ func (o *loss) lose(how string) (took []time.Duration) {
 // cutter passes connections on to a PostgreSQL server until it falls silent: then
 // nothing is closed and nothing arrives any more, as on a network that breaks.
 type cutter struct {
-	url string
+	url      string
+	listener net.Listener
 
 	mu     sync.Mutex // guards all below
 	silent bool
@@ -163,7 +209,7 @@ func newCutter(t *testing.T, database string) *cutter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{url: (&url.URL{
+	c := &cutter{listener: l, url: (&url.URL{
 		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: l.Addr().String(), Path: config.Database, RawQuery: "sslmode=disable",
 	}).String()}
 	var working sync.WaitGroup
@@ -186,16 +232,21 @@ func newCutter(t *testing.T, database string) *cutter {
 		}
 	})
 	t.Cleanup(func() {
-		_ = l.Close()
-		c.mu.Lock()
-		c.closed = true
-		for _, conn := range c.open {
-			_ = conn.Close()
-		}
-		c.mu.Unlock()
+		c.hangUp()
 		working.Wait()
 	})
 	return c
+}
+
+// hangUp ends all connections and refuses new ones, as a server does that was stopped.
+func (c *cutter) hangUp() {
+	_ = c.listener.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, conn := range c.open {
+		_ = conn.Close()
+	}
 }
 
 // keep notes a pair of connections, to be closed in the end. One that came while that

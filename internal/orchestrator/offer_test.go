@@ -3,10 +3,13 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -239,4 +242,64 @@ func (l failingLeases) ClaimLease(ctx context.Context, id, owner string, ttl tim
 		return sessions.Lease{}, sessions.Conversation{}, false, errUnavailable
 	}
 	return l.LeaseStore.ClaimLease(ctx, id, owner, ttl)
+}
+
+// whereFiles answers /diff, which no World has, with the process that was asked.
+type whereFiles struct {
+	orchestrator.Commands
+	process string
+}
+
+func (f whereFiles) Find(name string) (command.Command, bool) {
+	if name != "diff" {
+		return f.Commands.Find(name)
+	}
+	return command.Command{Name: name, Files: true, Run: func(context.Context, command.Request) (command.Reply, error) {
+		return command.Reply{Text: "The files of " + f.process + "."}, nil
+	}}, true
+}
+
+// TestCommandsAboutFilesGoWhereTheyAre: a conversation's files are where its turns run, and
+// the process that receives what people write may be another one.
+func TestCommandsAboutFilesGoWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		started := 0
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			started++
+			c.Commands = whereFiles{c.Commands, fmt.Sprint("process ", started)}
+		}
+		first, second := sharing(w)
+		const rooms = 12
+		works := map[string]string{} // room -> process
+		w.Model.On("wait", ot.Hold("", ot.Say("Done.")))
+		for n := range rooms {
+			at := fmt.Sprint("room ", n)
+			w.Chat.Say("wait", ot.In(at))
+			w.Pass(time.Second)
+			owner := w.Value(`SELECT lease_owner FROM remote_agent_conversations WHERE platform_conversation_id = '` + at + `'`)
+			switch owner {
+			case first.Engine.Owner():
+				works[at] = "process 1"
+			case second.Engine.Owner():
+				works[at] = "process 2"
+			}
+			w.Chat.Say("/diff", ot.In(at)) // at once where it works, else behind the turn
+			w.Pass(time.Second)
+			if shown := slices.Contains(w.Chat.Texts(at), "The files of process 1."); shown != (works[at] == "process 1") {
+				t.Errorf("%s works on %q, during the turn: %q", works[at], at, w.Chat.Texts(at))
+			}
+			w.Model.Release()
+			w.Pass(time.Second)
+			w.Chat.Say("/diff", ot.In(at))
+			w.Pass(time.Second)
+			said := strings.Join(w.Chat.Texts(at), "\n")
+			if want := "The files of " + works[at] + "."; strings.Count(said, want) != 2 || strings.Count(said, "The files of") != 2 {
+				t.Errorf("%s works on %q: %q", works[at], at, said)
+			}
+		}
+		if len(w.Open()) > 0 {
+			t.Errorf("still open: %q", w.Open())
+		}
+	})
 }

@@ -236,6 +236,45 @@ func TestNoticesOfAPreparation(t *testing.T) {
 	}
 }
 
+// moved has nothing to say of the files where a turn begins, and something where it goes on.
+type moved struct {
+	worktrees
+	began bool
+}
+
+func (m *moved) Prepare(ctx context.Context, conv sessions.Conversation, entry sessions.Entry, call command.Call) (orchestrator.Prepared, error) {
+	p, err := m.worktrees.Prepare(ctx, conv, entry, call)
+	if !m.began {
+		p.Notice = ""
+	}
+	m.began = true
+	return p, err
+}
+
+// TestNoticeOfATurnThatGoesOn: a turn goes on with other files, as on another machine after the
+// death of its process, and its person reads that once.
+func TestNoticeOfATurnThatGoesOn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		trees := &moved{}
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = trees }
+		w.Model.On("hello", ot.Hold("", ot.Say("Never.")), ot.Say("Hello."))
+		w.Start()
+		w.Chat.Say("hello", about)
+		w.Pass(time.Second)
+		if !trees.began || strings.Contains(strings.Join(w.Chat.Texts(ot.Room), "\n"), "The branch") {
+			t.Fatalf("at first they read %q", w.Chat.Texts(ot.Room))
+		}
+		w.Process().Kill()
+		w.Start()
+		w.Pass(time.Minute)
+		w.Chat.Find("Hello.")
+		if n := strings.Count(strings.Join(w.Chat.Texts(ot.Room), "\n"), "The branch is new."); n != 1 {
+			t.Errorf("they read %q", w.Chat.Texts(ot.Room))
+		}
+	})
+}
+
 // located notes which branch it is to prepare, and ends its process then, as often as it is told to.
 type located struct {
 	worktrees

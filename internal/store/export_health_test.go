@@ -24,3 +24,6 @@ func (w *Writes) End(err error) { w.w.end(err, time.Now()) }
 
 // Stalled returns why nothing goes forward.
 func (w *Writes) Stalled() error { return w.w.stalled(time.Now()) }
+
+// Full returns that the disk is full.
+func (w *Writes) Full() error { return w.w.full(time.Now()) }

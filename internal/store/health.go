@@ -71,7 +71,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 // CheckWrites reports whether what is written now is stored. It is an error if the
-// last write failed and one that is tried now does as well, if nothing was stored for
+// last write failed and one that is tried now does as well, if one failed within 20 seconds
+// because the disk of PostgreSQL is full, if nothing was stored for
 // ten seconds while work waits, or if the file is gone; the public text says why. It writes nothing if
 // something was stored within ten seconds. ctx bounds it.
 func (s *Store) CheckWrites(ctx context.Context) error {
@@ -80,6 +81,11 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	}
 	if err := s.gone(); err != nil {
 		return err
+	}
+	if s.pg != nil { // its disk cannot be looked at
+		if err := s.writes.full(time.Now()); err != nil {
+			return err
+		}
 	}
 	if s.writes.proven(time.Now()) {
 		return nil
@@ -202,6 +208,7 @@ type writes struct {
 	progress time.Time // since when nothing has gone forward while work waits; zero if it does
 	last     error     // how the last write failed; nil if it was stored
 	refused  time.Time // when one failed last
+	why      error     // how that one failed
 }
 
 func (w *writes) begin(now time.Time) {
@@ -224,7 +231,7 @@ func (w *writes) end(err error, now time.Time) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return
 	case isOutage(err):
-		w.last, w.refused = err, now
+		w.last, w.refused, w.why = err, now, err
 	}
 	if w.progress = now; w.running == 0 {
 		w.progress = time.Time{}
@@ -263,6 +270,17 @@ func (w *writes) doubted(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last != nil || now.Sub(w.refused) < writeDoubt
+}
+
+// full reports that a write failed a moment ago because the disk is full, although others may
+// have been stored since: a small one often has room where a message has none.
+func (w *writes) full(now time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Sub(w.refused) >= writeDoubt || !fault.Is(w.why, fault.Disk) {
+		return nil
+	}
+	return notStored(w.why)
 }
 
 func (w *writes) failed() error {

@@ -107,6 +107,25 @@ func TestAPipeIsNoDatabase(t *testing.T) {
 	}
 }
 
+func TestAFileOfAnotherUserIsNamedAtStart(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may open every file")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "bot.db")
+	if err := os.WriteFile(path, nil, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t)})
+	if err == nil {
+		_ = s.Close()
+	}
+	if text := fault.Public(err); !strings.HasPrefix(text, "Cannot use the database file "+path+": permission denied; ") {
+		t.Errorf("an operator reads %q", text)
+	}
+}
+
 func TestDamagedFileIsNamedAtStart(t *testing.T) {
 	t.Parallel()
 	whole := fileWithData(t)
@@ -329,6 +348,41 @@ func TestCheckWritesNamesAServerThatOnlyReads(t *testing.T) {
 	if public := fault.Public(store.Failed(b.Store)); public != "The last write failed: the database server only reads; use the one that writes." {
 		t.Errorf("it says %q", public)
 	}
+}
+
+// A full disk of PostgreSQL still takes a small write where it refuses a message.
+func TestCheckWritesKnowsThatTheDiskOfPostgreSQLIsFull(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.Postgres(t)(t)}
+	if err := b.CheckWrites(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.try(t, func(ctx context.Context, tx *store.Tx) error {
+		return store.Exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
+	}), fault.Disk)
+	if err := b.try(t, func(ctx context.Context, tx *store.Tx) error {
+		return store.Exec(ctx, tx, `UPDATE service_state SET id = id`)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if public := fault.Public(b.CheckWrites(t.Context())); public != "The last write failed: the disk is full, or the file may not grow; make room." {
+		t.Errorf("it says %q", public)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := store.NewWrites()
+		w.Begin()
+		w.End(&fault.Error{Kind: fault.Disk})
+		w.Begin()
+		w.End(nil)
+		time.Sleep(19 * time.Second)
+		if w.Full() == nil {
+			t.Error("after 19 s it is forgotten")
+		}
+		time.Sleep(time.Second)
+		if err := w.Full(); err != nil {
+			t.Errorf("after 20 s: %v", err)
+		}
+	})
 }
 
 func TestCheckWritesNoticesThatNothingIsStored(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 	"modernc.org/sqlite"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"remote-agent/internal/fault"
 )
 
@@ -129,8 +131,14 @@ func unreadable(path string, err error) error {
 	if fault.Is(classifySQLite(err), fault.Damaged) {
 		return damaged(path, err)
 	}
-	reason := ""
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+	reason, why := "", err
+	// SQLite says only that it cannot open a file. Where it can, one that is closed here would lose its locks.
+	if info, failed := os.Stat(path); failed == nil && info.Mode().IsRegular() && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN {
+		file, failed := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the operator's own
+		why = errors.Join(failed, err)
+		_ = file.Close() // nothing was written; nil if it was not opened
+	}
+	if errno, ok := errors.AsType[syscall.Errno](why); ok {
 		reason = ": " + errno.Error()
 	}
 	return &fault.Error{

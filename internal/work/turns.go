@@ -130,34 +130,50 @@ func expand(file commandfile.Command, call command.Call, plan string) (string, [
 }
 
 // Worktree returns the codebase of a conversation and its worktree, which is made
-// on first need.
+// on first need. Its note says if earlier work is not in it.
 func (s *Service) Worktree(ctx context.Context, conv sessions.Conversation) (sessions.Codebase, codebase.Tree, error) {
 	c, err := s.Codebase(ctx, conv)
 	if err != nil {
 		return c, codebase.Tree{}, err
 	}
 	tree, err := s.tree(ctx, c, conv)
+	if err == nil && tree.Created {
+		tree.Note, err = s.lost(ctx, c, conv, tree.Note)
+	}
 	return c, tree, err
+}
+
+// Branch returns the branch that people know a conversation's work by; empty if it has no
+// worktree here at this moment. None is made.
+func (s *Service) Branch(ctx context.Context, conv sessions.Conversation) string {
+	tree, _, err := s.existing(ctx, conv)
+	if err != nil {
+		return ""
+	}
+	return tree.Known()
+}
+
+// existing returns the worktree that a conversation has here at this moment; ok is false if
+// it has none.
+func (s *Service) existing(ctx context.Context, conv sessions.Conversation) (t codebase.Tree, ok bool, err error) {
+	if conv.CodebaseID == "" {
+		return t, false, nil
+	}
+	base, err := s.Codebase(ctx, conv)
+	if err != nil || s.absent(base) != nil {
+		return t, false, err // it is not here: there is nothing to see
+	}
+	repo, err := s.repoOf(ctx, base)
+	if err != nil {
+		return t, false, err
+	}
+	return s.space.Existing(ctx, repo, conv.WorkID())
 }
 
 // Changes returns what a conversation has changed on its branch, as it stands now. ok is
 // false if it has no worktree at this moment; none is made.
 func (s *Service) Changes(ctx context.Context, conv sessions.Conversation) (branch string, c codebase.Changes, ok bool, err error) {
-	if conv.CodebaseID == "" {
-		return "", c, false, nil
-	}
-	base, err := s.Codebase(ctx, conv)
-	if err != nil {
-		return "", c, false, err
-	}
-	if s.absent(base) != nil {
-		return "", c, false, nil //nolint:nilerr // it is not here: there is nothing to compare
-	}
-	repo, err := s.repoOf(ctx, base)
-	if err != nil {
-		return "", c, false, err
-	}
-	tree, ok, err := s.space.Existing(ctx, repo, conv.WorkID())
+	tree, ok, err := s.existing(ctx, conv)
 	if err != nil || !ok {
 		return "", c, false, err
 	}

@@ -38,6 +38,9 @@ func (i *Inbox) lane(ctx context.Context, tx port.Tx, conv sessions.Conversation
 		if c.Lane == command.Ahead && in.Opening != "" && call.Rest != "" {
 			return sessions.LaneTurn, nil // what it sets is of the place that opens with it
 		}
+		if c.Files && i.worksElsewhere(conv) {
+			return sessions.LaneTurn, nil
+		}
 		if c.Lane == command.Job {
 			if waits, err := i.Turns.Waiting(ctx, tx, conv.ID, c.Hurries); err != nil || !waits {
 				return sessions.LaneTurn, err

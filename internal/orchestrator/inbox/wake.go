@@ -20,6 +20,15 @@ func (i *Inbox) taker(conv sessions.Conversation) string {
 	return i.Turns.Elsewhere(conv.Key.String())
 }
 
+// worksElsewhere reports whether another process works on a conversation, or is the one to,
+// and so has its files.
+func (i *Inbox) worksElsewhere(conv sessions.Conversation) bool {
+	if conv.Leased {
+		return conv.Owner != i.Turns.Owner()
+	}
+	return i.taker(conv) != ""
+}
+
 // wakeUp has somebody work on what nobody starts at once: the process that it falls to, or
 // whoever is free.
 func (i *Inbox) wakeUp(ctx context.Context, tx port.Tx, plan []accepted) error {

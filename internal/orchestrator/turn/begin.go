@@ -159,7 +159,7 @@ func (b beginning) begin(ctx context.Context, v access.Verdict) (d decision, err
 // job returns the command that a call means, if no assistant has to do with it: one of ours, or
 // what answers a name that nobody knows, not even the repository.
 func (b beginning) job(call command.Call) *command.Command {
-	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead) {
+	if c, ok := b.o.config.Commands.Find(call.Name); ok && (c.Lane == command.Job || c.Lane == command.Ahead || c.Files) {
 		return &c
 	}
 	_, ours := b.o.config.Commands.Find(call.Invoked().Name)
@@ -328,6 +328,11 @@ func (r *run) storeRequest(ctx context.Context, tx port.Tx) error {
 			begun, err := tx.Sessions().BeginRun(ctx, run)
 			if b.run = begun.Number; err != nil {
 				return err
+			}
+			if b.work.Notice != "" { // on another machine, its files are others
+				if err := r.w.notice(ctx, tx, entry, b.work.Notice); err != nil {
+					return err
+				}
 			}
 			return r.w.interrupted(ctx, tx, entry, b.session.ID)
 		}
