@@ -108,6 +108,10 @@ func forbidden(h http.Header, text string) string {
 		return "The repository is archived; nothing can be written in it."
 	case strings.Contains(lower, "suspended"):
 		return "The installation of the GitHub App is suspended."
+	case strings.Contains(lower, "saml"):
+		return "The organization requires single sign-on: authorize the bot's token for it on GitHub."
+	case strings.Contains(lower, "ip allow list"):
+		return "The organization's IP allow list does not have the address of the bot."
 	case needs != "" && regexp.MustCompile(`^[a-z_=;, ]{1,200}$`).MatchString(needs):
 		return "GitHub does not allow that: the bot needs the permission " + needs + "."
 	}

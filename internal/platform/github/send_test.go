@@ -254,6 +254,24 @@ func TestPlacesThatTakeNoMessages(t *testing.T) {
 	}
 }
 
+// TestWhatAnOrganizationForbids has GitHub's words for it.
+func TestWhatAnOrganizationForbids(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.person("ann").OpenIssue("x", "y")
+	for text, want := range map[string]string{
+		"Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this organization.":                                                            "single sign-on",
+		"Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource.": "IP allow list",
+		"Resource not accessible by integration": "a permission is missing",
+	} {
+		w.server.Inject(emulator.CreateComment, emulator.Refuse(http.StatusForbidden, text))
+		_, err := w.Send(t.Context(), messages.Outbound{Delivery: "d-1", Conversation: key("acme/web#1"), Text: "x"})
+		if !fault.Is(err, fault.Forbidden) || !strings.Contains(fault.Public(err), want) {
+			t.Errorf("%s is %v", text, err)
+		}
+	}
+}
+
 func TestLongestTextFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -96,6 +96,8 @@ func kindOfCode(r request, head reply) (fault.Kind, string) {
 		return fault.Forbidden, ""
 	case "not_in_channel":
 		return fault.Forbidden, "The bot is not in that channel. Invite it with /invite, then ask again."
+	case "accesslimited":
+		return fault.Forbidden, "The workspace does not allow calls from the bot's network."
 	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel",
 		"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "ekm_access_denied", "team_access_not_granted":
 		return fault.Forbidden, "The workspace does not allow the bot to post there."

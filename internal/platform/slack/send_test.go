@@ -318,6 +318,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		`{"ok":false,"error":"account_inactive"}`:                             {fault.Unauthorized, false, "SLACK_BOT_TOKEN"},
 		`{"ok":false,"error":"missing_scope","needed":"chat:write"}`:          {fault.Forbidden, false, "chat:write"},
 		`{"ok":false,"error":"not_in_channel"}`:                               {fault.Forbidden, false, "/invite"},
+		`{"ok":false,"error":"accesslimited"}`:                                {fault.Forbidden, false, "network"},
 		`{"ok":false,"error":"channel_not_found"}`:                            {fault.Gone, false, "/invite"},
 		`{"ok":false,"error":"is_archived"}`:                                  {fault.Gone, false, "archived"},
 		`{"ok":false,"error":"cannot_reply_to_message"}`:                      {fault.Gone, false, "Ask again in a new one"},
