@@ -426,7 +426,7 @@ func (r *run) stopped(reason string) error {
 	case sdk.StopReasonMaxTurnRequests:
 		return fault.New(fault.Exhausted, "The agent reached its limit of steps for one turn. What it did so far is kept; ask it to continue.")
 	case sdk.StopReasonRefusal:
-		return fault.New(fault.Invalid, "The agent refused this request. Try wording it differently.")
+		return fault.New(fault.Invalid, "The agent refused this request.")
 	case sdk.StopReasonCancelled:
 		if r.refused != "" {
 			return fault.Newf(fault.Forbidden, "The agent stopped, because this was not allowed: %s", r.refused)

@@ -332,7 +332,7 @@ func (c *completion) finish(ctx context.Context) error {
 		return modelhttp.CutOff(errors.New("the stream ended without a stop reason or inside a call"))
 	case a.stop == stopRefusal:
 		return &fault.Error{
-			Kind: fault.Invalid, Public: "The model refused this request. Try wording it differently.",
+			Kind: fault.Invalid, Public: "The model refused this request.",
 			Err: errors.New("stop reason refusal: " + c.model.clean(a.refusal)),
 		}
 	case a.stop == stopOverflow:

@@ -95,7 +95,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case status == http.StatusTooManyRequests:
 		return &fault.Error{Kind: fault.RateLimited, Public: "The model's rate limit is reached.", RetryAfter: f.retryAfter, Err: err}
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model provider's content filter refused this message. Try wording it differently.")
+		return fail(fault.Invalid, "The model provider's content filter refused this message.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check ANTHROPIC_API_KEY.")
 	case status == http.StatusNotFound, badModel.MatchString(text):

@@ -80,7 +80,7 @@ func (m *Model) classifyFailure(f *apiFailure) error {
 	case noTools.MatchString(text):
 		return fail(fault.Unsupported, "This model, or its server as it is set up, cannot use tools, which the bot needs. An operator needs to set another model in OPENAI_MODEL, or turn tools on there.")
 	case filtered.MatchString(text) && status < http.StatusInternalServerError:
-		return fail(fault.Invalid, "The model provider's content filter refused this message. Try wording it differently.")
+		return fail(fault.Invalid, "The model provider's content filter refused this message.")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, badKey.MatchString(text):
 		return fail(fault.Unauthorized, "The model key was rejected. An operator needs to check OPENAI_API_KEY.")
 	case status == http.StatusNotFound, noModel.MatchString(text) && status < http.StatusInternalServerError:

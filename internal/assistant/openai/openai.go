@@ -267,7 +267,7 @@ func (c *completion) finish(ctx context.Context) error {
 	case reason == "":
 		return modelhttp.CutOff(errors.New("the stream ended without a finish reason"))
 	case strings.HasPrefix(string(reason), string(api.FinishReasonContentFilter)): // Gemini adds why
-		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer. Try wording it differently.")
+		return fault.New(fault.Invalid, "The model provider's content filter stopped this answer.")
 	case reason == finishOverflow, reason == api.FinishReasonLength && c.answer.nothing():
 		return assistant.Overflow(0, errors.New("the model stopped at its limit without output"))
 	case reason == api.FinishReasonLength && empty:
