@@ -60,8 +60,12 @@ func reference(all []*command.Command) string {
 		if c.Details != "" {
 			does += ". " + strings.TrimSuffix(c.Details, ".")
 		}
+		when := runs[c.Lane]
+		if c.Files {
+			when += ", or in order where another replica has the files"
+		}
 		fmt.Fprintf(&b, "| `/%s` | %s | `/%s` | %s | %s |\n",
-			strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), c.Example, whoInTable(*c), runs[c.Lane])
+			strings.ReplaceAll(c.Usage, "|", `\|`), strings.ReplaceAll(does, "|", `\|`), c.Example, whoInTable(*c), when)
 	}
 	return b.String()
 }
