@@ -120,6 +120,19 @@ func TestFinding6PartialIsAPrefix(t *testing.T) {
 	})
 }
 
+// What nobody sees in front of a space stays when the space could begin a credential.
+func TestPartialKeepsWhatNobodySees(t *testing.T) {
+	t.Parallel()
+	r := redact.New()
+	for _, option := range []string{" -u", " --user ", " -u ann"} {
+		for n := range len(option) {
+			if got := r.Partial("curl\u200b" + option[:n+1]); !strings.HasPrefix(got, "curl\u200b ") {
+				t.Errorf("after %q: %q", option[:n+1], got)
+			}
+		}
+	}
+}
+
 // A stream that pauses shows the words that it has.
 func TestFinding6PartialShowsOrdinaryWords(t *testing.T) {
 	t.Parallel()

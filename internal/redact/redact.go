@@ -168,6 +168,9 @@ func (r *rule) look(s string, at int, whole bool) match {
 	case strings.HasPrefix(rest, r.anchor):
 		return r.find(s, at, whole)
 	case !whole && len(rest) < len(r.anchor) && strings.HasPrefix(r.anchor, rest) && (r.known && len(rest) >= 4 || run(rest, alnumByte) < len(rest)):
+		if rest[0] == ' ' { // is of no credential, and what nobody sees in front of it was shown with it
+			at++
+		}
 		return match{span: span{start: at}, open: true}
 	}
 	return match{}
