@@ -454,11 +454,8 @@ func (s *sweeper) rewritten(ctx context.Context, p payload, x said) (bool, error
 	if err != nil || strings.EqualFold(editor, author) {
 		return false, err
 	}
-	why := "somebody else changed what is addressed to the bot, so it is left unanswered"
-	if editor == "" {
-		why = "GitHub does not tell who changed what is addressed to the bot, so it is left unanswered"
-	}
-	s.p.log.WarnContext(ctx, why, "conversation", x.place().key(), "author", author, "editor", editor)
+	s.p.log.WarnContext(ctx, "somebody else changed what is addressed to the bot, or GitHub does not tell who did, so it is left unanswered",
+		"conversation", x.place().key(), "author", author, "editor", editor)
 	return true, nil
 }
 
