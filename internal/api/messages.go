@@ -181,7 +181,7 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(store.Words(c.args.text("q"))) == 0 {
+	if !store.HasWords(c.args.text("q")) {
 		return nil, badParameter("q", "The query contains no words.")
 	}
 	limit := int(c.args.number("limit"))

@@ -149,7 +149,7 @@ func (p param) wants() string {
 	case choice:
 		return "one of " + strings.Join(p.words, ", ")
 	case moment:
-		return "a time such as 2026-11-21T14:00:00Z"
+		return "a time such as 2026-11-21T14:00:00Z, and after 0001-01-01T00:00:00Z"
 	case flag:
 		return "true or false"
 	case rowID:
@@ -164,7 +164,7 @@ func (p param) wants() string {
 		return "the id of a conversation, or platform/id such as telegram/42"
 	case text:
 	}
-	return fmt.Sprintf("a text of at most %d bytes", maxText)
+	return fmt.Sprintf("a text of at most %d bytes, in UTF-8 and without NUL", maxText)
 }
 
 // read reads a value that is not empty.
@@ -191,7 +191,7 @@ func (p param) read(s string) (any, error) {
 	case moment:
 		// A plus that was not escaped has become a blank.
 		at, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1))
-		if err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 {
+		if err != nil || !at.After(time.Time{}) || at.UTC().Year() > 9999 { // the zero time would count as not given
 			return nil, wrong
 		}
 		return at.UTC(), nil

@@ -349,7 +349,7 @@ func SearchSessions(ctx context.Context, cfg config.Config, env Env, q SessionQu
 	}
 	for _, h := range hits {
 		say(env.Stdout, "%s  %s  %s/%s  %s: %s\n", h.SessionID, h.CreatedAt.Format("2006-01-02 15:04Z"), h.Key.Platform, h.Key.ID, h.Role,
-			transcript.Around(h.Content, store.Words(q.Words), 100))
+			transcript.Around(h.Content, store.Place(h.Content, q.Words), 100))
 	}
 	if len(hits) == q.Limit {
 		say(env.Stdout, "more: --before %d\n", hits[len(hits)-1].ID)

@@ -219,7 +219,7 @@ var external = map[string][]string{
 	"github.com/spf13/pflag":             {"internal/commandline"},
 	"github.com/lmittmann/tint":          {"cmd/bot"},
 	"golang.org/x/term":                  {"cmd/bot", "internal/terminal"},
-	"golang.org/x/text":                  {"internal/terminal"},
+	"golang.org/x/text":                  {"internal/terminal", "internal/store"},
 	"github.com/joho/godotenv":           {"internal/config"},
 	"github.com/VictoriaMetrics/metrics": {"internal/metrics"},
 	"github.com/yuin/goldmark":           {"internal/html", "internal/platform/*", "internal/terminal"},

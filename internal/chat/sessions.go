@@ -169,7 +169,8 @@ func (hi *history) searchSessions(ctx context.Context, r command.Request, words 
 			return err
 		}
 		for _, hit := range hits[:min(sessionsListed, len(hits))] {
-			part := transcript.Around(hi.redact.String(hit.Content), store.Words(words), 2*promptLen)
+			said := hi.redact.String(hit.Content)
+			part := transcript.Around(said, store.Place(said, words), 2*promptLen)
 			fmt.Fprintf(&b, "- in `%d`, %s, %s: %s\n", p.number(hit.SessionID), sessionMoment(hit.CreatedAt), hit.Role, code(part))
 		}
 		return nil

@@ -424,6 +424,8 @@ INSERT INTO remote_agent_codebases VALUES
 ('10000000-0000-4000-8000-00000000000a', NULL, NULL, '/a', 'claude', '{}', NULL, NULL),
 ('10000000-0000-4000-8000-00000000000b', 'b', NULL, '/b', 'claude', '[1]', NULL, NULL),
 ('10000000-0000-4000-8000-00000000000c', 'c', NULL, '/c', 'claude', '{"x":1}', NULL, NULL),
+('10000000-0000-4000-8000-00000000000e', 'one
+two', NULL, '/e', 'claude', '{}', NULL, NULL),
 ('10000000-0000-4000-8000-00000000000d', 'd', NULL, '/d', 'an assistant of a long name', '{}', 'yesterday', NULL);
 INSERT INTO remote_agent_conversations VALUES
 ('20000000-0000-4000-8000-00000000000a', 'telegram', '1', '10000000-0000-4000-8000-00000000000b', NULL, 'claude', NULL, NULL),
@@ -458,7 +460,7 @@ func TestRowsThatCannotBeTaken(t *testing.T) {
 				t.Fatalf("error = %v, want invalid", err)
 			}
 			for _, want := range []string{
-				"Nothing was imported: 12 rows cannot be imported",
+				"Nothing was imported: 13 rows cannot be imported",
 				"remote_agent_codebases not-an-id: its ID is not a UUID",
 				"00000000000a: name is NULL",
 				"00000000000b: commands is not a JSON object: [1]",
@@ -468,6 +470,7 @@ func TestRowsThatCannotBeTaken(t *testing.T) {
 				"00000000000b: codebase_id is 10000000-0000-4000-8000-0000000000ff, which is not in remote_agent_codebases",
 				"00000000000c: telegram/42 appears twice, also as " + chat,
 				"00000000000d: platform_type is empty",
+				`00000000000e: name is "one\ntwo", and a name cannot have a line break`,
 				"00000000000a: conversation_id is 20000000-0000-4000-8000-00000000000a, which cannot be imported itself",
 				"00000000000b: conversation_id is NULL",
 				`00000000000c: active is "perhaps", which is neither true nor false; metadata is not a JSON object: x`,

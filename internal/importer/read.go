@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -53,6 +54,9 @@ func read(rows Rows) tables {
 			Assistant: r.text("ai_assistant_type", 20, true), CreatedAt: r.time("created_at"), UpdatedAt: r.time("updated_at"),
 		}, commands: r.object("commands")}
 		r.registry(row.commands)
+		if strings.ContainsFunc(row.Name, unicode.IsControl) { // lists of codebases have a line for each
+			r.refuse("name is %q, and a name cannot have a line break or another control character", clip(row.Name))
+		}
 		if r.taken() {
 			all.codebases = append(all.codebases, row)
 		}

@@ -203,6 +203,10 @@ type Inbound struct {
 	// MigratedTo is the new conversation id of KindMigrated.
 	MigratedTo string `json:"migrated_to,omitempty"`
 
+	// Below is what the ids of the conversations begin with that are within this one, as
+	// topics are within a chat. It is for KindGone, which takes them along.
+	Below string `json:"below,omitempty"`
+
 	// Raw is the platform's own form of the event. It is stored beside the
 	// event and not repeated in its JSON.
 	Raw json.RawMessage `json:"-"`

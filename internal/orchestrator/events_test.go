@@ -443,6 +443,36 @@ func TestRemovedBotStops(t *testing.T) {
 	})
 }
 
+// TestRemovedBotStopsInTopics: platforms tell of the chat only. What is said there later, and
+// what other chats say whose ids begin alike, is answered.
+func TestRemovedBotStopsInTopics(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		for _, about := range []string{"dogs", "cats", "owls"} {
+			w.Model.On(about, ot.Hold("", ot.Say("On "+about)))
+		}
+		w.Start()
+		w.Chat.Say("what about dogs?", ot.In("team:1"))
+		w.Chat.Say("and rats?", ot.In("team:1"))
+		w.Chat.Say("what about cats?", ot.In("team:2"))
+		w.Chat.Say("what about owls?", ot.In("team2:1"))
+		w.Settle()
+		gone := w.Chat.Do(ot.In("team"), ot.With(func(in *messages.Inbound) { in.Kind, in.Below = messages.KindGone, "team:" }))
+		w.Pass(5 * time.Second)
+		if n := w.Model.Held(); n != 1 {
+			t.Fatalf("%d requests go on, want the one of the other chat", n)
+		}
+		w.Chat.Say("I am back", ot.In("team:1"))
+		w.Pass(5 * time.Second)
+		w.Chat.Again(gone)
+		w.Pass(5 * time.Second)
+		asked := strings.Join(w.Model.Asked(), "\n")
+		if strings.Contains(asked, "rats") || !strings.Contains(asked, "I am back") {
+			t.Errorf("the model was asked %q", asked)
+		}
+	})
+}
+
 // TestTurnOfAChatThatIsGoneStops, whether that shows with the first message or with an edit; a
 // message that somebody deleted changes nothing.
 func TestTurnOfAChatThatIsGoneStops(t *testing.T) {

@@ -338,8 +338,14 @@ func TestMessageWhoseCommitWasNotConfirmed(t *testing.T) {
 // rewriteWaiting has the database change beneath the program.
 func rewriteWaiting(w *ot.World, set string) {
 	w.T.Helper()
+	execute(w, `UPDATE inbound_events SET `+set+` WHERE state = 'waiting'`)
+}
+
+// execute runs a statement on the database of the newest process.
+func execute(w *ot.World, statement string) {
+	w.T.Helper()
 	err := w.Process().Store.InTx(w.T.Context(), func(tx *store.Tx) error {
-		_, err := tx.Handle().(*sql.Tx).ExecContext(w.T.Context(), `UPDATE inbound_events SET `+set+` WHERE state = 'waiting'`) //nolint:errcheck,forcetypeassert // SQLite's
+		_, err := tx.Handle().(*sql.Tx).ExecContext(w.T.Context(), statement) //nolint:errcheck,forcetypeassert // SQLite's
 		return err
 	})
 	if err != nil {
@@ -376,6 +382,36 @@ func TestDamagedMessageIsSetAside(t *testing.T) {
 			t.Errorf("the inbox has %q", got)
 		}
 	})
+}
+
+// TestOwnersAreToldOfDamageWithIt: a message is not set aside without the notice for owners,
+// which nobody would make up for.
+func TestOwnersAreToldOfDamageWithIt(t *testing.T) {
+	t.Parallel()
+	for _, lane := range []string{"turn", "control"} {
+		t.Run(lane, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Model.On("first", ot.Later(3*time.Second, ot.Say("One.")))
+				w.Start()
+				w.Chat.Say("hello", private(ot.Olga)...)
+				w.Pass(time.Minute)
+				w.Chat.Say("first")
+				w.Pass(time.Second)
+				w.Chat.Say("second")
+				w.Pass(time.Second)
+				execute(w, `CREATE TRIGGER refuse BEFORE INSERT ON deliveries WHEN NEW.body LIKE '%Check the disk%' BEGIN SELECT RAISE(ABORT, 'not now'); END`)
+				rewriteWaiting(w, `lane = '`+lane+`', data = '{"text":'`)
+				w.Pass(time.Minute)
+				execute(w, `DROP TRIGGER refuse`)
+				w.Pass(10 * time.Minute)
+				w.Chat.Want("One.", "damaged in the database")
+				if told := w.Chat.Texts("chat-olga"); len(told) != 2 || !strings.Contains(told[1], "Check the disk") {
+					t.Errorf("the owner reads %q", told)
+				}
+			})
+		})
+	}
 }
 
 // TestDamagedCommandIsSetAside as a message is.

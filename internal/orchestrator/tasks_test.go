@@ -109,20 +109,25 @@ func TestStandingTaskWaitsForTheEndOfAHalt(t *testing.T) {
 	})
 }
 
-// TestStandingTaskOfAChatThatRemovedTheBot ends: nobody would read what it says.
+// TestStandingTaskOfAChatThatRemovedTheBot ends, also in a topic: nobody would read what it says.
 func TestStandingTaskOfAChatThatRemovedTheBot(t *testing.T) {
 	t.Parallel()
-	ot.Run(t, func(w *ot.World) {
-		standing(w)
-		w.Chat.Do(ot.With(func(in *messages.Inbound) { in.Kind = messages.KindGone }))
-		w.Pass(3 * time.Hour)
-		if n := len(w.Model.Requests()); n > 0 {
-			t.Errorf("it ran %d times", n)
-		}
-		if got := w.Rows(`SELECT actor FROM audit_log WHERE action = 'schedule.off'`); len(got) != 1 || got[0] != "system" {
-			t.Errorf("on record is %q", got)
-		}
-	})
+	for name, room := range map[string]string{"the chat": ot.Room, "its topics": ot.Room[:len(ot.Room)-1]} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				standing(w)
+				w.Chat.Do(ot.In(room), ot.With(func(in *messages.Inbound) { in.Kind, in.Below = messages.KindGone, room }))
+				w.Pass(3 * time.Hour)
+				if n := len(w.Model.Requests()); n > 0 {
+					t.Errorf("it ran %d times", n)
+				}
+				if got := w.Rows(`SELECT actor FROM audit_log WHERE action = 'schedule.off'`); len(got) != 1 || got[0] != "system" {
+					t.Errorf("on record is %q", got)
+				}
+			})
+		})
+	}
 }
 
 // TestStandingTaskOfAChatThatTakesNoMessages ends with its first run there: platforms do not

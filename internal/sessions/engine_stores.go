@@ -21,6 +21,10 @@ type ConversationStore interface {
 	// fault.NotFound if there is none.
 	FindConversation(ctx context.Context, key messages.ConversationKey) (Conversation, error)
 
+	// ConversationsBelow returns the conversations of a platform whose ids begin so and in
+	// which something waits, runs or is to be repeated, in the order of their ids.
+	ConversationsBelow(ctx context.Context, platform messages.Platform, begin string) ([]Conversation, error)
+
 	// UpdateConversation changes fields. Moving it to a key that another
 	// conversation has is a fault.Conflict.
 	UpdateConversation(ctx context.Context, id string, u ConversationUpdate) error

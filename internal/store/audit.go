@@ -154,7 +154,9 @@ func (t *AuditLog) older(ctx context.Context, from, to int64) (audit.Older, erro
 }
 
 // adoptAudit has the chain vouch for rows that have no place in it: those from
-// before there was one, and those of a replica of an earlier version that still ran.
+// before there was one, and those of a replica of an earlier version that still ran. On
+// SQLite there is none, so that a row that turns up beside a chain was put in by somebody,
+// unless a salvage lost what vouched for it.
 func (s *Store) adoptAudit(ctx context.Context) error {
 	return s.InTx(ctx, func(t *Tx) error {
 		there, err := t.exists(ctx, `SELECT 1 FROM audit_log WHERE seq IS NULL LIMIT 1`)
@@ -165,8 +167,13 @@ func (s *Store) adoptAudit(ctx context.Context) error {
 		if err != nil || t.AuditLog().noStrays(ctx, covered) == nil {
 			return err
 		}
-		if _, err := t.AuditLog().lockHead(ctx); err != nil { // of several replicas one does it
-			return err
+		head, err := t.AuditLog().lockHead(ctx) // of several replicas one does it
+		if err == nil && t.pg == nil && head.Seq > 0 {
+			there, err = t.exists(ctx, `SELECT 1 FROM audit_log WHERE action = $1 AND seq > COALESCE((SELECT max(b.seq) FROM audit_log b WHERE b.action = $2), 0)`,
+				ActionSalvage, audit.Begin)
+		}
+		if err != nil || !there {
+			return wrap(err, "look for a salvage")
 		}
 		if covered, err = t.AuditLog().covered(ctx); err != nil {
 			return err
@@ -223,6 +230,9 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []AuditAnchor) (report 
 		have := make(map[int64]string)
 		for _, a := range anchors {
 			have[a.Head.Seq] = ""
+		}
+		if err := t.AuditLog().numbered(ctx); err != nil {
+			return err
 		}
 		covered := int64(0)
 		err = t.AuditLog().each(ctx, 0, func(r audit.Row) error {
@@ -281,6 +291,19 @@ func (t *AuditLog) checkOlder(ctx context.Context, r audit.Row, salvages []Salva
 	return says, is, &audit.Break{Seq: r.Seq, Reason: reason}
 }
 
+// numbered looks for a place in the chain that is no whole number, which SQLite takes.
+func (t *AuditLog) numbered(ctx context.Context) error {
+	if t.tx.pg != nil {
+		return nil
+	}
+	var id int64
+	found, err := t.tx.one(ctx, []any{&id}, `SELECT id FROM audit_log WHERE typeof(seq) NOT IN ('integer', 'null') ORDER BY id LIMIT 1`)
+	if err != nil || !found {
+		return wrap(err, "look for rows outside of the chain")
+	}
+	return &audit.Break{Reason: fmt.Sprintf("the place in the chain of the row with the number %d is no number: the bot did not write it", id)}
+}
+
 // noStrays looks for rows that have no place in the chain and that nothing vouches
 // for.
 func (t *AuditLog) noStrays(ctx context.Context, covered int64) error {
@@ -296,7 +319,11 @@ func (t *AuditLog) noStrays(ctx context.Context, covered int64) error {
 	if err != nil || !ok {
 		return wrap(err, "look for rows outside of the chain")
 	}
-	return &audit.Break{Reason: fmt.Sprintf("the row with the number %d has no place in the chain: the bot did not write it, or a replica of an earlier version did; the next start of the bot adopts it", id)}
+	reason := "the row with the number %d has no place in the chain: the bot did not write it"
+	if t.tx.pg != nil {
+		reason += ", or a replica of an earlier version did; the next start of the bot adopts it"
+	}
+	return &audit.Break{Reason: fmt.Sprintf(reason, id)}
 }
 
 // AuditAnchor is an end of the chain that was noted somewhere else.

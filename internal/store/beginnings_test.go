@@ -20,7 +20,7 @@ func TestBeginningsAreThoseOfTheIndex(t *testing.T) {
 	t.Parallel()
 	b := bundle{storetest.SQLite(t)(t)}
 	r := rand.New(rand.NewPCG(41, 42))
-	letters := []rune("aabbcAB1żäÄßéÉeñпривПжщ語文한ıİΣσς½kK\u212asſµμ語語文いー𠀋กฟe\u0301\u0308\u0300\u0315\u0330\u0331\ufe0f\u20e3किตัبِ\ue000")
+	letters := []rune("aabbcAB1żäÄßéÉeñếẛŁпривПжщ語文한ıİΣσς½kK\u212asſµμ語語文いー𠀋กฟe\u0301\u0308\u0300\u0315\u0330\u0331\u0323\ufe0f\u20e3किตัبِ\ue000")
 	between := []string{" ", "-", "_", "/", "…", "’", "🎉", "\n", "“", "。", "€", "\u00a0"}
 	word := func(most int) string {
 		var w []rune

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -81,6 +82,23 @@ func (t *Conversations) FindConversation(ctx context.Context, key messages.Conve
 func (t *Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
 	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
+}
+
+// ConversationsBelow returns the conversations of a platform whose ids begin so and in which
+// something waits, runs or is to be repeated, in the order of their ids.
+func (t *Conversations) ConversationsBelow(ctx context.Context, platform messages.Platform, begin string) (list []sessions.Conversation, err error) {
+	err = t.tx.each(ctx, func(scan func(...any) error) error {
+		var c sessions.Conversation
+		err := scan(scanConversation(&c)...)
+		list = append(list, c)
+		return err
+	}, `
+		SELECT `+conversationColumns+` FROM remote_agent_conversations c
+		WHERE platform_type = $1 AND substr(platform_conversation_id, 1, $2) = $3 AND (
+			EXISTS (SELECT 1 FROM inbound_events e WHERE e.conversation_id = c.id AND e.state IN ('waiting', 'running'))
+			OR EXISTS (SELECT 1 FROM agent_schedules s WHERE s.conversation_id = c.id))
+		ORDER BY platform_conversation_id`, string(platform), utf8.RuneCountInString(begin), begin)
+	return list, wrap(err, "find the conversations within one")
 }
 
 // UpdateConversation changes the fields of u that are not nil. Moving the

@@ -3,9 +3,12 @@ package store_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"remote-agent/internal/store/storetest"
 
@@ -14,6 +17,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/messages"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
@@ -330,5 +334,42 @@ func TestConversationIsReadWhateverAnotherProgramWroteThere(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestConversationsBelow finds those with work, in the order of their ids, and of one platform.
+func TestConversationsBelow(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		for i, id := range []string{"é:2", "é:1", "é", "é:3", "éa:1"} {
+			c := b.conversation(t, id)
+			state := sessions.EntryWaiting
+			if id == "é:3" {
+				state = sessions.EntryDone
+			}
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Inbox().InsertEntry(ctx, &sessions.Entry{
+					ID: fmt.Sprintf("01900000-0000-7000-8000-%012d", i), ConversationID: c.ID, Lane: sessions.LaneTurn, State: state,
+					In: messages.Inbound{Event: messages.EventID(id), Kind: messages.KindMessage, Conversation: c.Key}, AcceptedAt: time.Now(),
+				})
+				return err
+			})
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for platform, want := range map[messages.Platform][]string{key("é").Platform: {"é:1", "é:2"}, "other": nil} {
+				list, err := tx.Conversations().ConversationsBelow(ctx, platform, "é:")
+				if err != nil {
+					return err
+				}
+				var got []string
+				for _, c := range list {
+					got = append(got, c.Key.ID)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("on %s: %q, want %q", platform, got, want)
+				}
+			}
+			return nil
+		})
 	})
 }

@@ -341,6 +341,9 @@ func Tables(ctx context.Context, tx *Tx) (map[string][]string, error) {
 	return all, err
 }
 
+// MatchPostgres is what the index of PostgreSQL is asked for words.
+func MatchPostgres(words string) string { return matchPostgres(searchTerms(words)) }
+
 // MatchSQLite is what words are in the language of SQLite's index.
 func MatchSQLite(words string) string { return matchSQLite(searchTerms(words)) }
 

@@ -40,9 +40,9 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // Messages returns what people and assistants wrote that has all the
 // words, the newest first. A word that ends with * is the beginning of words,
 // which takes longer where many begin so. Case does not matter (on PostgreSQL
-// with the locale C: that of ASCII only), accents do. What is in a script without
-// spaces, such as Chinese, is found anywhere in a text (not on PostgreSQL with the
-// encoding SQL_ASCII). Turns that were taken back are left out. Without a word it is
+// with the locale C: that of ASCII only), and neither do accents of Latin letters (but on
+// PostgreSQL with the encoding SQL_ASCII). What is in a script without
+// spaces, such as Chinese, is found anywhere in a text (not with that encoding either). Turns that were taken back are left out. Without a word it is
 // fault.Invalid.
 func (t *Search) Messages(ctx context.Context, f SearchFilter) ([]Hit, error) {
 	f.Limit = page(f.Limit)
@@ -232,18 +232,21 @@ func (t *Search) searchNewest(ctx context.Context, f SearchFilter, terms []searc
 }
 
 // textMatch is the condition that a text has all terms, on PostgreSQL and without
-// its index. Words of common letters are first looked for in the text as it is,
-// which costs a hundredth of taking it apart.
+// its index. Words of common letters are first looked for in the text as it is, with
+// any accents, which costs a hundredth of taking it apart.
 func textMatch(terms []searchTerm, args *[]any) string {
 	match := []string{"1 = 1"}
 	var apart []searchTerm
 	for _, term := range terms {
-		if !term.unspaced() {
-			apart = append(apart, term)
-		}
-		if term.unspaced() || strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		if term.unspaced() {
 			*args = append(*args, term.typed)
 			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(*args)))
+			continue
+		}
+		apart = append(apart, term)
+		if strings.IndexFunc(term.word, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+			*args = append(*args, accented(term.word))
+			match = append(match, fmt.Sprintf("m.content ~* $%d", len(*args)))
 		}
 	}
 	if len(apart) > 0 {

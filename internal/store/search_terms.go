@@ -8,7 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"remote-agent/internal/lists"
+	"golang.org/x/text/unicode/norm"
+
 	"remote-agent/internal/memory"
 )
 
@@ -57,7 +58,7 @@ func matchPostgres(terms []searchTerm) string {
 // only, so that nothing in them means anything in the language of a database.
 func searchTerms(typed string) []searchTerm {
 	var terms []searchTerm
-	for word, next := range wordsOf(typed) {
+	for word, next := range wordsOf(strings.Map(plain, norm.NFC.String(typed))) {
 		for part, more := range scripts(word) {
 			term := searchTerm{typed: part, word: part, begins: next == '*' && !more}
 			if r, size := utf8.DecodeRuneInString(part); memory.Unspaced(r) {
@@ -127,9 +128,7 @@ func wordsOf(typed string) iter.Seq2[string, rune] {
 // inToken reports whether a letter is part of a word for the index of SQLite
 // (unicode61), within a word or at its beginning. It takes most marks for blanks.
 func inToken(r rune, within bool) bool {
-	const joining = 0x000361F8<<32 | 0x08029FDF // of the marks from U+0300 on
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) ||
-		within && r >= 0x300 && r < 0x300+64 && uint64(joining)>>(r-0x300)&1 == 1
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) || within && joins(r)
 }
 
 // readable reports whether each term is one word for the index of SQLite.
@@ -167,8 +166,8 @@ func split(text string, in func(r rune, within bool) bool) iter.Seq2[string, run
 	}
 }
 
-// folded is one letter for all that differ by case only, as the index of SQLite
-// takes them.
+// folded is one letter for all that differ by case and, in Latin, by accents only, as the
+// index of SQLite takes them.
 func folded(r rune) rune {
 	switch {
 	case 'A' <= r && r <= 'Z':
@@ -180,7 +179,37 @@ func folded(r rune) rune {
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
 		least = min(least, other)
 	}
-	return unicode.ToLower(least)
+	return plain(unicode.ToLower(least))
+}
+
+// plain is a letter of Latin without its accents; one by itself is nothing, -1.
+func plain(r rune) rune {
+	switch {
+	case r <= unicode.MaxASCII:
+		return r
+	case joins(r):
+		return -1
+	}
+	parts := norm.NFD.PropertiesString(string(r)).Decomposition()
+	if len(parts) > 0 && parts[0] <= unicode.MaxASCII && unicode.IsLetter(rune(parts[0])) {
+		return rune(parts[0])
+	}
+	return r
+}
+
+// accented is a pattern of PostgreSQL for what a word of ASCII may be written like, or more.
+func accented(word string) string {
+	var b strings.Builder
+	for _, r := range word[:min(len(word), 20)] {
+		fmt.Fprintf(&b, `[%c\u00C0-\u024F\u1E00-\u1EFF\u212A\u212B\u0300-\u036F]+`, r)
+	}
+	return b.String()
+}
+
+// joins reports whether an accent is part of the word that it is in, for the index of SQLite.
+func joins(r rune) bool {
+	const joining = 0x000361F8<<32 | 0x08029FDF // of the marks from U+0300 on
+	return r >= 0x300 && r < 0x300+64 && uint64(joining)>>(r-0x300)&1 == 1
 }
 
 // indexed is what the indexes have of a text.
@@ -251,7 +280,26 @@ func hasPhrase(all, phrase []string, begins bool) bool {
 	return false
 }
 
-// Words returns the words of a search, for showing where they are in a text.
-func Words(typed string) []string {
-	return lists.Map(searchTerms(typed), func(t searchTerm) string { return t.typed })
+// HasWords reports whether something can be searched by what was typed.
+func HasWords(typed string) bool { return len(searchTerms(typed)) > 0 }
+
+// Place returns where in a text the first of the words of a search is that is in it, for
+// showing it there; 0 if none is.
+func Place(text, typed string) int {
+	var b strings.Builder
+	var places []int // of each byte of what is looked through
+	for at, r := range text {
+		if r = folded(r); r >= 0 {
+			b.WriteRune(r)
+			for range utf8.RuneLen(r) {
+				places = append(places, at)
+			}
+		}
+	}
+	for _, term := range searchTerms(typed) {
+		if i := strings.Index(b.String(), strings.Map(folded, term.typed)); i >= 0 {
+			return places[i]
+		}
+	}
+	return 0
 }

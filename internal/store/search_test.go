@@ -74,9 +74,11 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 		c := b.conversation(t, "one")
 		s := b.session(t, c.ID)
 		other := b.session(t, b.conversation(t, "two").ID)
-		const path, french, quoted, cyrillic = "See internal/store/search.go:42, please", "Le café est fermé", "She said “Hello-World”", "Привет, мир"
+		const path, quoted, cyrillic = "See internal/store/search.go:42, please", "She said “Hello-World”", "Привет, мир"
+		const french, apart, plain = "Le café est fermé", "le re\u0301sume\u0301 du Cafe\u0301 a\u0300 Việt Nam", "the resume of a cafe"
 		b.say(t, s.ID, "", textOf(messages.RoleUser, path), textOf(messages.RoleAssistant, french))
 		half()
+		b.say(t, other.ID, "", textOf(messages.RoleUser, apart), textOf(messages.RoleUser, plain))
 		b.say(t, other.ID, "", textOf(messages.RoleUser, quoted), textOf(messages.RoleUser, cyrillic))
 		const chinese, japanese, thai, burmese = "我不喜欢喝咖啡，但是用Docker部署Go语言很好", "毎朝コーヒーを飲みます。スーパーへ行く", "ฉันชอบดื่มกาแฟทุกเช้า", "ကျွန်တော်ကော်ဖီကြိုက်တယ်"
 		b.say(t, s.ID, "", textOf(messages.RoleUser, chinese), textOf(messages.RoleUser, japanese), textOf(messages.RoleUser, thai), textOf(messages.RoleUser, burmese))
@@ -94,8 +96,16 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 			"SEAR* 42":       {path},
 			"internal/st*":   {path},
 			"earch":          nil,
-			"café":           {french},
-			"cafe":           nil,
+			"café":           {plain, apart, french},
+			"cafe":           {plain, apart, french},
+			"CAFE\u0301 est": {french},
+			"caf\u00e8*":     {plain, apart, french},
+			"résumé":         {plain, apart},
+			"re\u0301sume":   {plain, apart},
+			"RÉSUM*":         {plain, apart},
+			"ferme":          {french},
+			"viet":           {apart},
+			"esume":          nil,
 			"hello":          {quoted},
 			"hello world":    {quoted},
 			"Привет":         {cyrillic},
@@ -161,6 +171,23 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 			wantKind(t, err, fault.Invalid)
 		}
 	})
+}
+
+func TestPlaceIsWhereAWordIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, words, from string }{
+		{"İstanbul has the NEEDLE here", "needle", "NEEDLE here"},
+		{"mon re\u0301sume\u0301 est là", "absent RÉSUMÉ", "re\u0301sume\u0301 est là"},
+		{"naïve, a cafe", "café", "cafe"},
+		{"\xff\xfe broken", "broken", "broken"},
+		{"我不喜欢喝咖啡", "咖啡", "咖啡"},
+		{"nothing", "absent", "nothing"},
+		{"", "\xff", ""},
+	} {
+		if got := tt.text[store.Place(tt.text, tt.words):]; got != tt.from {
+			t.Errorf("%q is at %q of %q", tt.words, got, tt.text)
+		}
+	}
 }
 
 func TestSearchFollowsChangesOfMessages(t *testing.T) { //nolint:tparallel // eachIndex runs them in parallel

@@ -5,16 +5,8 @@ import (
 	"unicode"
 )
 
-// Around returns a part of a text around the first word that was looked for, on
-// one line; see Line.
-func Around(text string, words []string, width int) string {
-	lower, at := strings.ToLower(text), 0
-	for _, w := range words {
-		if i := strings.Index(lower, strings.ToLower(w)); i >= 0 && i <= len(text) {
-			at = i
-			break
-		}
-	}
+// Around returns a part of a text around a place in it, on one line; see Line.
+func Around(text string, at, width int) string {
 	before := []rune(strings.ToValidUTF8(text[:at], ""))
 	part := string(before[max(0, len(before)-width/3):]) + strings.ToValidUTF8(text[at:min(len(text), at+4*width)], "")
 	if len(before) > width/3 {

@@ -1,4 +1,4 @@
--- version 43
+-- version 44
 SET LOCAL check_function_bodies = off;
 CREATE TYPE memory AS (
 	enabled boolean,
@@ -55,6 +55,9 @@ BEGIN
   IF pg_catalog.getdatabaseencoding() = 'SQL_ASCII' THEN
     RETURN pg_catalog.to_tsvector('pg_catalog.simple'::pg_catalog.regconfig, pg_catalog.translate(said,
       '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                '));
+  END IF;
+  IF octet_length(said) > length(said) THEN
+    said := regexp_replace(normalize(regexp_replace(normalize(said, NFD), '([A-Za-z])[\u0300-\u036F]+', '\1', 'g'), NFC), '[\u0300-\u036F]+', '', 'g');
   END IF;
   IF said ~ unspaced THEN
     pairs := ARRAY(

@@ -1,4 +1,4 @@
--- version 43
+-- version 44
 CREATE TABLE remote_agent_codebases (
   id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
   name TEXT CHECK (length(name) <= 255) NOT NULL,
@@ -553,9 +553,6 @@ CREATE TRIGGER semantic_words_changed AFTER UPDATE OF terms ON semantic_memories
   INSERT INTO semantic_words(semantic_words, rowid, terms) VALUES ('delete', OLD.id, OLD.terms);
   INSERT INTO semantic_words(rowid, terms) VALUES (NEW.id, NEW.terms);
 END
-;;
-CREATE VIRTUAL TABLE agent_messages_fts USING fts5(
-  body, content = 'agent_messages_searchable', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0')
 ;;
 CREATE INDEX idx_remote_agent_sessions_started
   ON remote_agent_sessions(started_at, id)
@@ -1147,6 +1144,9 @@ CREATE TRIGGER agent_messages_fts_update_new
 BEGIN
   INSERT INTO agent_messages_fts(rowid, body) SELECT s.id, s.body FROM agent_messages_searchable s WHERE s.id = NEW.id;
 END
+;;
+CREATE VIRTUAL TABLE agent_messages_fts USING fts5(
+  body, content = 'agent_messages_searchable', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2')
 ;;
 INSERT INTO episodic_words (episodic_words, rank) VALUES ('secure-delete', 1)
 ;;

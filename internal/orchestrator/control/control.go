@@ -175,7 +175,6 @@ func (c *Control) setAside(ctx context.Context, entry sessions.Entry) error {
 		return err
 	}
 	c.Outbox.MarkEnd(r.Entry, false)
-	c.Outbox.TellUnreadable(r.Entry)
 	return c.Outbox.SendHeld(ctx, r.Conv.Key, open)
 }
 
@@ -218,6 +217,9 @@ func (c *Control) settle(ctx context.Context, r command.Request, reply command.R
 		update := sessions.EntryUpdate{State: new(sessions.EntryDone)}
 		if entry.In.Kind == messages.KindUnreadable {
 			update = sessions.EntryUpdate{State: new(sessions.EntryFailed), Error: new(outbox.ErrUnreadable)}
+			if err := c.Outbox.TellUnreadable(ctx, tx, entry); err != nil {
+				return err
+			}
 		}
 		if err := tx.Inbox().UpdateEntry(ctx, entry.ID, update); err != nil {
 			return err

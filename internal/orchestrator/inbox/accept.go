@@ -29,13 +29,13 @@ var _ platform.Sink = (*Inbox)(nil)
 type accepted struct {
 	entry  sessions.Entry
 	fresh  bool
-	work   *turn.Work             // this process got the conversation, and holds a slot for it; else nil
-	waits  bool                   // somebody else works on the conversation, or no slot is free
-	answer string                 // tells a stranger that the bot is private; empty: nothing
-	pairs  *messages.Inbound      // what a stranger wrote who is answered by pair
-	closed *sessions.Conversation // what it is about was closed
-	left   *sessions.Conversation // the bot was removed from it
-	notice *messages.Delivery     // tells at once that the service is halted, or that too much waits
+	work   *turn.Work              // this process got the conversation, and holds a slot for it; else nil
+	waits  bool                    // somebody else works on the conversation, or no slot is free
+	answer string                  // tells a stranger that the bot is private; empty: nothing
+	pairs  *messages.Inbound       // what a stranger wrote who is answered by pair
+	closed *sessions.Conversation  // what it is about was closed
+	left   []sessions.Conversation // the bot was removed from them
+	notice *messages.Delivery      // tells at once that the service is halted, or that too much waits
 
 	empty    bool // its conversation was made with it, and has nothing else
 	behind   bool // something of the same person waits already, which has the mark
@@ -154,9 +154,11 @@ func (i *Inbox) acceptAll(ctx context.Context, events []messages.Inbound, atOnce
 // conversation and of a person there is at most one in a wave, and the next one is in a
 // later wave. Conversations are locked in one order everywhere, so that two replicas do
 // not wait for each other; a deadlock between waves is repeated by the store, as is that of events around
-// a migration, which concern two conversations and go one by one, in their order.
+// a migration or a removal, which concern several conversations and go one by one, in their order.
 func waves(events []messages.Inbound) (list [][]int) {
-	alone := slices.ContainsFunc(events, func(in messages.Inbound) bool { return in.Kind == messages.KindMigrated })
+	alone := slices.ContainsFunc(events, func(in messages.Inbound) bool {
+		return in.Kind == messages.KindMigrated || in.Kind == messages.KindGone
+	})
 	type person struct {
 		on messages.Platform
 		id messages.UserID

@@ -34,11 +34,13 @@ func (i *Inbox) afterAccept(ctx context.Context, a accepted) {
 		conv := *a.closed
 		i.Background.Go(func(ctx context.Context) { i.Turns.Release(ctx, conv) })
 	case a.left != nil:
-		i.Background.Go(func(ctx context.Context) {
-			if _, err := i.Turns.Stop(ctx, *a.left, a.entry.Seq, "system"); err != nil {
-				i.Log.WarnContext(ctx, "could not stop the work for a chat that removed the bot", "conversation", a.left.Key, "err", err)
-			}
-		})
+		for _, conv := range a.left {
+			i.Background.Go(func(ctx context.Context) {
+				if _, err := i.Turns.Stop(ctx, conv, conv.InboxSeq, "system"); err != nil {
+					i.Log.WarnContext(ctx, "could not stop the work for a chat that removed the bot", "conversation", conv.Key, "err", err)
+				}
+			})
+		}
 	case a.work != nil:
 		a.work.Start(ctx)
 	case a.entry.State == sessions.EntryRefused:

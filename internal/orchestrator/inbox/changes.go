@@ -112,21 +112,37 @@ func (i *Inbox) acceptDeleted(ctx context.Context, tx port.Tx, a accepted) (acce
 	return a, i.Queue.Enqueue(ctx, tx, queue.Job{Kind: queue.KindTurn, Key: conv.ID})
 }
 
-// acceptGone follows the removal of the bot from a chat: what runs and waits there is
-// stopped, and its standing task ends.
+// acceptGone follows the removal of the bot from a chat: what runs and waits there and in
+// its topics is stopped, and their standing tasks end.
 func (i *Inbox) acceptGone(ctx context.Context, tx port.Tx, a accepted) (accepted, error) {
 	conv, err := known(ctx, tx, &a)
 	if err != nil {
 		return a, err
 	}
-	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh || conv.ID == "" {
+	if a, err = i.store(ctx, tx, a); err != nil || !a.fresh {
 		return a, err
 	}
-	a.left = &conv
-	if ended, err := tx.Tasks().EndSchedule(ctx, conv.ID); err != nil || !ended {
-		return a, err
+	if conv.ID != "" {
+		conv.InboxSeq = a.entry.Seq
+		a.left = append(a.left, conv)
 	}
-	return a, tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "schedule.off", ConversationID: conv.ID})
+	if in := a.entry.In; in.Below != "" {
+		below, err := tx.Conversations().ConversationsBelow(ctx, in.Conversation.Platform, in.Below)
+		if err != nil {
+			return a, err
+		}
+		a.left = append(a.left, below...)
+	}
+	for _, conv := range a.left {
+		ended, err := tx.Tasks().EndSchedule(ctx, conv.ID)
+		if err == nil && ended {
+			err = tx.Audit(ctx, sessions.AuditEntry{Actor: "system", Action: "schedule.off", ConversationID: conv.ID})
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
 }
 
 // acceptMigration moves a conversation to the id its platform now uses.

@@ -82,21 +82,15 @@ const (
 )
 
 // TellUnreadable tells operators, and owners at most once a day, that an event was set
-// aside because it is damaged in the database.
-func (o *Outbox) TellUnreadable(entry sessions.Entry) {
-	o.Background.Go(func(ctx context.Context) {
-		o.Log.ErrorContext(ctx, "a message that is damaged in the database was set aside", "conversation", entry.In.Conversation, "entry", entry.ID)
-		err := o.Storage.InTx(ctx, func(tx port.Tx) error {
-			owners, err := o.Owners(ctx, tx)
-			if err != nil {
-				return err
-			}
-			return tell(ctx, tx, owners, ownerUnreadable)
-		})
-		if err != nil {
-			o.Log.WarnContext(ctx, "could not tell owners of a damaged message", "entry", entry.ID, "err", err)
-		}
-	})
+// aside because it is damaged in the database. It is a part of the transaction that does so:
+// nobody finds the event again.
+func (o *Outbox) TellUnreadable(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+	o.Log.ErrorContext(ctx, "a message that is damaged in the database is set aside", "conversation", entry.In.Conversation, "entry", entry.ID)
+	owners, err := o.Owners(ctx, tx)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, tx, owners, ownerUnreadable)
 }
 
 // tell stores a notice for chats that were not told the same within a day.

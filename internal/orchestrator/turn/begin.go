@@ -177,10 +177,10 @@ func (b beginning) settle(ctx context.Context, state sessions.EntryState, errTex
 // setAside settles an entry that is damaged in the database, whoever sent it, so that it
 // does not hold up what came behind it.
 func (b beginning) setAside(ctx context.Context) (decision, error) {
-	b.tx.AfterCommit(func() {
-		b.o.outbox.Unmark(b.entry)
-		b.o.outbox.TellUnreadable(b.entry)
-	})
+	if err := b.o.outbox.TellUnreadable(ctx, b.tx, b.entry); err != nil {
+		return decision{}, err
+	}
+	b.tx.AfterCommit(func() { b.o.outbox.Unmark(b.entry) })
 	return b.settle(ctx, sessions.EntryFailed, outbox.ErrUnreadable, outbox.TextUnreadable)
 }
 

@@ -325,11 +325,11 @@ func (c *client) askPull(ctx context.Context, at place) (*github.PullRequest, er
 const editedBy = "query($id:ID!){node(id:$id){...on Comment{lastEditedAt editor{login}}}}"
 
 // askEditor returns the login of who changed last what somebody wrote: that of its author
-// if nobody did, or where GitHub does not tell.
+// if nobody did, or on a server that has no GraphQL, and none if GitHub does not tell.
 func (c *client) askEditor(ctx context.Context, repo, node, author string) (string, error) {
 	type answer struct {
 		Data struct {
-			Node struct {
+			Node *struct {
 				LastEditedAt string
 				Editor       struct{ Login string } // empty if their account is gone
 			}
@@ -349,11 +349,16 @@ func (c *client) askEditor(ctx context.Context, repo, node, author string) (stri
 		}
 		return a, resp, err
 	})
+	text := out.Data.Node
 	switch {
-	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Forbidden), fault.Is(err, fault.Invalid):
+	case fault.Is(err, fault.NotFound):
 		return author, nil
-	case err != nil || out.Data.Node.LastEditedAt != "":
-		return out.Data.Node.Editor.Login, err
+	case fault.Is(err, fault.Forbidden), fault.Is(err, fault.Invalid), err == nil && text == nil:
+		return "", nil
+	case err != nil:
+		return "", err
+	case text.LastEditedAt != "":
+		return text.Editor.Login, nil
 	}
 	return author, nil
 }

@@ -26,7 +26,12 @@ const (
 	isHTML                    // an HTML block or a tag
 	isBlock                   // of HTML: a block, in which Markdown means nothing
 	isLink                    // the text of a link or an image
+	isMute                    // what an HTML element shows in which GitHub mentions nobody
 )
+
+// quietTag finds the tags of elements in which GitHub mentions nobody, as in what Markdown
+// makes of code, quotes and links, and the ends of comments, whose tags are none.
+var quietTag = pattern.Lazy(`(?i)<!--|-->|<(/?)(pre|code|tt|a|blockquote|style|script)(?:[\s/][^<>]*)?>`)
 
 // page is a Markdown text with what its bytes are.
 type page struct {
@@ -68,7 +73,36 @@ func read(source string) page {
 	raw := []byte(source)
 	root := grammar().Parse(text.NewReader(raw))
 	p.walk(root, 0)
+	p.mute()
 	return p
+}
+
+// mute marks what such elements contain that are closed.
+func (p *page) mute() {
+	if !strings.Contains(p.source, "</") {
+		return // most
+	}
+	opened, comment := make(map[string]int), false
+	for _, m := range quietTag.FindAllStringSubmatchIndex(p.source, -1) {
+		if !p.is(m[0], isHTML) {
+			continue
+		}
+		if m[2] < 0 {
+			comment = p.source[m[0]] == '<'
+		}
+		if comment || m[2] < 0 {
+			continue
+		}
+		name := strings.ToLower(p.source[m[4]:m[5]])
+		from, open := opened[name]
+		switch closes := m[3] > m[2]; {
+		case closes && open:
+			p.mark(text.NewSegment(from, m[0]), isMute)
+			delete(opened, name)
+		case !closes:
+			opened[name] = m[1]
+		}
+	}
 }
 
 func (p *page) mark(s text.Segment, c class) {

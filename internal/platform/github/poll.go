@@ -435,8 +435,8 @@ func (s *sweeper) pass(ctx context.Context, p payload, of func(payload) said) er
 	return s.store(ctx, events)
 }
 
-// rewritten reports whether somebody else has changed what x says since: those are not its
-// author's words any more. A webhook brings them as they were.
+// rewritten reports whether somebody else has changed what x says since, or may have: those are
+// not its author's words any more. A webhook brings them as they were.
 func (s *sweeper) rewritten(ctx context.Context, p payload, x said) (bool, error) {
 	node, author := p.Issue.GetNodeID(), x.author.GetLogin()
 	switch {
@@ -454,7 +454,8 @@ func (s *sweeper) rewritten(ctx context.Context, p payload, x said) (bool, error
 	if err != nil || strings.EqualFold(editor, author) {
 		return false, err
 	}
-	s.p.log.InfoContext(ctx, "somebody else changed what is addressed to the bot, so it is left unanswered", "conversation", x.place().key(), "author", author, "editor", editor)
+	s.p.log.WarnContext(ctx, "somebody else changed what is addressed to the bot, or GitHub does not tell who did, so it is left unanswered",
+		"conversation", x.place().key(), "author", author, "editor", editor)
 	return true, nil
 }
 

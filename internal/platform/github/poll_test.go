@@ -487,6 +487,20 @@ func TestWordsThatSomebodyElseChanged(t *testing.T) {
 				_, _ = rw.Write([]byte(why.(string)))
 				return
 			}
+			switch asked.Variables.ID {
+			case "forbidden":
+				http.Error(rw, `{"message":"Resource not accessible by personal access token"}`, http.StatusForbidden)
+				return
+			case "invalid":
+				http.Error(rw, `{"message":"Problems parsing JSON"}`, http.StatusBadRequest)
+				return
+			case "hidden":
+				_, _ = rw.Write([]byte(`{"data":{"node":null},"errors":[{"type":"FORBIDDEN","message":"Resource not accessible by integration"}]}`))
+				return
+			case "no GraphQL":
+				http.NotFound(rw, r)
+				return
+			}
 			_, _ = rw.Write([]byte(`{"data":{"node":` + cmp.Or(editors[asked.Variables.ID], "null") + `}}`))
 		}))
 		t.Cleanup(front.Close)
@@ -500,18 +514,18 @@ func TestWordsThatSomebodyElseChanged(t *testing.T) {
 		ann.OpenIssue("x", "@remote-agent hears "+body)
 	}
 	n := ann.OpenIssue("x", "y").Number
-	for _, body := range []string{"theirs, later", "mine, later", "theirs", "gone", "mine", "unchanged", "unknown"} {
+	for _, body := range []string{"theirs, later", "mine, later", "theirs", "gone", "mine", "unchanged", "forbidden", "invalid", "hidden", "unknown", "no GraphQL"} {
 		ann.Comment(n, "@remote-agent hears "+body)
 	}
 	w.await(t, "the last comment, and the issue", func(all []messages.Inbound) bool {
-		return len(all) > 4 && slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "hears unknown" })
+		return len(all) > 4 && slices.ContainsFunc(all, func(in messages.Inbound) bool { return in.Text == "hears no GraphQL" })
 	})
 	var heard []string
 	for _, in := range w.sink.Events() {
 		heard = append(heard, in.Text)
 	}
 	slices.Sort(heard)
-	if want := []string{"hears mine", "hears mine", "hears mine, later", "hears unchanged", "hears unknown"}; !slices.Equal(heard, want) {
+	if want := []string{"hears mine", "hears mine", "hears mine, later", "hears no GraphQL", "hears unchanged"}; !slices.Equal(heard, want) {
 		t.Errorf("it hears %q, want %q", heard, want)
 	}
 }

@@ -130,7 +130,7 @@ func (ps *pulls) Locate(ctx context.Context, in messages.Inbound) (messages.Repo
 	if ps.poll && ps.deleted(ctx, at, in.Message) {
 		return *in.Repository, platform.ErrWithdrawn
 	}
-	if in.Repository.Locked && ps.muted(at) {
+	if in.Repository.Locked && ps.muted(ctx, at) {
 		return *in.Repository, fault.New(fault.Gone, lockedText)
 	}
 	if !in.Repository.ReadOnly || in.Repository.Head != "" {
@@ -156,10 +156,14 @@ func (ps *pulls) deleted(ctx context.Context, at place, id messages.MessageID) b
 }
 
 // muted reports whether the bot cannot comment in a locked conversation. No App can. An
-// account can that may write in the repository: it is known once it was refused.
-func (ps *pulls) muted(at place) bool {
-	refused, _ := ps.client.locked.Get(at)
-	return refused || ps.client.appID != ""
+// account can that may write in the repository.
+func (ps *pulls) muted(ctx context.Context, at place) bool {
+	if refused, _ := ps.client.locked.Get(at); refused || ps.client.appID != "" {
+		return true
+	}
+	r, err := ps.client.askRepository(ctx, at.repo)
+	push, told := r.GetPermissions()["push"]
+	return err == nil && told && !push
 }
 
 // pullPlace reads the key of a conversation, or what RepositoryID returned: then

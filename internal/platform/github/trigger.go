@@ -68,7 +68,7 @@ func (t *translator) names() []string {
 // be read.
 func (p page) words(from, to int) bool {
 	for i := from; i < to; i++ {
-		if !p.is(i, isText) || p.is(i, isCode|isQuote|isHTML|isLink) {
+		if !p.is(i, isText) || p.is(i, isCode|isQuote|isHTML|isLink|isMute) {
 			return false
 		}
 	}

@@ -67,6 +67,10 @@ func TestOrders(t *testing.T) {
 		"<b>@remote-agent</b> hi":                        "<b></b> hi",
 		"> somebody said\n\n@remote-agent agree?":        "> somebody said\n\nagree?",
 		"- [ ] @remote-agent x":                          "- [ ] x",
+		"<code>x</code> @remote-agent y":                 "<code>x</code> y",
+		"<a id=1>@remote-agent y</p>":                    "<a> y</p>",
+		"see <!-- <code> --> @remote-agent </code>":      "see  </code>",
+		"`<code>` @remote-agent `</code>`":               "`<code>` `</code>`",
 		"\r\n@remote-agent\r\nhi\r\n":                    "hi",
 	} {
 		got, ok := h.Order(body)
@@ -83,6 +87,8 @@ func TestOrders(t *testing.T) {
 		"<!-- @remote-agent hi -->", "<!--\n@remote-agent\n/agent status\n-->", "<!-- @remote-agent", "<div>\n@remote-agent\n</div>", "<a title=\"@remote-agent\">x</a>",
 		"[@remote-agent](https://x.example)", "![@remote-agent](https://x.example)", "https://github.com/@remote-agent", "see https://x.example/?q=@remote-agent", "(www.x.example/a,@remote-agent)",
 		`\@remote-agent hi`, "&#64;remote-agent hi",
+		"<code>@remote-agent</code> hi", "x <CODE class=\"a\">y **@remote-agent**</CODE >", "<code>\n\n@remote-agent hi\n\n</code>", "so <pre>\n/agent status\n</pre>",
+		"a <tt>@remote-agent</tt>", "<a href=\"https://x.example\">@remote-agent</a>", "see <blockquote><a name=x> @remote-agent hi</blockquote>",
 		"[x]: y \"@remote-agent\"", "@remote\u200b-agent hi", "x /agent status", "/agents status", "/agentstatus", "`/agent status`", "- /agent", "@other hi",
 		"On Monday ann wrote:\n> @remote-agent hi\n",
 	} {

@@ -285,6 +285,37 @@ func TestWhoActsElsewhereIsExternal(t *testing.T) {
 	}
 }
 
+// TestAnotherWorkspaceOfTheOrganizationIsNotExternal: what somebody does counts like what they
+// say. Where no other organization shares the channel, everybody is of ours.
+func TestAnotherWorkspaceOfTheOrganizationIsNotExternal(t *testing.T) {
+	t.Parallel()
+	for shared, external := range map[string]bool{"false": false, "true": true} {
+		t.Run("shared "+shared, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			if _, err := b.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			const who = `"team":{"id":"T2","enterprise_id":"E1"},"user":{"id":"U2","team_id":"T2"}`
+			b.deliver("events", "application/json", strings.Replace(
+				wrapped(`{"type":"app_mention","channel":"C1","user":"U2","user_team":"T2","text":"<@UBOT> x","ts":"10.1"}`),
+				`"event_id"`, `"is_ext_shared_channel":`+shared+`,"event_id"`, 1))
+			b.interaction(`{"type":"block_actions","trigger_id":"1",` + who + `,"channel":{"id":"C1"},"message":{"ts":"20.1"},"actions":[{"type":"button","value":"b-1"}]}`)
+			b.interaction(`{"type":"view_submission","trigger_id":"2",` + who + `,"view":{"private_metadata":"{\"a\":\"d-1\",\"k\":\"T1/C1/10.1\"}","state":{}}}`)
+			b.command(map[string]string{"team_id": "T2", "enterprise_id": "E1", "user_id": "U2"})
+			all := b.sink.Events()
+			if len(all) != 4 {
+				t.Fatalf("accepted %+v", all)
+			}
+			for _, in := range all {
+				if in.Sender.External != external {
+					t.Errorf("external %v: %+v", in.Sender.External, in)
+				}
+			}
+		})
+	}
+}
+
 func TestOrganizationsAreKeyedByTeam(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

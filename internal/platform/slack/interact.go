@@ -48,6 +48,7 @@ func (t *translator) translateCommand(payload []byte) platform.Meaning {
 		in.Opening = "<@" + s.UserID + "> asked: " + shorten(said, maxOpening)
 	}
 	in.Conversation = makeKey(at)
+	in.Sender.External = in.Sender.External && t.outsider(in.Conversation)
 	t.rememberURL(in, s.ResponseURL)
 	t.replyTo.Put(in.Conversation.ID, s.ResponseURL)
 	r.Events = []messages.Inbound{in}
@@ -100,8 +101,10 @@ func (t *translator) translateInteraction(payload []byte) platform.Meaning {
 		r.Event = eventID("act", p.Trigger)
 		r.Reason = "unknown type of interaction " + strconv.Quote(platform.Cut(p.Type, 40))
 	}
-	for _, e := range r.Events {
-		t.rememberURL(e, p.ResponseURL)
+	for i := range r.Events {
+		e := &r.Events[i]
+		e.Sender.External = e.Sender.External && t.outsider(e.Conversation)
+		t.rememberURL(*e, p.ResponseURL)
 	}
 	return r
 }

@@ -128,7 +128,7 @@ func New(cfg Config) (*Adapter, error) {
 	a.installation = installation{api: api, socketMode: socketMode, log: log, self: platform.NewSelf[identity]()}
 	a.translator = &translator{
 		me: &a.installation, people: people, askers: askers, commands: cfg.Commands, engaged: cfg.Engaged, log: log, observe: observe,
-		gestures: recent[string](), replyTo: replyTo, reached: recent[string](), revoked: make(chan struct{}, 1),
+		gestures: recent[string](), replyTo: replyTo, reached: recent[string](), shared: recent[bool](), revoked: make(chan struct{}, 1),
 	}
 	a.webhook = webhook{translator: a.translator, secret: cfg.SigningSecret, off: socketMode, log: log, observe: observe}
 	a.socket = socket{api: api, translator: a.translator, gap: linkGap, log: log, observe: observe}

@@ -54,6 +54,7 @@ func (r *receiver) translate(me identity, raw json.RawMessage) (in messages.Inbo
 		}
 		in.Kind = messages.KindGone
 		in.Conversation = makeKey(u.Member.Chat.ID, 0)
+		in.Below = in.Conversation.ID + ":" // its topics
 		in.Sender = sender(&u.Member.From)
 		in.Private = u.Member.Chat.Type == "private"
 		in.SentAt = time.Unix(u.Member.Date, 0).UTC()

@@ -317,12 +317,14 @@ func TestTranslate(t *testing.T) {
 		},
 		"Blocked": {
 			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,` + privJSON + `,"old_chat_member":{"status":"member"},"new_chat_member":{"status":"kicked"}}}`,
-			base(func(in *messages.Inbound) { in.Kind, in.Message = messages.KindGone, "" }),
+			base(func(in *messages.Inbound) {
+				in.Kind, in.Message, in.Below = messages.KindGone, "", in.Conversation.ID+":"
+			}),
 		},
 		"Removed": {
 			`{"update_id":7,"my_chat_member":{"date":1700000000,` + annJSON + `,` + groupJSON + `,"old_chat_member":{"status":"member"},"new_chat_member":{"status":"left"}}}`,
 			base(func(in *messages.Inbound) {
-				in.Kind, in.Message, in.Conversation.ID, in.Private = messages.KindGone, "", "-100", false
+				in.Kind, in.Message, in.Conversation.ID, in.Below, in.Private = messages.KindGone, "", "-100", "-100:", false
 			}),
 		},
 		"LeftForASupergroup": {
