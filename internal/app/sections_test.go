@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/docs"
 	"remote-agent/internal/app"
 	"remote-agent/internal/config"
 	"remote-agent/internal/option"
@@ -82,6 +84,45 @@ func TestTableIsSound(t *testing.T) {
 		}
 		if o.Secret && o.Flag() != strings.ToLower(strings.ReplaceAll(o.Name, "_", "-"))+"-file" {
 			t.Errorf("the secret %s has the flag --%s", o.Name, o.Flag())
+		}
+	}
+}
+
+// TestSectionsHaveNamesAndPages: a platform or an assistant has a name that conversations
+// can keep, options that begin with it, and a place in the manual.
+func TestSectionsHaveNamesAndPages(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	readme, assistants := read("README.md"), read("docs/assistants.md")
+	form := regexp.MustCompile(`^[a-z][a-z0-9]{0,19}$`) // platform_type and ai_assistant_type hold 20 bytes
+	for _, s := range app.Sections() {
+		name := ""
+		switch s := s.(type) {
+		case option.Host:
+			name = s.Accounts()
+			if _, err := docs.Manual.Open(name + ".md"); err != nil || !strings.Contains(readme, "docs/"+name+".md") {
+				t.Errorf("docs/%s.md is not in docs/docs.go or not in README.md: %v", name, err)
+			}
+		case option.Answerer:
+			name = s.Assistant()
+			row, said := "\n| `"+name+"` |", regexp.MustCompile("This page calls .*`"+name+"`.* \\*API assistants\\*")
+			if !strings.Contains(assistants, row) || !said.MatchString(assistants) {
+				t.Errorf("docs/assistants.md has no row for %s, or does not call it an API assistant", name)
+			}
+		}
+		if !form.MatchString(name) {
+			t.Errorf("%T has the name %q", s, name)
+		}
+		for _, o := range s.Options() {
+			if !strings.HasPrefix(o.Name, strings.ToUpper(name)+"_") {
+				t.Errorf("the option %s of %s does not begin with its name", o.Name, name)
+			}
 		}
 	}
 }

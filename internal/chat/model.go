@@ -105,10 +105,12 @@ func (pf *preferences) listModels(ctx context.Context, r command.Request) string
 		now = a.Model()
 	}
 	now = cmp.Or(now, ownChoice)
-	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n\n", r.Conv.Assistant, now, priceText(now))
+	fmt.Fprintf(&b, "Assistant **%s**, model **%s**%s.\n", r.Conv.Assistant, now, priceText(now))
+	gap := "\n"
 	for _, name := range tierNames {
 		if t, ok := pf.engine.Live().Tiers[name]; ok {
-			fmt.Fprintf(&b, "- `%s`: %s%s %s\n", name, t.Model, priceText(t.Model), t.Description)
+			fmt.Fprintf(&b, "%s- `%s`: %s%s %s\n", gap, name, t.Model, priceText(t.Model), t.Description)
+			gap = ""
 		}
 	}
 	prefix := pf.prefix(r.Conv.Key)

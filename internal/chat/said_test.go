@@ -428,7 +428,7 @@ func TestHandoffNames(t *testing.T) {
 			line{say: "remember the cat", want: "re: remember the cat"},
 			line{say: "/handoff agent", want: "It has the history: 2 messages."},
 			line{say: "hello", want: "agent: hello"},
-			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\n\n`/handoff scripted` continues"},
+			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\n`/handoff scripted` continues"},
 			line{say: "/model fast", want: "✖"},
 			line{say: "/status", want: "- assistant: agent"})
 	})
@@ -444,7 +444,7 @@ func TestModelOfAnAgent(t *testing.T) {
 			line{say: "/model Big-4", want: "✖ The assistant agent chooses its model itself. If it offers others, `/model` lists them"})
 		w.Agent.Offer("big-4", "small-4", "small-3", "not a `name`")
 		talk(w,
-			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\n\nIt offers `big-4`, `small-4`, `small-3`. `/model <name>` changes it here"},
+			line{say: "/model", want: "Assistant **agent**, model **its own choice**.\n\nIt offers `big-4`, `small-4`, `small-3`. `/model <name>` changes it here"},
 			line{say: "/model medium", want: "✖ agent does not offer the model medium. It offers `big-4`, `small-4`, `small-3`."},
 			line{say: "/model SMALL", want: "✖ agent does not offer the model SMALL. It offers `small-4`, `small-3`."},
 			line{say: "/model Small-4", want: "Model **small-4** from the next message on."},

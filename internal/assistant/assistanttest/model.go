@@ -3,7 +3,9 @@ package assistanttest
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -100,6 +102,7 @@ func ExerciseModel(t *testing.T, h ModelHarness) {
 	}))
 	t.Run("SendsAWholeTurnWithTools", with(Reply, sendsAWholeTurn))
 	t.Run("SendsTheSamePrefix", with(Reply, sendsTheSamePrefix))
+	t.Run("SendsPicturesOrSaysSo", with(Reply, sendsPictures))
 }
 
 // once is a model as an assistant that asks it once.
@@ -229,29 +232,64 @@ func sendsTheSamePrefix(t *testing.T, h Harness, s ModelSubject) {
 	}
 	s.Request.Tools = ToolSpecs()
 	array := wholeTurn()
-	var sent [][]json.RawMessage
-	var tools []json.RawMessage
+	var sent []map[string]json.RawMessage
 	for _, n := range []int{len(array) - 3, len(array)} {
 		s.Request.Array = slices.Clone(array[:n])
 		h.answers(t, s.asAssistant())
 		bodies := s.Bodies()
-		var body struct {
-			Messages []json.RawMessage `json:"messages"`
-			Tools    json.RawMessage   `json:"tools"`
-		}
+		var body map[string]json.RawMessage
 		if err := json.Unmarshal(bodies[len(bodies)-1], &body); err != nil {
 			t.Fatal(err)
 		}
-		sent, tools = append(sent, body.Messages), append(tools, body.Tools)
+		sent = append(sent, body)
 	}
-	if !bytes.Equal(tools[0], tools[1]) {
-		t.Errorf("the tools changed:\n%s\n%s", tools[0], tools[1])
-	}
-	// The last message of the first request may carry a mark of the cache.
-	for i := range sent[0][:len(sent[0])-1] {
-		if !bytes.Equal(sent[0][i], sent[1][i]) {
-			t.Errorf("message %d changed:\n%s\n%s", i, sent[0][i], sent[1][i])
+	grown := 0
+	for name, first := range sent[0] {
+		var before, after []json.RawMessage
+		second := sent[1][name]
+		if bytes.Equal(first, second) {
+			continue
 		}
+		if json.Unmarshal(first, &before) != nil || json.Unmarshal(second, &after) != nil || len(after) <= len(before) {
+			t.Errorf("%s changed:\n%s\n%s", name, first, second)
+			continue
+		}
+		grown++
+		// The last message of the first request may carry a mark of the cache.
+		for i := range max(len(before)-1, 0) {
+			if !bytes.Equal(before[i], after[i]) {
+				t.Errorf("element %d of %s changed:\n%s\n%s", i, name, before[i], after[i])
+			}
+		}
+	}
+	if grown != 1 {
+		t.Errorf("%d fields of the request have grown with the conversation, want its messages only", grown)
+	}
+}
+
+// dot is what stands for a picture.
+const dot = "\x89PNG\r\n\x1a\n and a dot"
+
+// sendsPictures: a picture is sent, or is said not to be: then the model is asked without it.
+// One that is dropped in silence would have the model guess.
+func sendsPictures(t *testing.T, h Harness, s ModelSubject) {
+	if s.Bodies == nil {
+		t.Skip("this backend does not show its requests")
+	}
+	s.Request.Array = []messages.Message{{Role: messages.RoleUser, Blocks: []messages.Block{
+		messages.Text{Text: "What is this?"},
+		messages.Attachment{Name: "dot.png", MediaType: "image/png", Width: 1, Height: 1, Data: dot},
+	}}}
+	out := h.run(t.Context(), t, s.asAssistant())
+	if _, blind := errors.AsType[*assistant.BlindError](out.err); blind {
+		return
+	}
+	if out.err != nil {
+		t.Fatalf("a picture: %v", out.err)
+	}
+	bodies := s.Bodies()
+	if body := bodies[len(bodies)-1]; !bytes.Contains(body, []byte(base64.StdEncoding.EncodeToString([]byte(dot)))) {
+		t.Errorf("the picture was dropped, and no assistant.Blind says so:\n%s", body)
 	}
 }
 

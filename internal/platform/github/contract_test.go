@@ -9,6 +9,7 @@ import (
 	emulator "remote-agent/internal/emulator/github"
 	"remote-agent/internal/emulator/platformapi"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/platform/github"
 	"remote-agent/internal/platform/platformtest"
 )
 
@@ -30,9 +31,14 @@ func rig(t *testing.T, w *world) platformtest.Rig {
 	var mu sync.Mutex
 	var open []messages.EventID
 	var before emulator.Sent
-	inject := func(f emulator.Fault) bool { w.server.Inject(emulator.CreateComment, f); return true }
+	inject := func(f emulator.Fault) bool {
+		w.server.Inject(emulator.CreateComment, f)
+		w.server.Inject(emulator.UpdateComment, f)
+		return true
+	}
 	return platformtest.Rig{
 		Adapter:      w.Adapter,
+		Kind:         github.Kind(),
 		Conversation: key(inKey + "#" + strconv.Itoa(issue)),
 		Secrets:      []string{secret, "ghs_", "ghp_", w.key},
 		Mount:        w.mount,

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
@@ -24,12 +26,20 @@ func Exercise(t *testing.T, h Harness) {
 	for _, f := range []Failure{RefusedCredentials, RateLimit, ServerError, ChatGone, NoAnswer} {
 		t.Run("ClassifiesA"+strings.ReplaceAll(string(f), " ", ""), func(t *testing.T) { classifies(t, h.rig(t), f) })
 	}
+	for _, f := range []Failure{RateLimit, ServerError, NoAnswer} {
+		t.Run("ClassifiesAnEditWithA"+strings.ReplaceAll(string(f), " ", ""), func(t *testing.T) { classifiesEdits(t, h.rig(t), f) })
+	}
 	for name, test := range map[string]func(*testing.T, Rig){
 		"AcceptedBeforeAcknowledged":  acceptedBeforeAcknowledged,
 		"RefusedEventIsNotAcked":      refusedEventIsNotAcked,
 		"MalformedEventDoesNotBlock":  malformedEventDoesNotBlock,
 		"OrderIsKept":                 orderIsKept,
 		"SendPostsOneMessage":         sendPostsOneMessage,
+		"LongestTextArrives":          longestTextArrives,
+		"HearsNotItself":              hearsNotItself,
+		"IsSilentAfterARateLimit":     isSilent,
+		"CheckSaysWhoTheBotIs":        checkSaysWho,
+		"RefusesStrangers":            refusesStrangers,
 		"EditReplacesAndIsIdempotent": editReplaces,
 		"AgainPostsNothingTwice":      againPostsNothingTwice,
 		"CanceledContextIsHonored":    canceledContext,
@@ -66,6 +76,15 @@ func acceptedBeforeAcknowledged(t *testing.T, r Rig) {
 	}
 	if e.SentAt.IsZero() || len(e.Raw) == 0 {
 		t.Errorf("the event lacks its time (%v) or its raw form (%d bytes)", e.SentAt, len(e.Raw))
+	}
+	if r.Kind == nil {
+		return
+	}
+	if err := r.Kind.CheckID(e.Conversation.ID); err != nil {
+		t.Errorf("the kind knows no conversation %q: %v", e.Conversation.ID, err)
+	}
+	if people := r.Kind.People(); !people.Form.MatchString(string(e.Sender.ID)) || people.FormText == "" {
+		t.Errorf("the sender %q does not have the form of people: %q", e.Sender.ID, people.FormText)
 	}
 }
 
@@ -154,6 +173,74 @@ func sendPostsOneMessage(t *testing.T, r Rig) {
 	posts := r.Posts()
 	if len(posts) != 1 || posts[ref.Message] != "hello" {
 		t.Errorf("the conversation shows %v, want \"hello\" as %s", posts, ref.Message)
+	}
+}
+
+// longestTextArrives sends as much as the capabilities promise.
+func longestTextArrives(t *testing.T, r Rig) {
+	r.needs(t, r.Posts != nil, "view of posts")
+	c := r.Adapter.Capabilities()
+	measure := c.Measure
+	if measure == nil {
+		measure = utf8.RuneCountInString
+	}
+	n := sort.Search(c.MaxText, func(n int) bool { return measure(strings.Repeat("a", n+1)) > c.MaxText })
+	text := strings.Repeat("a", n)
+	ref, err := r.send(t.Context(), text)
+	if err != nil {
+		t.Fatalf("Send of %d characters, with a limit of %d: %v", n, c.MaxText, err)
+	}
+	if posts := r.Posts(); len(posts) != 1 || posts[ref.Message] != text {
+		t.Errorf("%d characters became %d messages, that of %s with %d bytes", n, len(posts), ref.Message, len(posts[ref.Message]))
+	}
+}
+
+// hearsNotItself: an event that tells of what the bot posted is nobody's message.
+func hearsNotItself(t *testing.T, r Rig) {
+	r.needs(t, r.Deliver != nil, "delivery")
+	sink := &Sink{}
+	r.start(t, sink)
+	if _, err := r.send(t.Context(), "hello"); err != nil {
+		t.Fatalf("Send: %v", err)
+	}
+	id := r.Deliver("after")
+	sink.await(t, "accepting what comes after a message of the bot", sink.has(id))
+	if all := sink.Events(); len(all) != 1 {
+		t.Errorf("accepted %+v, want what the person said only", all)
+	}
+}
+
+// isSilent: what the platform asked to wait is waited, and not tried in between.
+func isSilent(t *testing.T, r Rig) {
+	r.needs(t, r.Fail != nil && r.Posts != nil && r.Fail(RateLimit), string(RateLimit))
+	_, first := r.send(t.Context(), "hello")
+	_, again := r.send(t.Context(), "hello")
+	_, optional := r.Adapter.Send(t.Context(), messages.Outbound{Delivery: "d-2", Conversation: r.Conversation, Text: "hello", Optional: true})
+	for _, err := range []error{first, again, optional} {
+		if after, _ := fault.Retry(err); !fault.Is(err, fault.RateLimited) || after <= 0 || after > RateLimitWait {
+			t.Errorf("Send while the platform wants silence: %v, retry after %v", err, after)
+		}
+	}
+	if posts := r.Posts(); len(posts) != 0 {
+		t.Errorf("posted %v although the platform wants silence", posts)
+	}
+}
+
+// checkSaysWho: the account is the one that events come with.
+func checkSaysWho(t *testing.T, r Rig) {
+	checker, ok := r.Adapter.(platform.Checker)
+	r.needs(t, ok, "account to ask for")
+	me, err := checker.Check(t.Context())
+	if err != nil || me.ID == "" || me.Name == "" {
+		t.Fatalf("Check: %+v, %v, want an id and a name", me, err)
+	}
+	if r.Deliver != nil {
+		sink := &Sink{}
+		r.start(t, sink)
+		sink.await(t, "accepting the event", sink.has(r.Deliver("hello")))
+		if got := sink.Events()[0].Account; got != me.ID { // events of two accounts may have the same id
+			t.Errorf("the event is of the account %q, want %q", got, me.ID)
+		}
 	}
 }
 
@@ -301,6 +388,28 @@ func classifies(t *testing.T, r Rig, f Failure) {
 	}
 }
 
+// classifiesEdits: an edit is never uncertain, because the same one again does no harm.
+func classifiesEdits(t *testing.T, r Rig, f Failure) {
+	editor, ok := r.Adapter.(platform.Editor)
+	r.needs(t, ok, "editing")
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	ref, err := r.send(ctx, "one")
+	if err != nil {
+		t.Fatalf("Send: %v", err)
+	}
+	r.needs(t, r.Fail != nil && r.Fail(f), string(f))
+	err = editor.Edit(ctx, platform.Edit{Ref: ref, Text: "two"})
+	r.checkError(t, f, err)
+	want := fault.Unavailable
+	if f == RateLimit {
+		want = fault.RateLimited
+	}
+	if fault.KindOf(err) != want || fault.Uncertain(err) {
+		t.Errorf("Edit: %v is %q, uncertain %v, want %q and certain", err, fault.KindOf(err), fault.Uncertain(err), want)
+	}
+}
+
 func canceledContext(t *testing.T, r Rig) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -333,6 +442,9 @@ func capabilities(t *testing.T, r Rig) {
 	c := r.Adapter.Capabilities()
 	if r.Adapter.Platform() == "" || r.Adapter.Platform() != r.Conversation.Platform {
 		t.Errorf("Platform is %q, conversations are on %q", r.Adapter.Platform(), r.Conversation.Platform)
+	}
+	if k := r.Kind; k != nil && (k.Platform() != r.Adapter.Platform() || k.Accounts() != string(k.Platform()) || k.CheckID("") == nil) {
+		t.Errorf("the kind is of %q with accounts of %q, or an empty id is one of a conversation", k.Platform(), k.Accounts())
 	}
 	if c.MaxText < platform.MinSplit {
 		t.Errorf("MaxText is %d", c.MaxText)

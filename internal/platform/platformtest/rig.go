@@ -46,6 +46,9 @@ type Harness struct {
 type Rig struct {
 	Adapter platform.Adapter
 
+	// Kind is what the program knows of the platform, with options that are not read.
+	Kind platform.Kind
+
 	// Conversation is one that the bot may post in.
 	Conversation messages.ConversationKey
 

@@ -163,13 +163,20 @@ func TestContract(t *testing.T) { // not parallel: it counts goroutines
 
 func rig(t *testing.T, w *world) platformtest.Rig {
 	t.Helper()
-	ann := w.server.User("U1")
+	ann := w.server.User("U012AB3CD").In("DU1")
 	deliveries := map[messages.EventID][]string{}
 	var mu sync.Mutex
 	var before emulator.Sent
-	inject := func(method string, f emulator.Fault) bool { w.server.Inject(method, f); return true }
+	inject := func(f emulator.Fault, methods ...string) bool {
+		for _, m := range methods {
+			w.server.Inject(m, f)
+		}
+		return true
+	}
+	both := []string{"chat.postMessage", "chat.update"}
 	return platformtest.Rig{
 		Adapter:      w.Adapter,
+		Kind:         slack.Kind(),
 		Conversation: key("T1/DU1"),
 		Secrets:      []string{botToken, appToken, secret},
 		Mount:        w.mount,
@@ -200,17 +207,17 @@ func rig(t *testing.T, w *world) platformtest.Rig {
 			w.server.ClearFaults()
 			switch f {
 			case platformtest.RefusedCredentials:
-				return inject("chat.postMessage", emulator.Refuse("invalid_auth"))
+				return inject(emulator.Refuse("invalid_auth"), "chat.postMessage")
 			case platformtest.RateLimit:
-				return inject("chat.postMessage", emulator.RateLimited(platformtest.RateLimitWait))
+				return inject(emulator.RateLimited(platformtest.RateLimitWait), both...)
 			case platformtest.ServerError:
-				return inject("chat.postMessage", emulator.ServerError(503))
+				return inject(emulator.ServerError(503), both...)
 			case platformtest.ChatGone:
-				return inject("chat.postMessage", emulator.Refuse("is_archived"))
+				return inject(emulator.Refuse("is_archived"), "chat.postMessage")
 			case platformtest.MessageGone:
-				return inject("chat.update", emulator.Refuse("message_not_found"))
+				return inject(emulator.Refuse("message_not_found"), "chat.update")
 			case platformtest.NoAnswer:
-				return inject("chat.postMessage", emulator.Fault{End: platformapi.After})
+				return inject(emulator.Fault{End: platformapi.After}, both...)
 			default:
 				return false
 			}

@@ -91,6 +91,7 @@ func rig(t *testing.T, b bundle) platformtest.Rig {
 	id := func(n int64) messages.EventID { return messages.EventID(strconv.FormatInt(n, 10)) }
 	return platformtest.Rig{
 		Adapter:      b.Adapter,
+		Kind:         telegram.Kind(),
 		Conversation: key(ann),
 		Secrets:      []string{token, "AAHsecret"},
 		Deliver:      func(text string) messages.EventID { return id(person.Says(text).UpdateID) },

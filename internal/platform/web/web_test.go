@@ -57,8 +57,12 @@ func (f *failing) Post(ctx context.Context, p messages.Posted) (messages.Message
 func (f *failing) Repost(ctx context.Context, p messages.Posted) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fails == platformtest.MessageGone {
+	switch f.fails {
+	case platformtest.MessageGone:
 		p.ID = "gone"
+	case platformtest.ServerError, platformtest.NoAnswer: // nobody else can have changed it
+		return fault.New(fault.Unavailable, "the database is away")
+	case platformtest.RefusedCredentials, platformtest.RateLimit, platformtest.ChatGone:
 	}
 	return f.Board.Repost(ctx, p)
 }
