@@ -53,8 +53,8 @@ func ExerciseHTTP(t *testing.T, h HTTPHarness) {
 func (h HTTPHarness) unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	err := Collect(h.New(t, server.URL, nil).Run(t.Context(), h.Turn)).Err
-	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "/v1") {
+	err := Collect(h.New(t, server.URL+"/secret-word", nil).Run(t.Context(), h.Turn)).Err
+	if !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "secret-word") {
 		t.Errorf("error %v of kind %q", err, fault.KindOf(err))
 	}
 }

@@ -101,6 +101,7 @@ func ExerciseModel(t *testing.T, h ModelHarness) {
 		h.failsWithoutAnswer(t, s.asAssistant())
 	}))
 	t.Run("SendsAWholeTurnWithTools", with(Reply, sendsAWholeTurn))
+	t.Run("SaysWhatItUsed", with(Reply, saysWhatItUsed))
 	t.Run("SendsTheSamePrefix", with(Reply, sendsTheSamePrefix))
 	t.Run("SendsPicturesOrSaysSo", with(Reply, sendsPictures))
 }
@@ -202,6 +203,7 @@ func wholeTurn() []messages.Message {
 func sendsAWholeTurn(t *testing.T, h Harness, s ModelSubject) {
 	s.Request.Array = wholeTurn()
 	s.Request.Tools = ToolSpecs()
+	s.Request.System, s.Request.Model = "What the system says.", "model-of-this-turn"
 	h.answers(t, s.asAssistant())
 	if s.Bodies == nil {
 		return
@@ -213,7 +215,7 @@ func sendsAWholeTurn(t *testing.T, h Harness, s ModelSubject) {
 	body := string(bodies[len(bodies)-1])
 	for _, want := range []string{
 		"Read both.", "attached text", "I look.", "content of x", "the arguments are bad", "changed y", "Stop after this.",
-		"Reads a file.", "Changes a file.",
+		"Reads a file.", "Changes a file.", s.Request.System, s.Request.Model,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the request lacks %q", want)
@@ -221,6 +223,14 @@ func sendsAWholeTurn(t *testing.T, h Harness, s ModelSubject) {
 	}
 	if strings.Contains(body, "foreign") {
 		t.Error("thinking of another provider was sent")
+	}
+}
+
+// saysWhatItUsed: a model that does not say costs nothing and is held to no budget.
+func saysWhatItUsed(t *testing.T, _ Harness, s ModelSubject) {
+	got := Collect(s.Model.Complete(t.Context(), s.Request))
+	if f := got.Finished; f == nil || f.Model == "" || f.Usage.InputTokens <= 0 || f.Usage.OutputTokens <= 0 {
+		t.Errorf("finished with %+v, %v; want the model, and the tokens that went in and came out", f, got.Err)
 	}
 }
 
