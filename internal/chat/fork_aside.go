@@ -152,7 +152,10 @@ func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener 
 		}
 		a.left, a.note = left, noted(tree)
 	}
-	key, err := openPlace(ctx, opener, platform.Opening{Delivery: messages.DeliveryID(r.Entry.ID), Beside: r.Conv.Key, Title: a.title, Again: a.again})
+	key, err := openPlace(ctx, opener, platform.Opening{
+		Delivery: messages.DeliveryID(r.Entry.ID), Beside: r.Conv.Key, Title: a.title,
+		Again: a.again || r.Entry.Attempts > 1, // a turn that is tried again has taken back its fork, and not its place
+	})
 	if err != nil {
 		return err
 	}

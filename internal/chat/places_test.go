@@ -113,6 +113,46 @@ func TestPlaceThatMayBeOpenIsLookedUp(t *testing.T) {
 	})
 }
 
+// TestPlaceThatMayBeOpenIsLookedUpInATurn: where another replica has the files, the fork is a
+// turn there, which is tried again as a whole, and opens no second place.
+func TestPlaceThatMayBeOpenIsLookedUpInATurn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asked := map[messages.DeliveryID][]bool{}
+		w.Chat.Opens = func(o platform.Opening) (string, error) {
+			asked[o.Delivery] = append(asked[o.Delivery], o.Again)
+			switch n := len(asked[o.Delivery]); {
+			case n == 1:
+				return "", &fault.Error{Kind: fault.Unavailable, Uncertain: true}
+			case n < 4:
+				return "", fault.New(fault.Unavailable, "Away.")
+			}
+			return "topic " + string(o.Delivery), nil
+		}
+		first, second := w.Start(), w.Replica()
+		w.Chat.DeliverTo(first)
+		w.Share(first, second)
+		rooms := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+		for _, at := range rooms {
+			talk(w, line{in: at, say: "hello", want: "hello"})
+			w.Chat.Say("/fork thread", ot.In(at))
+			w.Pass(30 * time.Second)
+		}
+		forked := 0
+		for _, again := range asked {
+			if len(again) == 4 {
+				forked++
+			}
+			if again[0] || slices.Contains(again[1:], false) {
+				t.Errorf("it was asked for as one that may be there: %v", again)
+			}
+		}
+		if forked == 0 || len(asked) != len(rooms) {
+			t.Errorf("%d forks were tried again as a turn, and %d at all", forked, len(asked))
+		}
+	})
+}
+
 // TestForkSurvivesAStop: the process is told to stop while the place of a fork is opened. The
 // next one opens it for the same fork.
 func TestForkSurvivesAStop(t *testing.T) {
