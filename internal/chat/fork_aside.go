@@ -193,11 +193,13 @@ func openPlace(ctx context.Context, opener platform.Opener, place platform.Openi
 }
 
 // dropAside takes back a fork that could not get its place, and returns why. If the
-// process stops, the fork stays as it is: the command runs again.
+// process stops, the fork stays as it is: the command runs again, unless a person stopped it.
 func (ns *newSessions) dropAside(ctx context.Context, r command.Request, a aside, why error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), command.ErrStopped) {
 		return why
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
 	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
 		conv, err := tx.Conversations().FindConversation(ctx, asideKey(r))
 		switch {

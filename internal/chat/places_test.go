@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,44 @@ func TestPlaceThatMayBeOpenIsLookedUpInATurn(t *testing.T) {
 		}
 		if forked == 0 || len(asked) != len(rooms) {
 			t.Errorf("%d forks were tried again as a turn, and %d at all", forked, len(asked))
+		}
+	})
+}
+
+// TestForkThatIsStoppedLeavesNothing where another replica has the files and it is a turn.
+func TestForkThatIsStoppedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		stopped, held := make(chan struct{}), 0
+		w.Chat.Opens = func(o platform.Opening) (string, error) {
+			held++
+			<-stopped
+			return "topic " + string(o.Delivery), nil
+		}
+		first, second := w.Start(), w.Replica()
+		w.Chat.DeliverTo(first)
+		w.Share(first, second)
+		const turn = `SELECT count(*) FROM inbound_events WHERE lane = 'turn' AND data LIKE '%/fork thread%'`
+		at, rooms := "", 0
+		for ; w.Value(turn) == "0"; rooms++ {
+			if rooms > 0 {
+				stopped <- struct{}{}
+				w.Pass(4 * time.Second)
+			}
+			at = fmt.Sprint("room ", rooms)
+			talk(w, line{in: at, say: "hello", want: "hello"})
+			w.Chat.Say("/fork thread", ot.In(at))
+			w.Pass(4 * time.Second)
+		}
+		w.Chat.Say("/stop", ot.In(at))
+		w.Pass(time.Second)
+		close(stopped)
+		w.Pass(10 * time.Second)
+		if held != rooms {
+			t.Errorf("%d places were asked for in %d rooms", held, rooms)
+		}
+		if left := w.Rows(`SELECT platform_conversation_id FROM remote_agent_conversations WHERE platform_conversation_id LIKE 'fork~%'`); len(left)+len(w.Open()) > 0 {
+			t.Errorf("what was stopped left %q, still open: %q", left, w.Open())
 		}
 	})
 }
