@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/incident"
 	"remote-agent/internal/messages"
@@ -36,7 +35,8 @@ const (
 
 // incidents tells owners in their chats of trouble with the service.
 type incidents struct {
-	config    config.Config
+	backups   string              // the folder
+	limits    func() spend.Budget // as they are now
 	store     *store.Store
 	people    *people.Service
 	platforms *platforms
@@ -256,7 +256,7 @@ func (i *incidents) record(ctx context.Context, key, state, text string) error {
 // backup looks at the age of the newest backup; who never made one is not reminded.
 func (i *incidents) backup(now time.Time) incident.Condition {
 	c := incident.Condition{Key: "backup", Resolved: "there is a new backup."}
-	newest, ok := newestBackup(i.config.BackupDir)
+	newest, ok := newestBackup(i.backups)
 	if !ok {
 		return c
 	}
@@ -269,7 +269,7 @@ func (i *incidents) backup(now time.Time) incident.Condition {
 // budget looks at what was spent today.
 func (i *incidents) budget(ctx context.Context) incident.Condition {
 	c := incident.Condition{Key: "budget/day", Resolved: "the daily budget is below 80% again."}
-	b := i.config.Budget
+	b := i.limits()
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
 	}

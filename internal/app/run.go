@@ -121,7 +121,7 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	}
 	helper(true, care.tidyFiles)
 	helper(true, d.relay.Run)
-	trouble := &incidents{config: d.config, store: d.store, people: d.people, platforms: &d.platforms, core: d.core, leases: d.leases, log: d.log,
+	trouble := &incidents{backups: d.config.BackupDir, limits: d.budget, store: d.store, people: d.people, platforms: &d.platforms, core: d.core, leases: d.leases, log: d.log,
 		room: func() error { return databaseDisk(d.config) }}
 	helper(true, trouble.watch)
 	helper(true, care.sumUsage)

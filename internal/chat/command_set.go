@@ -21,6 +21,7 @@ func (re *repositories) commandSetCommand() *command.Command {
 		Usage:   "command_set <name> <path> [text]",
 		Summary: "register or write a command file",
 		Example: "command_set ship .claude/commands/ship.md",
+		Files:   true,
 		Needs:   command.Repositories,
 		Run:     re.runCommandSet,
 	}

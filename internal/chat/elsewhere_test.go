@@ -110,7 +110,7 @@ func TestDiffWithoutTheFiles(t *testing.T) {
 	if got := b.do("/diff"); !strings.Contains(got, "broken") || strings.Contains(got, "not on this machine") {
 		t.Errorf("/diff says %q", got)
 	}
-	for command, want := range map[string]string{"/diff": "No changes on", "/branch": "started from"} {
+	for command, want := range map[string]string{"/diff": "No changes on", "/branch": "started from", "/fork thread": "a copy of the files"} {
 		now, err := b.prepare("hello")
 		for _, gone := range []string{now.Tree, filepath.Join(now.GitData, "refs", "bot"), filepath.Join(now.GitData, "refs", "heads", "bot")} {
 			if err == nil {

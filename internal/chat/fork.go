@@ -21,6 +21,7 @@ func (ns *newSessions) forkCommand() *command.Command {
 		Summary: "continue from message n in a new session; thread: in a separate thread with its own files",
 		Example: "fork 12 thread",
 		Lane:    command.Ahead,
+		Files:   true,
 		Past:    true,
 		Run:     ns.runFork,
 	}

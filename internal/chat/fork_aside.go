@@ -30,6 +30,7 @@ type aside struct {
 	again bool     // an earlier run may have opened its place
 	open  bool     // its place is open
 	left  []string // files that did not come along
+	note  string   // what is to be known of those that were copied
 }
 
 // forkAside forks into a thread or topic of its own, where the platform has them.
@@ -71,7 +72,7 @@ func (ns *newSessions) forkAside(ctx context.Context, r command.Request, n int) 
 	if len(a.left) > 0 {
 		text += "\n\nNot copied:\n\n- " + strings.Join(a.left, "\n- ")
 	}
-	return command.Reply{Text: text}, nil
+	return command.Reply{Text: a.note + text}, nil
 }
 
 // asideKey is under which a fork is kept until it has its place.
@@ -106,7 +107,7 @@ func (ns *newSessions) beginAside(ctx context.Context, r command.Request, n int)
 			return err
 		}
 		settings := r.Conv.Settings
-		settings.Worktree = ""
+		settings.Worktree, settings.Home = "", r.Conv.HomeKey()
 		a.conv.Settings, a.conv.CodebaseID, a.conv.Cwd, a.conv.AgentID = settings, r.Conv.CodebaseID, r.Conv.Cwd, r.Conv.AgentID
 		err = tx.Conversations().UpdateConversation(ctx, a.conv.ID, sessions.ConversationUpdate{
 			Settings: &settings, CodebaseID: &a.conv.CodebaseID, Cwd: &a.conv.Cwd, AgentID: &a.conv.AgentID,
@@ -143,13 +144,18 @@ func openedAside(ctx context.Context, tx *store.Tx, r command.Request) (a aside,
 }
 
 // openAside copies the files, opens the place, and moves the fork there.
-func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener platform.Opener, a *aside) (err error) {
+func (ns *newSessions) openAside(ctx context.Context, r command.Request, opener platform.Opener, a *aside) error {
 	if ns.work != nil && a.conv.CodebaseID != "" {
-		if a.left, err = ns.work.Fork(ctx, r.Conv, a.conv); err != nil {
+		tree, left, err := ns.work.Fork(ctx, r.Conv, a.conv)
+		if err != nil {
 			return err
 		}
+		a.left, a.note = left, noted(tree)
 	}
-	key, err := openPlace(ctx, opener, platform.Opening{Delivery: messages.DeliveryID(r.Entry.ID), Beside: r.Conv.Key, Title: a.title, Again: a.again})
+	key, err := openPlace(ctx, opener, platform.Opening{
+		Delivery: messages.DeliveryID(r.Entry.ID), Beside: r.Conv.Key, Title: a.title,
+		Again: a.again || r.Entry.Attempts > 1, // a turn that is tried again has taken back its fork, and not its place
+	})
 	if err != nil {
 		return err
 	}
@@ -187,11 +193,13 @@ func openPlace(ctx context.Context, opener platform.Opener, place platform.Openi
 }
 
 // dropAside takes back a fork that could not get its place, and returns why. If the
-// process stops, the fork stays as it is: the command runs again.
+// process stops, the fork stays as it is: the command runs again, unless a person stopped it.
 func (ns *newSessions) dropAside(ctx context.Context, r command.Request, a aside, why error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), command.ErrStopped) {
 		return why
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
 	err := ns.store.InTx(ctx, func(tx *store.Tx) error {
 		conv, err := tx.Conversations().FindConversation(ctx, asideKey(r))
 		switch {

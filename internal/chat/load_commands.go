@@ -19,6 +19,7 @@ func (re *repositories) loadCommandsCommand() *command.Command {
 		Usage:   "load_commands <folder>",
 		Summary: "register all command files in a folder",
 		Example: "load_commands .claude/commands",
+		Files:   true,
 		Needs:   command.Repositories,
 		Run:     re.runLoadCommands,
 	}

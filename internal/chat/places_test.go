@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,84 @@ func TestPlaceThatMayBeOpenIsLookedUp(t *testing.T) {
 		talk(w, line{say: "hello", want: "re: hello"}, line{say: "/fork thread", want: "🍴 [A new thread]"})
 		if !slices.Equal(again, []bool{false, true}) {
 			t.Errorf("it was asked for as one that may be there: %v", again)
+		}
+	})
+}
+
+// TestPlaceThatMayBeOpenIsLookedUpInATurn: where another replica has the files, the fork is a
+// turn there, which is tried again as a whole, and opens no second place.
+func TestPlaceThatMayBeOpenIsLookedUpInATurn(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		asked := map[messages.DeliveryID][]bool{}
+		w.Chat.Opens = func(o platform.Opening) (string, error) {
+			asked[o.Delivery] = append(asked[o.Delivery], o.Again)
+			switch n := len(asked[o.Delivery]); {
+			case n == 1:
+				return "", &fault.Error{Kind: fault.Unavailable, Uncertain: true}
+			case n < 4:
+				return "", fault.New(fault.Unavailable, "Away.")
+			}
+			return "topic " + string(o.Delivery), nil
+		}
+		first, second := w.Start(), w.Replica()
+		w.Chat.DeliverTo(first)
+		w.Share(first, second)
+		rooms := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+		for _, at := range rooms {
+			talk(w, line{in: at, say: "hello", want: "hello"})
+			w.Chat.Say("/fork thread", ot.In(at))
+			w.Pass(30 * time.Second)
+		}
+		forked := 0
+		for _, again := range asked {
+			if len(again) == 4 {
+				forked++
+			}
+			if again[0] || slices.Contains(again[1:], false) {
+				t.Errorf("it was asked for as one that may be there: %v", again)
+			}
+		}
+		if forked == 0 || len(asked) != len(rooms) {
+			t.Errorf("%d forks were tried again as a turn, and %d at all", forked, len(asked))
+		}
+	})
+}
+
+// TestForkThatIsStoppedLeavesNothing where another replica has the files and it is a turn.
+func TestForkThatIsStoppedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		stopped, held := make(chan struct{}), 0
+		w.Chat.Opens = func(o platform.Opening) (string, error) {
+			held++
+			<-stopped
+			return "topic " + string(o.Delivery), nil
+		}
+		first, second := w.Start(), w.Replica()
+		w.Chat.DeliverTo(first)
+		w.Share(first, second)
+		const turn = `SELECT count(*) FROM inbound_events WHERE lane = 'turn' AND data LIKE '%/fork thread%'`
+		at, rooms := "", 0
+		for ; w.Value(turn) == "0"; rooms++ {
+			if rooms > 0 {
+				stopped <- struct{}{}
+				w.Pass(4 * time.Second)
+			}
+			at = fmt.Sprint("room ", rooms)
+			talk(w, line{in: at, say: "hello", want: "hello"})
+			w.Chat.Say("/fork thread", ot.In(at))
+			w.Pass(4 * time.Second)
+		}
+		w.Chat.Say("/stop", ot.In(at))
+		w.Pass(time.Second)
+		close(stopped)
+		w.Pass(10 * time.Second)
+		if held != rooms {
+			t.Errorf("%d places were asked for in %d rooms", held, rooms)
+		}
+		if left := w.Rows(`SELECT platform_conversation_id FROM remote_agent_conversations WHERE platform_conversation_id LIKE 'fork~%'`); len(left)+len(w.Open()) > 0 {
+			t.Errorf("what was stopped left %q, still open: %q", left, w.Open())
 		}
 	})
 }

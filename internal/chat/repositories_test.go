@@ -54,7 +54,7 @@ func (quietEngine) RunningTurns() int                  { return 0 }
 func (quietEngine) Live() *orchestrator.Live           { return new(orchestrator.Live) }
 func (e quietEngine) Running(string) (time.Time, bool) { return time.Time{}, e.busy }
 
-// hub is a platform that has pull requests and menus of chats.
+// hub is a platform that has pull requests, menus of chats and threads.
 type hub struct{ b *bench }
 
 func (hub) Platform() messages.Platform              { return "hub" }
@@ -67,6 +67,11 @@ func (h hub) OpenPullRequest(_ context.Context, _ messages.ConversationKey, pr p
 	h.b.pulls = append(h.b.pulls, pr)
 	return "https://hub.example/pull/1", nil
 }
+func (hub) Open(_ context.Context, o platform.Opening) (messages.ConversationKey, error) {
+	return messages.ConversationKey{Platform: o.Beside.Platform, ID: string(o.Delivery)}, nil
+}
+func (hub) Link(context.Context, messages.ConversationKey) string { return "" }
+
 func (hub) Hosts(string) bool            { return true }
 func (hub) RepositoryID(a string) string { return a }
 func (h hub) SetChatMenu(context.Context, messages.ConversationKey, []platform.CommandInfo) error {
@@ -129,6 +134,12 @@ func (b *bench) do(text string) string {
 		b.t.Fatal(err)
 	}
 	reply, err := c.Run(ctx, r)
+	done := sessions.EntryDone
+	if failed := b.db.InTx(ctx, func(tx *store.Tx) error {
+		return tx.Inbox().UpdateEntry(ctx, r.Entry.ID, sessions.EntryUpdate{State: &done})
+	}); failed != nil {
+		b.t.Fatal(failed)
+	}
 	if err != nil {
 		return "✖ " + fault.Public(err)
 	}

@@ -6,6 +6,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"remote-agent/internal/messages"
@@ -131,6 +132,9 @@ type Request struct {
 
 // Actor names who asked, as plans and the audit log do: "telegram/42".
 func (r Request) Actor() string { return r.Entry.In.Actor() }
+
+// ErrStopped is the cause of a command's context once a person has stopped it: it does not run again.
+var ErrStopped = errors.New("stopped by a person")
 
 // Reply is the answer to a command.
 type Reply struct {

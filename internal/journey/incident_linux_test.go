@@ -27,10 +27,13 @@ func (w *world) told(chat int64, text string) (n int) {
 }
 
 // TestOwnerIsToldOfABudgetOnce spends 90 % of the day's tokens: the owner is told in
-// their private chat, once, also after another start, and nobody else is.
+// their private chat, once, also after another start, and nobody else is. They are told that
+// it is over as soon as the budget is raised, while the bot runs.
 func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, w *world) {
+		log := &lockedBuffer{}
+		w.logs, w.slow = log, time.Minute // it looks every 10 s
 		w.with(map[string]string{"TELEGRAM_OWNER_IDS": itoa(ann), "BUDGET_DAY_TOKENS": "10000"})
 		w.ai.Enqueue(openai.Text("That was dear.").WithUsage(8000, 1000))
 		w.start()
@@ -39,7 +42,7 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		w.says(bob, "hello")
 		w.seesText(bob, "echo: hello")
 		w.settles()
-		w.restart() // it looks at its start, and every 10 s
+		w.restart() // it looks at its start, too
 		w.seesText(ann, "⚠", "of today's budget of", "is used")
 		w.restart()
 		w.says(ann, "are you there?")
@@ -51,8 +54,7 @@ func TestOwnerIsToldOfABudgetOnce(t *testing.T) {
 		if n := w.told(bob, "of today's budget"); n != 0 {
 			t.Errorf("somebody else was told %d times", n)
 		}
-		w.with(map[string]string{"BUDGET_DAY_TOKENS": "1000000"})
-		w.restart()
+		w.reload(map[string]string{"BUDGET_DAY_TOKENS": "1000000"}, log, "changed=BUDGET_DAY_TOKENS")
 		w.seesText(ann, "✔ Resolved: the daily budget")
 	})
 }

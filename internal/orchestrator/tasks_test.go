@@ -355,3 +355,31 @@ func TestStandingTaskWakesWhomItFallsTo(t *testing.T) {
 		w.Chat.Find("It is late.")
 	})
 }
+
+// TestStandingTaskAfterAWrongClock goes on at its times: while the machine's clock was days ahead,
+// the next run was set for a day that nobody would have waited for.
+func TestStandingTaskAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		var ahead atomic.Int64
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
+			c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		}
+		standingEvery(w, 600)
+		const runs = `SELECT count(*) FROM inbound_events WHERE data LIKE '%"schedule":%'`
+		ahead.Store(int64(48 * time.Hour))
+		w.Pass(time.Minute)
+		if n := w.Value(runs); n != "1" {
+			t.Fatalf("%s runs when the clock went forward, want one for all that were missed", n)
+		}
+		ahead.Store(0)
+		w.Pass(time.Minute)
+		if n := w.Value(runs); n != "1" {
+			t.Errorf("%s runs when the clock was right again, want none for that", n)
+		}
+		w.Pass(time.Hour)
+		if n := w.Value(runs); n != "6" && n != "7" {
+			t.Errorf("%s runs an hour later, want one more every ten minutes", n)
+		}
+	})
+}

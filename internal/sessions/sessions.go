@@ -89,6 +89,15 @@ type Settings struct {
 	// Worktree is the conversation whose worktree this one goes on in, after a
 	// hand-off; empty for its own.
 	Worktree string `json:"worktree,omitempty"`
+
+	// Home is the key of the conversation that this one was forked from, if it was: one
+	// process works on both of them, as the files of the fork are where it was made.
+	Home string `json:"home,omitempty"`
+}
+
+// HomeKey is what decides which process works on the conversation.
+func (c Conversation) HomeKey() string {
+	return cmp.Or(c.Settings.Home, c.Key.String())
 }
 
 // WorkID returns the conversation under whose id the worktree is kept.

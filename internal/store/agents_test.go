@@ -334,6 +334,11 @@ func TestStandingTasks(t *testing.T) {
 		if early := due(s.NextAt.Add(-time.Millisecond)); len(early) != 0 {
 			t.Errorf("due too early: %+v", early)
 		}
+		for ahead, want := range map[time.Duration]int{2*time.Hour + time.Second: 0, 3 * time.Hour: 1} { // of an hour's interval
+			if late := due(s.NextAt.Add(-ahead)); len(late) != want {
+				t.Errorf("%s before its time %d are due, want %d", ahead, len(late), want)
+			}
+		}
 		now := s.NextAt.Add(10 * time.Minute)
 		ready := due(now)
 		if diff := cmp.Diff([]sessions.Schedule{s}, ready, cmpopts.IgnoreFields(messages.Inbound{}, "Raw")); diff != "" {

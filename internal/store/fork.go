@@ -71,7 +71,7 @@ func (t *Sessions) forkable(ctx context.Context, from sessions.Session, before i
 	}
 	before = cmp.Or(before, math.MaxInt64)
 	busy, err := t.tx.exists(ctx, `
-		SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND `+openTurn+` AND (state = 'running' OR seq < $2) LIMIT 1`,
+		SELECT 1 FROM inbound_events WHERE conversation_id = $1 AND `+openTurn+` AND (seq < $2 OR state = 'running' AND seq <> $2) LIMIT 1`,
 		from.ConversationID, before)
 	if err != nil {
 		return nil, wrap(err, "look whether the conversation works")

@@ -42,11 +42,15 @@ func (t *Tasks) SchedulesOf(ctx context.Context, account, conversationID string,
 		account, conversationID, limit)
 }
 
+// Two intervals and two hours are more than clocks of replicas differ by.
 const dueSchedulesSQL = `
-	JOIN agents a ON a.id = s.agent_id WHERE s.next_ms <= $1 AND a."interval" > 0 ORDER BY s.next_ms, s.id LIMIT $2`
+	JOIN agents a ON a.id = s.agent_id
+	WHERE a."interval" > 0 AND (s.next_ms <= $1 OR s.next_ms > $1 + 7200000 AND (s.next_ms - $1) / 2000 > a."interval")
+	ORDER BY s.next_ms, s.id LIMIT $2`
 
 // DueSchedules returns standing tasks whose next run is not after now, the longest
-// waiting first. Those of profiles without an interval rest.
+// waiting first, and then those whose next run is so late that only a wrong clock, or an
+// interval that was longer, can have set it. Those of profiles without an interval rest.
 func (t *Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
 }

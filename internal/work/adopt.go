@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"remote-agent/internal/codebase"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
@@ -44,18 +45,18 @@ func (s *Service) adopt(ctx context.Context, conv sessions.Conversation, entry s
 }
 
 // Fork gives a conversation a worktree of its own that begins as that of another one
-// of the same codebase is now. It returns what could not be taken along, for a
-// person. A second time it changes nothing.
-func (s *Service) Fork(ctx context.Context, from, to sessions.Conversation) ([]string, error) {
+// of the same codebase is now. It returns that other one, with what is to be known of it,
+// and what could not be taken along, for a person. A second time it changes nothing.
+func (s *Service) Fork(ctx context.Context, from, to sessions.Conversation) (codebase.Tree, []string, error) {
 	_, tree, err := s.Worktree(ctx, from)
 	if err != nil {
-		return nil, err
+		return tree, nil, err
 	}
 	left, err := s.space.Fork(ctx, tree, to.WorkID())
 	if err != nil {
-		return nil, fmt.Errorf("fork the worktree: %w", err)
+		return tree, nil, fmt.Errorf("fork the worktree: %w", err)
 	}
-	return left, nil
+	return tree, left, nil
 }
 
 // Release implements orchestrator.Worktrees: the worktree is put away, and what

@@ -81,10 +81,10 @@ func TestReleaseAndFork(t *testing.T) {
 	if _, err := os.Stat(p.Dir); err == nil {
 		t.Error("the worktree that was put away is still there")
 	}
-	if left, err := b.Fork(ctx, conv, fork); err != nil || len(left) > 0 {
+	if _, left, err := b.Fork(ctx, conv, fork); err != nil || len(left) > 0 {
 		t.Fatalf("forking left %q, %v", left, err)
 	}
-	if left, err := b.Fork(ctx, conv, fork); err != nil || len(left) > 0 {
+	if _, left, err := b.Fork(ctx, conv, fork); err != nil || len(left) > 0 {
 		t.Errorf("forking again left %q, %v", left, err)
 	}
 	root, err := b.OpenTree(ctx, c, fork)
@@ -112,7 +112,7 @@ func TestReleaseAndFork(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"release": b.Release(ctx, b.conversation("3", "")),
-		"fork":    func() error { _, err := b.Fork(ctx, b.conversation("3", ""), fork); return err }(),
+		"fork":    func() error { _, _, err := b.Fork(ctx, b.conversation("3", ""), fork); return err }(),
 	} {
 		if !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s without a repository: %v", name, err)

@@ -58,7 +58,8 @@ func (i *Inbox) runDue(ctx context.Context) {
 
 // runTask makes a message of a due standing task, from whoever switched it on: with
 // their rights as they are now. However many runs were missed, it is one; while the
-// last one still waits or works, or has said that the budget is used up, it is none. Sweeps on several replicas meet at the
+// last one still waits or works, or has said that the budget is used up, it is none. One that is
+// to run much later than it should gets its time back. Sweeps on several replicas meet at the
 // lock of the conversation, and only the first finds the task still due.
 func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time) error {
 	in := s.Origin.Origin()
@@ -90,7 +91,11 @@ func (i *Inbox) runTask(ctx context.Context, s sessions.Schedule, now time.Time)
 			return i.endTask(ctx, tx, s, p)
 		}
 		next := s.NextAt.Add((now.Sub(s.NextAt)/p.Every() + 1) * p.Every())
-		if skip, err := i.skips(ctx, tx, s); err != nil || skip {
+		skip := s.NextAt.After(now) // a clock that was wrong had set it
+		if !skip {
+			skip, err = i.skips(ctx, tx, s)
+		}
+		if err != nil || skip {
 			if err == nil {
 				_, err = tx.Tasks().AdvanceSchedule(ctx, s, now, next, "")
 			}

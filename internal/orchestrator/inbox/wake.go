@@ -17,7 +17,7 @@ func (i *Inbox) taker(conv sessions.Conversation) string {
 	if i.Outbox.Caps(conv.Key.Platform).Local {
 		return ""
 	}
-	return i.Turns.Elsewhere(conv.Key.String())
+	return i.Turns.Elsewhere(conv.HomeKey())
 }
 
 // worksElsewhere reports whether another process works on a conversation, or is the one to,

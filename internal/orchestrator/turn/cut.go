@@ -122,8 +122,5 @@ func (r *running) judged(h *turnHandle, seq int64, role sessions.Role) {
 	}
 }
 
-// Causes of a turn's end from outside. They are causes of its context.
-var (
-	errStopped   = errors.New("stopped by a person")
-	errTurnLimit = errors.New("the turn reached its time limit")
-)
+// errTurnLimit is a cause of a turn's context, as command.ErrStopped is.
+var errTurnLimit = errors.New("the turn reached its time limit")

@@ -211,7 +211,7 @@ func (cl closing) endingOf() ending {
 		return cl.jobDone(*cl.out.reply)
 	case cl.out.err == nil:
 		return cl.answered()
-	case errors.Is(cl.out.err, errStopped):
+	case errors.Is(cl.out.err, command.ErrStopped):
 		shown := fmt.Sprintf("⏹ Stopped after %s.", wording.Clock(cl.out.took))
 		if cl.out.text != "" {
 			shown = cl.out.text + "\n\n" + shown

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/sessions"
 )
@@ -75,7 +76,7 @@ func (r *running) begin(h *turnHandle, entry sessions.Entry, role sessions.Role,
 	defer r.mu.Unlock()
 	h.seq, h.in, h.role, h.access = entry.Seq, entry.In, role, access
 	if entry.Seq <= h.stopUpTo {
-		h.cancel(errStopped)
+		h.cancel(command.ErrStopped)
 	}
 }
 
@@ -86,7 +87,7 @@ func (r *running) waits(h *turnHandle, entry sessions.Entry) {
 	defer r.mu.Unlock()
 	h.seq, h.in, h.waiting = entry.Seq, entry.In, true
 	if entry.Seq <= h.stopUpTo {
-		h.cancel(errStopped)
+		h.cancel(command.ErrStopped)
 	}
 }
 
@@ -148,7 +149,7 @@ func (r *running) stop(conversationID string, upTo int64) *turnHandle {
 	}
 	h.stopUpTo = max(h.stopUpTo, upTo)
 	if h.seq != 0 {
-		h.cancel(errStopped)
+		h.cancel(command.ErrStopped)
 	}
 	return h
 }
