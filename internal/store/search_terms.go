@@ -23,6 +23,7 @@ const (
 type searchTerm struct {
 	typed  string
 	word   string // as the indexes have it: typed, or its pairs
+	said   string // with its accents, if it has any
 	begins bool
 }
 
@@ -47,8 +48,13 @@ func matchSQLite(terms []searchTerm) string {
 func matchPostgres(terms []searchTerm) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
-		if list[i] = strings.ReplaceAll(t.word, " ", " & "); t.begins {
-			list[i] += ":*"
+		end := ""
+		if t.begins {
+			end = ":*"
+		}
+		list[i] = strings.ReplaceAll(t.word, " ", " & ") + end
+		if t.said != "" { // with the encoding SQL_ASCII, the index has the accents
+			list[i] = "(" + list[i] + " | " + t.said + end + ")"
 		}
 	}
 	return strings.Join(list, " & ")
@@ -58,13 +64,16 @@ func matchPostgres(terms []searchTerm) string {
 // only, so that nothing in them means anything in the language of a database.
 func searchTerms(typed string) []searchTerm {
 	var terms []searchTerm
-	for word, next := range wordsOf(strings.Map(plain, norm.NFC.String(typed))) {
+	for said, next := range wordsOf(norm.NFC.String(typed)) {
+		word := strings.Map(plain, said)
 		for part, more := range scripts(word) {
 			term := searchTerm{typed: part, word: part, begins: next == '*' && !more}
 			if r, size := utf8.DecodeRuneInString(part); memory.Unspaced(r) {
 				term.begins = size == len(part) // of pairs
 				pairs := strings.Fields(spread(part))
 				term.word = strings.Join(pairs[:max(1, len(pairs)-1)], " ") // something may follow the last letter
+			} else if part == word && word != said {
+				term.said = said
 			}
 			if terms = append(terms, term); len(terms) == maxWords {
 				return terms
@@ -197,11 +206,12 @@ func plain(r rune) rune {
 	return r
 }
 
-// accented is a pattern of PostgreSQL for what a word of ASCII may be written like, or more.
+// accented is a pattern of PostgreSQL for what a word of ASCII may be written like, or more,
+// in letters or in bytes.
 func accented(word string) string {
 	var b strings.Builder
 	for _, r := range word[:min(len(word), 20)] {
-		fmt.Fprintf(&b, `[%c\u00C0-\u024F\u1E00-\u1EFF\u212A\u212B\u0300-\u036F]+`, r)
+		fmt.Fprintf(&b, `[%c\u0080-\u024F\u1E00-\u1EFF\u212A\u212B\u0300-\u036F]+`, r)
 	}
 	return b.String()
 }

@@ -132,8 +132,8 @@ func TestADatabaseOfBytesIsSearched(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.session(t, b.conversation(t, "bytes").ID)
-	b.say(t, s.ID, "", textOf(messages.RoleUser, "coffee（咖啡）with milk"))
-	for words, want := range map[string]int{"milk": 1, "with": 1, "coff*": 1, "tea": 0} {
+	b.say(t, s.ID, "", textOf(messages.RoleUser, "coffee（咖啡）with milk"), textOf(messages.RoleUser, "un résumé du café đẹp"))
+	for words, want := range map[string]int{"milk": 1, "with": 1, "coff*": 1, "tea": 0, "café": 1, "résumé": 1, "résum*": 1, "du re\u0301sume\u0301": 1} {
 		if got, _ := b.search(t, store.SearchFilter{Words: words}); len(got) != want {
 			t.Errorf("%q is found %d times", words, len(got))
 		}

@@ -82,7 +82,7 @@ func (p *page) mute() {
 	if !strings.Contains(p.source, "</") {
 		return // most
 	}
-	opened, comment := make(map[string]int), false
+	opened, comment := make(map[string][]int), false
 	for _, m := range quietTag.FindAllStringSubmatchIndex(p.source, -1) {
 		if !p.is(m[0], isHTML) {
 			continue
@@ -94,13 +94,13 @@ func (p *page) mute() {
 			continue
 		}
 		name := strings.ToLower(p.source[m[4]:m[5]])
-		from, open := opened[name]
+		last := len(opened[name]) - 1
 		switch closes := m[3] > m[2]; {
-		case closes && open:
-			p.mark(text.NewSegment(from, m[0]), isMute)
-			delete(opened, name)
+		case closes && last >= 0:
+			p.mark(text.NewSegment(opened[name][last], m[0]), isMute)
+			opened[name] = opened[name][:last]
 		case !closes:
-			opened[name] = m[1]
+			opened[name] = append(opened[name], m[1])
 		}
 	}
 }

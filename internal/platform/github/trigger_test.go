@@ -88,6 +88,7 @@ func TestOrders(t *testing.T) {
 		"[@remote-agent](https://x.example)", "![@remote-agent](https://x.example)", "https://github.com/@remote-agent", "see https://x.example/?q=@remote-agent", "(www.x.example/a,@remote-agent)",
 		`\@remote-agent hi`, "&#64;remote-agent hi",
 		"<code>@remote-agent</code> hi", "x <CODE class=\"a\">y **@remote-agent**</CODE >", "<code>\n\n@remote-agent hi\n\n</code>", "so <pre>\n/agent status\n</pre>",
+		"<blockquote><blockquote>a</blockquote>@remote-agent hi</blockquote> x", "<code><CODE></code>@remote-agent</code>",
 		"a <tt>@remote-agent</tt>", "<a href=\"https://x.example\">@remote-agent</a>", "see <blockquote><a name=x> @remote-agent hi</blockquote>",
 		"[x]: y \"@remote-agent\"", "@remote\u200b-agent hi", "x /agent status", "/agents status", "/agentstatus", "`/agent status`", "- /agent", "@other hi",
 		"On Monday ann wrote:\n> @remote-agent hi\n",

@@ -28,7 +28,7 @@ type translator struct {
 	gestures *platform.Recent[string, string] // client_msg_id -> ts that it was first seen with
 	replyTo  *platform.Recent[string, string] // event or new- key -> response_url
 	reached  *platform.Recent[string, string] // channel -> account that its events came to
-	shared   *platform.Recent[string, bool]   // channel -> its events said that it is shared with another organization
+	shared   *platform.Recent[string, bool]   // channel -> its last event that tells said that it is shared with another organization
 
 	// revoked has room for one word that the app was removed; Run looks into it.
 	revoked chan struct{}
@@ -123,7 +123,9 @@ func (t *translator) translateEvent(ctx context.Context, payload []byte) (platfo
 	}
 	in := messages.Inbound{Account: me.account(), Raw: r.Raw}
 	t.reached.Put(ev.Channel, in.Account)
-	t.shared.Put(ev.Channel, env.External)
+	if env.External || ev.Type == "message" || ev.Type == "app_mention" { // others need not tell
+		t.shared.Put(ev.Channel, env.External)
+	}
 	var ok bool
 	switch ev.Type {
 	case "message", "app_mention":
@@ -322,7 +324,7 @@ func external(me identity, env envelope, ev event) bool {
 
 // outsider reports whether who acts in a conversation, from a workspace that is not ours, is of
 // another organization. What is not a message does not tell whose a workspace is, nor whether
-// the channel is shared: its last event did. Where none has come yet, they count as such.
+// the channel is shared: the last message did. Where none has come yet, they count as such.
 func (t *translator) outsider(in messages.ConversationKey) bool {
 	at, err := parseKey(in)
 	shared, known := t.shared.Get(at.channel)

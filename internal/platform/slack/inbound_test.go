@@ -300,6 +300,7 @@ func TestAnotherWorkspaceOfTheOrganizationIsNotExternal(t *testing.T) {
 			b.deliver("events", "application/json", strings.Replace(
 				wrapped(`{"type":"app_mention","channel":"C1","user":"U2","user_team":"T2","text":"<@UBOT> x","ts":"10.1"}`),
 				`"event_id"`, `"is_ext_shared_channel":`+shared+`,"event_id"`, 1))
+			b.deliver("events", "application/json", wrapped(`{"type":"member_joined_channel","channel":"C1","user":"U2"}`)) // which does not say it
 			b.interaction(`{"type":"block_actions","trigger_id":"1",` + who + `,"channel":{"id":"C1"},"message":{"ts":"20.1"},"actions":[{"type":"button","value":"b-1"}]}`)
 			b.interaction(`{"type":"view_submission","trigger_id":"2",` + who + `,"view":{"private_metadata":"{\"a\":\"d-1\",\"k\":\"T1/C1/10.1\"}","state":{}}}`)
 			b.command(map[string]string{"team_id": "T2", "enterprise_id": "E1", "user_id": "U2"})
