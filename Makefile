@@ -26,7 +26,7 @@ test-heavy: ## run the tests that have a larger size in full, such as 100,000 fi
 	.ci/heavy
 
 test-postgres: ## run the tests with the race detector and fail without PostgreSQL
-	REQUIRE_POSTGRES=1 go test -race $(foreach c,sqlite/lib libc memory,-gcflags=modernc.org/$(c)=-race=false) -timeout 20m ./...
+	REQUIRE_POSTGRES=1 go test -race $(foreach c,sqlite/lib libc memory,-gcflags=modernc.org/$(c)=-race=false) -timeout 45m ./...
 
 lint: ## run golangci-lint
 	golangci-lint run

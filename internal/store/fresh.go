@@ -28,6 +28,9 @@ func (s *Store) applySchema(ctx context.Context, db *sql.DB, provider *goose.Pro
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to roll back
 	if s.pg != nil {
 		var taken bool
+		if _, err := tx.ExecContext(ctx, migrationLimits); err != nil {
+			return nil, false, err
+		}
 		if err := tx.QueryRowContext(ctx, takenTypesSQL).Scan(&taken); err != nil || taken {
 			return nil, false, err
 		}

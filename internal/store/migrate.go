@@ -140,8 +140,8 @@ func (s *Store) up(ctx context.Context, db *sql.DB) (applied []string, err error
 		if err != nil {
 			return err
 		}
-		if s.pg != nil { // a limit that suits the bot's short statements would fail every upgrade of large tables
-			if _, err := view.ExecContext(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+		if s.pg != nil {
+			if _, err := view.ExecContext(ctx, migrationLimits); err != nil {
 				return err
 			}
 		}

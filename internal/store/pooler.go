@@ -15,8 +15,17 @@ import (
 )
 
 // idleInTransaction ends a session that holds locks and says nothing: that of a
-// process which was frozen or cut off in the middle of a transaction.
-const idleInTransaction = "10s"
+// process which was frozen or cut off in the middle of a transaction. A limit in the URL
+// is the operator's choice.
+const (
+	idleLimit         = "idle_in_transaction_session_timeout"
+	idleInTransaction = "10s"
+)
+
+// migrationLimits are those of an upgrade's transaction. One that suits the bot's short
+// statements would fail every upgrade of large tables, and a busy machine may be silent for
+// a while between two steps.
+const migrationLimits = `SET LOCAL statement_timeout = 0; SET LOCAL ` + idleLimit + ` = '5min'`
 
 // planning is how the server plans for a session. All but a few statements ask for few
 // rows by an index: reading whole tables is the last resort, for a plan that was made while
@@ -93,8 +102,8 @@ func findPooler(ctx context.Context, first *pgx.Conn) (direct, pooled bool, err 
 // locks belong to transactions.
 func (s *Store) connectPostgres(ctx context.Context, config *pgxpool.Config, daemon bool) error {
 	settings := planning
-	if daemon {
-		settings += `; SET idle_in_transaction_session_timeout = '` + idleInTransaction + `'`
+	if _, chosen := config.ConnConfig.RuntimeParams[idleLimit]; daemon && !chosen {
+		settings += `; SET ` + idleLimit + ` = '` + idleInTransaction + `'`
 	}
 	set := func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.PgConn().Exec(ctx, settings).Close()
@@ -153,7 +162,7 @@ func (s *Store) lockTx(ctx context.Context, key int64) (unlock func(), held bool
 		defer cancel()
 		_ = tx.Rollback(ctx) // the lock ends with the connection, too
 	}
-	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', '0', true)`, key).Scan(&held)
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('`+idleLimit+`', '0', true)`, key).Scan(&held)
 	if err != nil || !held {
 		unlock()
 		return func() {}, false, err

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +189,51 @@ func TestAnUpgradeMayTakeLongerThanAStatement(t *testing.T) {
 	store.AddMigrations(s, map[string]string{"90001_long.sql": "-- +goose Up\nSELECT pg_sleep(2.5);\n-- +goose Down\n"})
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// So is one that comes long after the step before, as on a busy machine.
+func TestAnUpgradeMayBeIdleForLongerThanATransaction(t *testing.T) {
+	t.Parallel()
+	const idle = "-- +goose Up\nCREATE TABLE idle_limit AS SELECT current_setting('idle_in_transaction_session_timeout') AS lasts;\n-- +goose Down\n"
+	for name, address := range map[string]string{"an empty database": storetest.PostgresURL(t), "a schema": storetest.PostgresMigratedURL(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openURL(t, address)
+			store.AddMigrations(s, map[string]string{"90001_idle.sql": idle})
+			if _, err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantIdleLimit(t, s, `SELECT lasts FROM idle_limit`, "5min")
+			wantIdleLimit(t, s, currentIdleLimit, "10s")
+		})
+	}
+}
+
+// The limit for idle transactions that an operator has put into the URL holds.
+func TestAnOperatorsLimitForIdleTransactions(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse(storetest.PostgresMigratedURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := u.Query()
+	chosen.Set("idle_in_transaction_session_timeout", "42s")
+	u.RawQuery = chosen.Encode()
+	wantIdleLimit(t, openURL(t, u.String()), currentIdleLimit, "42s")
+}
+
+const currentIdleLimit = `SELECT current_setting('idle_in_transaction_session_timeout')`
+
+func wantIdleLimit(t *testing.T, s *store.Store, query, want string) {
+	t.Helper()
+	var got string
+	err := s.InRead(t.Context(), func(tx *store.Tx) (err error) {
+		got, err = store.String(t.Context(), tx, query)
+		return err
+	})
+	if err != nil || got != want {
+		t.Errorf("%s: %q, %v; want %q", query, got, err, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -116,11 +117,25 @@ var migratedFile = sync.OnceValues(func() (content []byte, err error) {
 // if there is no server to be had.
 func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 	t.Helper()
-	url := PostgresMigratedURL(t)
+	address := patient(t, PostgresMigratedURL(t))
 	return func(t testing.TB) *store.Store {
 		t.Helper()
-		return open(t, store.Options{URL: url, Log: Log(t), Exclusive: true})
+		return open(t, store.Options{URL: address, Log: Log(t), Exclusive: true})
 	}
+}
+
+// patient is the address of a database whose server lets a transaction be idle for as long as
+// a test under the race detector may need on a busy machine.
+func patient(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := u.Query()
+	params.Set("idle_in_transaction_session_timeout", "5min")
+	u.RawQuery = params.Encode()
+	return u.String()
 }
 
 // NoPostgres returns why there is no server for tests on PostgreSQL, which are then

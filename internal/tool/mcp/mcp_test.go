@@ -353,7 +353,7 @@ func TestWrongServers(t *testing.T) {
 // hostile answers the handshake by itself and then does what the test says.
 // listed is the result of tools/list; after is called for each other request.
 func hostile(listed string, after func(out io.Writer, id json.RawMessage, method string)) Options {
-	return inMemory(func(_ context.Context, _ Server, in io.Reader, out io.Writer) {
+	opts := inMemory(func(_ context.Context, _ Server, in io.Reader, out io.Writer) {
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -376,6 +376,8 @@ func hostile(listed string, after func(out io.Writer, id json.RawMessage, method
 			}
 		}
 	})
+	opts.ConnectTimeout = time.Minute // 10,000 tools take seconds under the race detector on a busy machine
+	return opts
 }
 
 const oneTool = `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
