@@ -14,7 +14,6 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -164,14 +163,13 @@ func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Ve
 // not decide.
 func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ruling, error) {
 	var result ruling
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		result = ruling{}
 		ruled := false
 		if !h.r.mayRule() {
 			a.Rule = ""
 		}
 		if a.Rule != "" {
-			var err error
 			if ruled, err = tx.Questions().HasRule(ctx, h.r.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
 				return err
 			}
@@ -191,12 +189,15 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 		}
 		if reason, notice := h.r.w.o.unshown(a.Detail); reason != "" { // nobody allows what they cannot see whole
 			result.verdict.Reason = reason
-			return outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, notice+wording.Literal(wording.Head(h.r.w.o.redact(a.Title), 300)))
+			result.deliveries, err = h.r.addNotices(ctx, tx, notice+wording.Literal(wording.Head(h.r.w.o.redact(a.Title), 300)))
+			return err
 		}
-		var err error
 		result, err = h.r.consult(ctx, tx, a, hold)
 		return err
 	})
+	if err == nil && !result.waits {
+		h.r.sendTold(ctx, result.deliveries)
+	}
 	return result, err
 }
 
@@ -275,9 +276,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	defer resume()
 	h.r.w.slot.yield(h.r.w.o.slots)
 	defer h.r.w.slot.resume(ctx, h.r.w.o.slots)
-	if err := h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
-		h.r.w.o.config.Log.WarnContext(ctx, "could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
-	}
+	h.r.sendTold(ctx, asked.deliveries)
 	return h.awaitDecision(ctx, asked.approval.Number)
 }
 
