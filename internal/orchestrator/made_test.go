@@ -72,6 +72,40 @@ func TestFilesOfAnAgent(t *testing.T) { // not beside others: one ends the proce
 	}
 }
 
+// TestPicturesOfATool of ours are for people, and its model reads that they were shown. What is no
+// picture stays away, and so do those of which there are too many.
+func TestPicturesOfATool(t *testing.T) {
+	t.Parallel()
+	for name, plain := range map[string]bool{"Sent": false, "NoFiles": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ot.Run(t, func(w *ot.World) {
+				w.Chat.Plain = plain
+				w.Model.On("draw", ot.Call(ot.ReadTool, "a"), ot.Call(ot.ReadTool, "b"), ot.Say("Here they are."))
+				const png = "\x89PNG\r\n\x1a\n"
+				w.Tools.Draw([]byte(png+"1"), []byte("<svg/>"), []byte("GIF89a"), []byte(png+"2"), []byte(png+"3"), []byte(png+"4"), []byte(png+"5"))
+				w.Start()
+				w.Chat.Say("draw it")
+				w.Pass(20 * time.Second)
+				w.Chat.Find("Here they are.")
+				files := 0
+				for _, p := range w.Chat.Posts(ot.Room) {
+					if p.File != "" {
+						files++
+					}
+				}
+				asked := w.Model.Requests()
+				last := asked[len(asked)-1].Array
+				read, _ := last[2].Blocks[0].(messages.ToolResult)
+				shown := strings.Contains(read.Content, "[shown to the person: picture-1.png, picture-2.gif, picture-3.png")
+				if plain && (files != 0 || shown) || !plain && (files != 10 || !shown) {
+					t.Errorf("people see %d files, and the model reads %+v", files, read)
+				}
+			})
+		})
+	}
+}
+
 // TestWhatAnAgentSaysByTheWay is read when it happens, and above the last word of the turn,
 // however that is.
 func TestWhatAnAgentSaysByTheWay(t *testing.T) {

@@ -263,7 +263,7 @@ func (g *agent) detach(r *run, answered bool) {
 	g.turn.over()
 	g.turn, g.said = nil, nil
 	if answered {
-		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }, pictures: maxPictures}, r.agent.session
+		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }, mute: true}, r.agent.session
 	}
 }
 

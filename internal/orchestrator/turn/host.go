@@ -66,6 +66,7 @@ type host struct {
 	mu       sync.Mutex // guards all below
 	effects  map[string]tool.Effect
 	recorded assistant.Usage // of this run, that is on record
+	gallery  assistant.Gallery
 }
 
 var _ assistant.Host = (*host)(nil)
@@ -238,11 +239,35 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 // RunTool implements assistant.Host. What a tool returns goes to the model and
 // to the record without the secrets that are known.
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
-	result, note := h.box.Run(ctx, call)
+	result, note, pictures := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
-	result.Content, result.Summary = h.r.w.o.redact(result.Content), h.r.w.o.redact(note)
+	result.Content, result.Summary = h.r.w.o.redact(result.Content)+h.show(ctx, pictures), h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
 	return result
+}
+
+// show shows people the pictures that a tool returned, and says so to the model, which does not
+// see them.
+func (h *host) show(ctx context.Context, pictures [][]byte) string {
+	var shown []string
+	for _, data := range pictures {
+		h.mu.Lock()
+		name := h.gallery.Add(data)
+		h.mu.Unlock()
+		if name == "" {
+			continue
+		}
+		can, err := h.r.fileMade(ctx, assistant.FileMade{Name: name, Data: data})
+		if err != nil {
+			h.r.w.o.config.Log.WarnContext(ctx, "could not show what a tool returned", "name", name, "err", err)
+		} else if can {
+			shown = append(shown, name)
+		}
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return "\n[shown to the person: " + strings.Join(shown, ", ") + "]"
 }
 
 // Ask implements assistant.Host: the person is asked in the chat and the agent

@@ -27,9 +27,10 @@ type run struct {
 	d decision
 
 	taken []sessions.Entry // said while it ran, and answered with it
-	files int              // how many the assistant made
 	shows *progress
-	told  atomic.Bool // something was told on the way, below the placeholder
+
+	told   atomic.Bool // something was told on the way, below the placeholder
+	unseen atomic.Bool // people know of files that they are not shown
 }
 
 // runTurn runs the assistant on a begun turn and settles it.
@@ -256,7 +257,7 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		case assistant.Notice:
 			err = r.noted(ctx, e)
 		case assistant.FileMade:
-			err = r.fileMade(ctx, e)
+			_, err = r.fileMade(ctx, e)
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
@@ -303,19 +304,18 @@ func (r *run) noted(ctx context.Context, e assistant.Notice) error {
 	})
 }
 
-// fileMade sends a file that the assistant made: it is seen when it is there, and outlives the
-// process.
-func (r *run) fileMade(ctx context.Context, e assistant.FileMade) error {
-	r.files++
-	if _, can := r.w.adapter().(platform.Filer); !can {
-		if r.files > 1 {
-			return nil
+// fileMade sends a file that the assistant made, where files can be sent: it is seen when it is
+// there, and outlives the process.
+func (r *run) fileMade(ctx context.Context, e assistant.FileMade) (can bool, err error) {
+	if _, can = r.w.adapter().(platform.Filer); !can {
+		if r.unseen.Swap(true) {
+			return false, nil
 		}
-		return r.noted(ctx, assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
+		return false, r.noted(ctx, assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
 	}
 	d := outbox.Held(r.w.conv.ID, r.d.entry, "")
 	d.FileName, d.File = e.Name, e.Data
-	err := r.w.hold(r.w.ctx, func(tx port.Tx) error {
+	err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
 		if err := tx.Deliveries().AddDelivery(r.w.ctx, &d); err != nil {
 			return err
 		}
@@ -324,7 +324,7 @@ func (r *run) fileMade(ctx context.Context, e assistant.FileMade) error {
 	if err == nil {
 		r.sendTold(ctx, []messages.Delivery{d})
 	}
-	return err
+	return true, err
 }
 
 // tell has people told something while the turn runs, and stores what belongs to that.
