@@ -98,8 +98,9 @@ func progressOver(entry sessions.Entry, word Word, took time.Duration) string {
 		return word.Card
 	case word.Failed:
 		return "✖ Tried for " + wording.Clock(time.Since(entry.AcceptedAt))
-	}
-	if took < watches { // it waited its turn
+	case time.Since(entry.AcceptedAt) < watches: // only what was told on the way is between the two
+		return "✔ Answered below"
+	case took < watches: // it waited its turn
 		return "✔ Answered after " + wording.Clock(time.Since(entry.AcceptedAt))
 	}
 	return "✔ Worked for " + wording.Clock(took)
