@@ -29,6 +29,20 @@ func TestAgentsTakeNoNameOfAModel(t *testing.T) {
 	}
 }
 
+// TestKeysOfAgentsAreSecrets: also that of one agent only, which nobody may read in a chat.
+func TestKeysOfAgentsAreSecrets(t *testing.T) {
+	t.Parallel()
+	cfg := config.Config{}
+	cfg.Agents.Env = []string{"PLAIN", "SHARED_KEY", "mine=OWN_KEY"}
+	lookup := func(name string) (string, bool) { return "value of " + name, true }
+	got := Secrets(cfg, lookup)
+	for name, want := range map[string]bool{"PLAIN": false, "SHARED_KEY": true, "OWN_KEY": true} {
+		if slices.Contains(got, "value of "+name) != want {
+			t.Errorf("%s is among %q: %t, want %t", name, got, !want, want)
+		}
+	}
+}
+
 // TestHowAnAgentEnded is read by people.
 func TestHowAnAgentEnded(t *testing.T) {
 	t.Parallel()

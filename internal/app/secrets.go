@@ -28,6 +28,9 @@ func Secrets(cfg config.Config, lookup func(name string) (string, bool)) []strin
 		}
 	}
 	for _, name := range cfg.Agents.Env {
+		if _, own, ofOne := strings.Cut(name, "="); ofOne { // "agent=NAME"
+			name = own
+		}
 		if lookup != nil {
 			if value, ok := lookup(name); ok {
 				add(name, value)

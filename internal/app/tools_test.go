@@ -38,7 +38,7 @@ func TestADamagedProjectDatabaseStopsNoTurn(t *testing.T) {
 		}
 	}
 	run := func(name, args string) messages.ToolResult {
-		result, _ := box.Run(t.Context(), messages.ToolCall{Name: name, Arguments: args})
+		result, _, _ := box.Run(t.Context(), messages.ToolCall{Name: name, Arguments: args})
 		return result
 	}
 	if r := run("read_file", `{"path":"c.db"}`); r.IsError {

@@ -156,7 +156,7 @@ type (
 	}
 
 	// FileMade is a file that the assistant has for the person, such as a picture. It is shown
-	// with the answer, in which its name stands.
+	// at once; its name stands in what is said. See Gallery.
 	FileMade struct {
 		Name string // no other file of the turn has it
 		Data []byte

@@ -378,7 +378,7 @@ func (w *world) seesText(chat int64, parts ...string) string {
 }
 
 // overMark is the line that notifies of an answer, where it took long.
-var overMark = regexp.MustCompile(`^✔ (Worked for|Answered after) [^\n]+$`)
+var overMark = regexp.MustCompile(`^✔ (Answered below|(Worked for|Answered after) [^\n]+)$`)
 
 // posted returns what the bot said in a chat. How long an answer took is said on a slow
 // machine and not on another one, and is left out.

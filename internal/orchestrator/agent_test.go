@@ -257,6 +257,8 @@ func TestAgentHearsWhatDidNotRun(t *testing.T) {
 		approval.Waiting: "not run: the service stopped before anybody had allowed it.",
 		approval.Allowed: "not run: a person allowed it",
 		approval.Denied:  "not run: it was not allowed.",
+
+		approval.Canceled: "not run: the service stopped before anybody had allowed it.", // it stopped in order
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
@@ -270,8 +272,12 @@ func TestAgentHearsWhatDidNotRun(t *testing.T) {
 				w.Start()
 				w.Chat.Say("build it")
 				w.Pass(10 * time.Second)
-				w.Process().Kill()
-				if state != approval.Waiting {
+				if state == approval.Canceled {
+					w.Process().Stop()
+				} else {
+					w.Process().Kill()
+				}
+				if state == approval.Allowed || state == approval.Denied {
 					inTx(w, func(ctx context.Context, tx *store.Tx) error {
 						a, err := tx.Questions().Approval(ctx, 1)
 						if a.State, a.DecidedBy, a.DecidedAt = state, a.Requester, time.Now(); err != nil {

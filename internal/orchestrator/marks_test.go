@@ -33,6 +33,24 @@ func TestMarkOfAnOutcomeStays(t *testing.T) {
 	})
 }
 
+// TestAPressedButtonHasNoMark: it would stand on the question, also on one that was denied.
+func TestAPressedButtonHasNoMark(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Chat.Caps.OutcomeMarks = true
+		w.Model.On("run", ot.Call(ot.ExecuteTool, "it"), ot.Say("Then not."))
+		w.Start()
+		w.Chat.Say("run it")
+		w.Pass(5 * time.Second)
+		pressed := w.Chat.Press(w.Chat.Find("✋ **a-1"), "Don't run")
+		w.Pass(10 * time.Second)
+		w.Chat.Find("Then not.")
+		if got := w.Chat.Marks(pressed); len(got) > 0 {
+			t.Errorf("the question has the marks %q", got)
+		}
+	})
+}
+
 // TestAnAnswerThatNobodySeesIsNoSuccess: the mark on a message does not say that it was
 // answered where the platform refuses the answer for good.
 func TestAnAnswerThatNobodySeesIsNoSuccess(t *testing.T) {

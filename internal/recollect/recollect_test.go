@@ -214,7 +214,7 @@ func TestTools(t *testing.T) {
 		{ann, "forget", `{"number":1}`, "Deleted memory 1", false},
 		{ann, "recall", `{"query":"cocoa"}`, "You remember nothing", false},
 	} {
-		r, _ := tt.box.Run(t.Context(), messages.ToolCall{ID: "1", Name: tt.name, Arguments: tt.args})
+		r, _, _ := tt.box.Run(t.Context(), messages.ToolCall{ID: "1", Name: tt.name, Arguments: tt.args})
 		if !strings.Contains(r.Content, tt.say) || r.IsError != tt.fails {
 			t.Errorf("%s %s: %+v, want %q", tt.name, tt.args, r, tt.say)
 		}
@@ -320,7 +320,7 @@ func TestWhereANoteHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := fmt.Sprintf(`{"text":"Deploys on Fridays","category":%q,"where":%q}`, tt.category, tt.where)
-		if r, _ := box.Run(t.Context(), messages.ToolCall{ID: "1", Name: "remember", Arguments: args}); r.IsError {
+		if r, _, _ := box.Run(t.Context(), messages.ToolCall{ID: "1", Name: "remember", Arguments: args}); r.IsError {
 			t.Fatalf("%s: %s", args, r.Content)
 		}
 		err = db.InRead(t.Context(), func(tx *store.Tx) error {

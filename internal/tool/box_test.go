@@ -83,7 +83,7 @@ func TestBoxRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt.call.ID = "call_1"
-			got, note := b.Run(t.Context(), tt.call)
+			got, note, _ := b.Run(t.Context(), tt.call)
 			if !strings.Contains(got.Content, tt.want) || got.IsError != tt.fails {
 				t.Errorf("Run = %.300q, error %v, want %q, error %v", got.Content, got.IsError, tt.want, tt.fails)
 			}
@@ -116,7 +116,7 @@ func TestBoxSurvivesItsTools(t *testing.T) {
 		seen = append(seen, fmt.Sprint(name, " ", value, " ", len(stack) > 0))
 	})
 
-	got, _ := b.Run(t.Context(), messages.ToolCall{Name: "panics"})
+	got, _, _ := b.Run(t.Context(), messages.ToolCall{Name: "panics"})
 	if !got.IsError || strings.Contains(got.Content, "secret") || !strings.Contains(got.Content, "The tool panics crashed") {
 		t.Errorf("a panic is %q", got.Content)
 	}
@@ -127,12 +127,12 @@ func TestBoxSurvivesItsTools(t *testing.T) {
 		t.Errorf("OnPanic saw %q, want %q", seen, want)
 	}
 
-	got, _ = b.Run(t.Context(), messages.ToolCall{Name: "foreign"})
+	got, _, _ = b.Run(t.Context(), messages.ToolCall{Name: "foreign"})
 	if !got.IsError || strings.Contains(got.Content, "secret") {
 		t.Errorf("a foreign error is %q", got.Content)
 	}
 
-	got, note := b.Run(t.Context(), messages.ToolCall{Name: "garbage"})
+	got, note, _ := b.Run(t.Context(), messages.ToolCall{Name: "garbage"})
 	if !utf8.ValidString(got.Content) || len(got.Content) > tool.MaxContent+100 || !strings.Contains(got.Content, "bytes left out") || note != "x …" {
 		t.Errorf("content of %d bytes, valid %v, note %q", len(got.Content), utf8.ValidString(got.Content), note)
 	}
@@ -149,7 +149,7 @@ func TestBoxStopped(t *testing.T) {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	}})
-	if got, _ := b.Run(ctx, messages.ToolCall{Name: "waits"}); got.Content != "stopped: Ann stopped it" || !got.IsError {
+	if got, _, _ := b.Run(ctx, messages.ToolCall{Name: "waits"}); got.Content != "stopped: Ann stopped it" || !got.IsError {
 		t.Errorf("content is %q", got.Content)
 	}
 }

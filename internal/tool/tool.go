@@ -54,4 +54,7 @@ type Result struct {
 	// Note is the outcome in a few words for people, such as "+12 −3" or
 	// "exit 1"; may be empty.
 	Note string
+
+	// Pictures are for people: whatever is among them that is none is left out.
+	Pictures [][]byte
 }

@@ -41,6 +41,7 @@ type agent struct {
 	tellsLogin         bool       // it sends loginUpdate by itself
 	logins             chan Login // capacity 1: the first that came
 	waysIn             string     // a sentence with a space behind it, or nothing
+	wayIn              string     // the id of the way to authenticate that is tried; empty for none
 	canResume, canLoad bool
 	prompts            promptKinds // what a prompt may hold besides text
 
@@ -230,8 +231,9 @@ func (g *agent) initialize(ctx context.Context) error {
 	}
 	g.conn.ready.Store(true)
 	g.version, g.tellsLogin = versionOf(hello.AgentInfo), tellsLogin(hello.AgentCapabilities.Meta)
-	if g.a.config.Login == nil {
-		g.waysIn = waysIn(hello.AuthMethods)
+	ways := waysOf(hello.AuthMethods)
+	if g.wayIn = ready(ways, g.a.config.Env); g.a.config.Login == nil {
+		g.waysIn = waysIn(ways)
 	}
 	g.canLoad = hello.AgentCapabilities.LoadSession
 	g.prompts = hello.AgentCapabilities.Prompt
@@ -261,7 +263,7 @@ func (g *agent) detach(r *run, answered bool) {
 	g.turn.over()
 	g.turn, g.said = nil, nil
 	if answered {
-		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }, pictures: maxPictures}, r.agent.session
+		g.said, g.saidIn = &transcript{emit: func(assistant.Event) error { return nil }, mute: true}, r.agent.session
 	}
 }
 

@@ -79,26 +79,6 @@ func versionOf(info json.RawMessage) string {
 	return oneLine(strings.TrimSpace(w.Name+" "+w.Version), 80)
 }
 
-// maxWays is how many ways to log in are named.
-const maxWays = 5
-
-// waysIn says how an agent can be logged in, as it says: often it names a variable. What it
-// says in another form than we know is left out.
-func waysIn(methods json.RawMessage) string {
-	var list []struct{ Name, Description string }
-	_ = json.Unmarshal(methods, &list)
-	var ways []string
-	for _, w := range list[:min(len(list), maxWays)] {
-		if w.Name != "" {
-			ways = append(ways, oneLine(strings.TrimSuffix(w.Name+": "+w.Description, ": "), 160))
-		}
-	}
-	if len(ways) == 0 {
-		return ""
-	}
-	return "It names these ways: " + strings.Join(ways, "; ") + ". "
-}
-
 // tellsLogin reports whether the _meta of an agent's capabilities has the mark of
 // loginUpdate.
 func tellsLogin(meta json.RawMessage) bool {

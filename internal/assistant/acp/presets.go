@@ -125,7 +125,7 @@ func ParseAgents(text string, builtIn ...assistant.Name) ([]Config, error) {
 		configs = append(configs, Config{
 			Name: agent, Command: append([]string{program}, argv[1:]...),
 			InstallHint: fmt.Sprintf("install the program %q, or correct ACP_AGENTS.", program),
-			LoginHint:   "An operator needs to log it in with HOME set to its folder in AGENT_HOME, or give it a key with AGENT_ENV.",
+			LoginHint:   fmt.Sprintf("Run its login command as the bot's user with `HOME=<AGENT_HOME>/%s` before it, or give it a key with AGENT_ENV.", name),
 			Env:         asking(),
 		})
 	}

@@ -85,14 +85,14 @@ var errNoResume = errors.New("the agent offers neither session/resume nor sessio
 // turn and is dropped. The agent may go on with it under another id, which is the event.
 func (g *agent) reopen(ctx context.Context, id string) ([]assistant.Event, error) {
 	var answer sessionAnswer
-	limit, err := g.a.config.InitTimeout, errNoResume
+	err := errNoResume
 	if g.canResume {
-		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionResume, g.asked(id), &answer)
+		err = g.openSession(ctx, sdk.AgentMethodSessionResume, id, &answer)
 		refusal, refused := errors.AsType[*sdk.RequestError](err)
 		g.canResume = !refused || refusal.Code != codeMethodNotFound // Qwen Code offers it and does not have it
 	}
 	if !g.canResume && g.canLoad {
-		err = g.conn.call(ctx, limit, sdk.AgentMethodSessionLoad, g.asked(id), &answer)
+		err = g.openSession(ctx, sdk.AgentMethodSessionLoad, id, &answer)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (g *agent) afresh(ctx context.Context, why error) ([]assistant.Event, error
 // create opens a new session.
 func (g *agent) create(ctx context.Context) ([]assistant.Event, error) {
 	var answer sessionAnswer
-	err := g.conn.call(ctx, g.a.config.InitTimeout, sdk.AgentMethodSessionNew, g.asked(""), &answer)
+	err := g.openSession(ctx, sdk.AgentMethodSessionNew, "", &answer)
 	if err != nil {
 		return nil, g.broken(ctx, atSession, err)
 	}

@@ -3,9 +3,6 @@ package acp
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,13 +15,8 @@ const (
 	maxText     = 1 << 20  // of one message, in bytes; more is a runaway agent
 	maxThought  = 64 << 10 // kept of the reasoning before one message
 	maxPlan     = 100      // steps shown
-	maxPictures = 10       // passed on to people in one turn
-	maxPictured = 16 << 20 // of all of them, in bytes
 	maxPlanText = 300      // of one step
 )
-
-// pictureKinds are what people's programs show, and cannot hold a script.
-var pictureKinds = []string{"png", "jpeg", "gif", "webp"}
 
 // notification is the params of a session/update.
 type notification struct {
@@ -151,9 +143,9 @@ type transcript struct {
 	calls     map[string]*call
 	order     []*call
 	numbered  int
-	held      int // bytes of the calls that have not ended, and of the ids of all
-	pictures  int // that were passed on to people
-	pictured  int // bytes of these
+	held      int               // bytes of the calls that have not ended, and of the ids of all
+	gallery   assistant.Gallery // of what was passed on to people
+	mute      bool              // it passes nothing on
 
 	// Codex says why its model could not be reached as a piece of the answer, and
 	// that the turn has ended well. What tells is the state of its thread.
@@ -212,13 +204,13 @@ func (t *transcript) apply(u update) error {
 // shown returns what is said for a block, and passes a picture on to people.
 func (t *transcript) shown(b block) (string, error) {
 	data, _ := base64.StdEncoding.DecodeString(b.Data) // of what is none, the beginning may be there
-	_, kind, _ := strings.Cut(http.DetectContentType(data), "image/")
-	if b.Type != "image" || base64.StdEncoding.EncodedLen(len(data)) != len(b.Data) || !slices.Contains(pictureKinds, kind) || t.pictures == maxPictures || t.pictured+len(data) > maxPictured {
+	if b.Type != "image" || t.mute || base64.StdEncoding.EncodedLen(len(data)) != len(b.Data) {
 		return b.text(), nil
 	}
-	t.pictures++
-	t.pictured += len(data)
-	name := fmt.Sprintf("picture-%d.%s", t.pictures, kind)
+	name := t.gallery.Add(data)
+	if name == "" {
+		return b.text(), nil
+	}
 	return "[" + name + "]", t.emit(assistant.FileMade{Name: name, Data: data})
 }
 

@@ -125,6 +125,25 @@ func TestSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
+// TestAuthenticate: nothing goes before it where the agent is locked.
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	c := dial(t, acpagent.Script{Locked: true, Ways: []acpagent.Way{{ID: "key", Name: "Key"}}})
+	for _, step := range []struct{ line, want string }{
+		{`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`, `"authMethods":[{"id":"key","name":"Key"}]`},
+		{`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp"}}`, `"code":-32000`},
+		{`{"jsonrpc":"2.0","id":2,"method":"authenticate","params":{"methodId":"other"}}`, `"code":-32602`},
+		{`{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"x"}}`, `"code":-32000`},
+		{`{"jsonrpc":"2.0","id":4,"method":"authenticate","params":{"methodId":"key"}}`, `"result":{}`},
+		{`{"jsonrpc":"2.0","id":5,"method":"session/new","params":{"cwd":"/tmp"}}`, `"sessionId"`},
+	} {
+		c.send(step.line)
+		if got := c.next(); !strings.Contains(got, step.want) {
+			t.Errorf("%s: %s, want %s", step.line, got, step.want)
+		}
+	}
+}
+
 // TestToolAndCancel: a permission decides whether the tool runs, and a turn that
 // waits for session/cancel gets it.
 func TestToolAndCancel(t *testing.T) {

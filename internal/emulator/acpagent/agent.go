@@ -54,6 +54,7 @@ type agent struct {
 	sessions map[string]*session
 	prompts  int
 	deaf     bool
+	unlocked bool // it was authenticated
 	children []*os.Process
 
 	wg sync.WaitGroup
@@ -194,9 +195,16 @@ func (a *agent) handle(m message) error {
 		if len(a.script.Login) > 0 && string(a.script.Login) != `"silent"` {
 			a.send(map[string]any{"method": "_auth/status_update", "params": map[string]any{"authStatus": a.script.Login}})
 		}
-	case "session/new":
-		return a.open(r, m.Params)
-	case "session/load", "session/resume":
+	case "authenticate":
+		return a.authenticate(r, m.Params)
+	case "session/new", "session/load", "session/resume":
+		if a.locked() {
+			a.fail(r, Error{Code: -32000, Message: "Authentication required"})
+			return nil
+		}
+		if m.Method == "session/new" {
+			return a.open(r, m.Params)
+		}
 		return a.reopen(r, m)
 	case "session/set_mode", "session/set_model":
 		if err := a.steps(r, a.script.Mode); err != nil {
@@ -209,30 +217,6 @@ func (a *agent) handle(m message) error {
 		a.fail(r, Error{Code: -32601, Message: "Method not found"})
 	}
 	return nil
-}
-
-func (a *agent) hello() any {
-	version := a.script.Protocol
-	if version == 0 {
-		version = 1
-	}
-	offers := map[string]any{}
-	if a.script.Resume {
-		offers["resume"] = struct{}{}
-	}
-	meta := map[string]any{}
-	if len(a.script.Login) > 0 {
-		meta["authStatus"] = struct{}{}
-	}
-	return map[string]any{
-		"protocolVersion": version,
-		"agentInfo":       map[string]any{"name": "scripted", "version": "1"},
-		"agentCapabilities": map[string]any{
-			"_meta": meta, "loadSession": a.script.Load, "sessionCapabilities": offers,
-			"promptCapabilities": map[string]any{"embeddedContext": true, "image": a.script.Images},
-		},
-		"authMethods": []any{},
-	}
 }
 
 // choices is what the answer to session/new says of modes and models.

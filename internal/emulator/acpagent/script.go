@@ -23,6 +23,12 @@ type Script struct {
 	// do; empty: it has no such habit. "silent" promises it and says nothing.
 	Login json.RawMessage `json:"login,omitempty"`
 
+	// Ways is what initialize answers as authMethods. Locked refuses every session until
+	// authenticate has named one of these; Auth is done when that arrives.
+	Ways   []Way  `json:"ways,omitempty"`
+	Locked bool   `json:"locked,omitempty"`
+	Auth   []Step `json:"auth,omitempty"`
+
 	Modes  []string `json:"modes,omitempty"`  // session modes; the first is current
 	Models []string `json:"models,omitempty"` // models to choose from; the first is current
 
@@ -47,6 +53,21 @@ type Script struct {
 	// for each start.
 	State  string `json:"state,omitempty"`
 	Record string `json:"record,omitempty"`
+}
+
+// Way is a way to authenticate.
+type Way struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type,omitempty"` // empty is that of an agent that does it by itself
+	Vars        []Var  `json:"vars,omitempty"` // of the type "env_var"
+}
+
+// Var is a variable of the environment that a way to authenticate needs.
+type Var struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional,omitempty"`
 }
 
 // Turn is how the agent answers a prompt.

@@ -23,6 +23,8 @@ type Tools struct {
 	mu   sync.Mutex
 	did  []string
 	hold <-chan struct{} // nil: nobody waits
+
+	draws [][]byte // pictures that every call returns
 }
 
 func newTools() *Tools { return &Tools{} }
@@ -32,6 +34,13 @@ func (t *Tools) Did() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.did...)
+}
+
+// Draw has every call return pictures from now on.
+func (t *Tools) Draw(pictures ...[]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.draws = pictures
 }
 
 // Hold has tools that change something wait for ch, or for the end of their turn.
@@ -105,7 +114,7 @@ func (s scriptedTool) Run(ctx context.Context, args json.RawMessage) (tool.Resul
 	s.port.tools.mu.Lock()
 	defer s.port.tools.mu.Unlock()
 	s.port.tools.did = append(s.port.tools.did, s.name+" "+what(args))
-	return tool.Result{Content: "done: " + what(args), Note: "ok"}, nil
+	return tool.Result{Content: "done: " + what(args), Note: "ok", Pictures: s.port.tools.draws}, nil
 }
 
 // Status is what /status says of the tools.

@@ -82,8 +82,7 @@ type Word struct {
 	Quiet   bool   // nobody has to be notified: it answers what somebody did a moment ago
 	Failed  bool   // there is no answer
 	Whole   bool   // all of it is to be shown, in however many messages
-
-	Files []platform.FilePart // that come behind the text, where files can be shown
+	Below   bool   // something stands below the placeholder that is read before it
 }
 
 // IsLate reports whether an answer has to notify whom it is for, and an edit does not
@@ -99,8 +98,9 @@ func progressOver(entry sessions.Entry, word Word, took time.Duration) string {
 		return word.Card
 	case word.Failed:
 		return "✖ Tried for " + wording.Clock(time.Since(entry.AcceptedAt))
-	}
-	if took < watches { // it waited its turn
+	case time.Since(entry.AcceptedAt) < watches: // only what was told on the way is between the two
+		return "✔ Answered below"
+	case took < watches: // it waited its turn
 		return "✔ Answered after " + wording.Clock(time.Since(entry.AcceptedAt))
 	}
 	return "✔ Worked for " + wording.Clock(took)
@@ -153,7 +153,7 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 		case d.Message == "":
 			d.Placeholder, first = first, ""
 			d.Text, parts = parts[0], parts[1:]
-		case word.Card != "" || !word.Quiet && o.IsLate(entry):
+		case word.Card != "" || word.Below || !word.Quiet && o.IsLate(entry):
 			d.Text = progressOver(entry, word, took)
 		default:
 			first = ""
@@ -176,9 +176,6 @@ func (o *Outbox) Last(conv sessions.Conversation, entry sessions.Entry, placed *
 	if n := len(rest); n > 0 {
 		rest[n-1].Buttons = slices.Concat(word.Buttons, o.wholeButtons(conv, entry))
 		added, last = append(added, rest...), rest[n-1].ID
-	}
-	if _, ok := o.Adapters[p].(platform.Filer); ok {
-		files = append(files, word.Files...)
 	}
 	for _, f := range files {
 		d := Answer(conv.ID, entry, "")

@@ -261,10 +261,16 @@ func (o *Outbox) MarksOutcomes(p messages.Platform) bool {
 	return ok && o.Caps(p).OutcomeMarks
 }
 
+// marksOutcome reports whether the message of an entry gets marks. That of a pressed button is
+// the bot's own: a question that was denied would look as if it had been allowed.
+func (o *Outbox) marksOutcome(entry sessions.Entry) bool {
+	return entry.In.Kind != messages.KindAction && o.MarksOutcomes(entry.In.Conversation.Platform)
+}
+
 // MarkSeen puts the mark on a message that says that it arrived, where the platform has
 // such marks. With elsewhere another process may begin its turn, and end it. It is best effort.
 func (o *Outbox) MarkSeen(ctx context.Context, entry sessions.Entry, elsewhere bool) {
-	if !o.MarksOutcomes(entry.In.Conversation.Platform) {
+	if !o.marksOutcome(entry) {
 		return
 	}
 	if m := o.announced(entry); m != nil {
@@ -283,7 +289,7 @@ func (o *Outbox) MarkEnd(entry sessions.Entry, ok bool) {
 	if !ok {
 		mark = platform.MarkFailed
 	}
-	if o.MarksOutcomes(entry.In.Conversation.Platform) {
+	if o.marksOutcome(entry) {
 		if m := o.announced(entry); m != nil {
 			m.state.Store(markOver)
 		}

@@ -57,11 +57,10 @@ func (b begunTurn) model() string {
 
 // outcome is what the assistant made of a turn.
 type outcome struct {
-	reply    *command.Reply      // of a job
-	text     string              // what was said, also when it ended early
-	rest     []messages.Message  // complete messages that are not stored yet
-	files    []platform.FilePart // for the person, with the last word
-	went     bool                // there was a complete message
+	reply    *command.Reply     // of a job
+	text     string             // what was said, also when it ended early
+	rest     []messages.Message // complete messages that are not stored yet
+	went     bool               // there was a complete message
 	finished assistant.Finished
 	card     string // what the placeholder says in the end, if the answer is a message of its own
 	host     *host  // nil for a job

@@ -114,7 +114,7 @@ func (cl closing) say(placed *messages.Delivery, word *outbox.Word) lastWord {
 		cl.w.untried[placed.ID] = true // the turn was too short for a placeholder
 	}
 	said := *word
-	said.Files = cl.out.files
+	said.Below = cl.told.Load()
 	s.changed, s.added, s.last = cl.w.o.outbox.Last(cl.w.conv, cl.d.entry, placed, said, cl.out.took)
 	return s
 }

@@ -14,7 +14,6 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -67,6 +66,7 @@ type host struct {
 	mu       sync.Mutex // guards all below
 	effects  map[string]tool.Effect
 	recorded assistant.Usage // of this run, that is on record
+	gallery  assistant.Gallery
 }
 
 var _ assistant.Host = (*host)(nil)
@@ -164,14 +164,13 @@ func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Ve
 // not decide.
 func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ruling, error) {
 	var result ruling
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
+	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		result = ruling{}
 		ruled := false
 		if !h.r.mayRule() {
 			a.Rule = ""
 		}
 		if a.Rule != "" {
-			var err error
 			if ruled, err = tx.Questions().HasRule(ctx, h.r.w.conv.CodebaseID, a.Tool, a.Rule); err != nil {
 				return err
 			}
@@ -191,12 +190,15 @@ func (h *host) judge(ctx context.Context, a approval.Approval, hold holdFor) (ru
 		}
 		if reason, notice := h.r.w.o.unshown(a.Detail); reason != "" { // nobody allows what they cannot see whole
 			result.verdict.Reason = reason
-			return outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, notice+wording.Literal(wording.Head(h.r.w.o.redact(a.Title), 300)))
+			result.deliveries, err = h.r.addNotices(ctx, tx, notice+wording.Literal(wording.Head(h.r.w.o.redact(a.Title), 300)))
+			return err
 		}
-		var err error
 		result, err = h.r.consult(ctx, tx, a, hold)
 		return err
 	})
+	if err == nil && !result.waits {
+		h.r.sendTold(ctx, result.deliveries)
+	}
 	return result, err
 }
 
@@ -237,11 +239,35 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 // RunTool implements assistant.Host. What a tool returns goes to the model and
 // to the record without the secrets that are known.
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
-	result, note := h.box.Run(ctx, call)
+	result, note, pictures := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
-	result.Content, result.Summary = h.r.w.o.redact(result.Content), h.r.w.o.redact(note)
+	result.Content, result.Summary = h.r.w.o.redact(result.Content)+h.show(ctx, pictures), h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
 	return result
+}
+
+// show shows people the pictures that a tool returned, and says so to the model, which does not
+// see them.
+func (h *host) show(ctx context.Context, pictures [][]byte) string {
+	var shown []string
+	for _, data := range pictures {
+		h.mu.Lock()
+		name := h.gallery.Add(data)
+		h.mu.Unlock()
+		if name == "" {
+			continue
+		}
+		can, err := h.r.fileMade(ctx, assistant.FileMade{Name: name, Data: data})
+		if err != nil {
+			h.r.w.o.config.Log.WarnContext(ctx, "could not show what a tool returned", "name", name, "err", err)
+		} else if can {
+			shown = append(shown, name)
+		}
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return "\n[shown to the person: " + strings.Join(shown, ", ") + "]"
 }
 
 // Ask implements assistant.Host: the person is asked in the chat and the agent
@@ -275,9 +301,7 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	defer resume()
 	h.r.w.slot.yield(h.r.w.o.slots)
 	defer h.r.w.slot.resume(ctx, h.r.w.o.slots)
-	if err := h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, asked.deliveries); err != nil && ctx.Err() == nil {
-		h.r.w.o.config.Log.WarnContext(ctx, "could not show what an agent asks", "approval", asked.approval.Name(), "err", err)
-	}
+	h.r.sendTold(ctx, asked.deliveries)
 	return h.awaitDecision(ctx, asked.approval.Number)
 }
 

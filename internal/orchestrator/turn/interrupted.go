@@ -69,7 +69,7 @@ func (w *worker) undecided(ctx context.Context, tx port.Tx, entry sessions.Entry
 		switch {
 		case !asked || c.Status != sessions.ToolPending:
 			continue
-		case a.State == approval.Waiting:
+		case a.State == approval.Waiting, a.State == approval.Canceled: // which a service does that stops in order
 			why = "not run: the service stopped before anybody had allowed it."
 		case a.State == approval.Allowed:
 			why = unheard

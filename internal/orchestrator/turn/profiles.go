@@ -10,7 +10,6 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
-	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -163,10 +162,7 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 	if told, _ := session.Metadata[metaTold].(string); text == "" || told == text {
 		return nil
 	}
-	return h.r.w.hold(ctx, func(tx port.Tx) error {
-		if err := outbox.AddNotice(ctx, tx, h.r.w.conv.ID, h.r.d.entry.ID, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text)); err != nil {
-			return err
-		}
+	return h.r.tell(ctx, fmt.Sprintf("⚠ The profile **%s**: %s", p.Title(), text), func(tx port.Tx) error {
 		return tx.Sessions().UpdateSession(ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaTold: text}})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -50,6 +51,7 @@ type progress struct {
 	placed  *messages.Delivery // nil where no placeholder is used
 	news    bool               // what is known of placed is not on record
 	unsure  bool               // or it is, for all that is known
+	stands  atomic.Bool        // the placeholder is there, or on its way
 	gone    bool               // the platform says that the chat takes no messages any more
 	changed chan struct{}      // capacity 1: there is something new to show
 	stopped context.Context    // ended by finish: pauses and edits end, a first send does not
@@ -79,6 +81,7 @@ func (r *run) startProgress() *progress {
 		w: r.w, seq: r.d.entry.Seq, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
 		late: r.w.o.outbox.IsLate(r.d.entry), card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	r.shows = p
 	p.stopped, p.stop = context.WithCancel(r.w.ctx)
 	p.editor, _ = p.adapter.(platform.Editor)
 	go p.run(r.w.ctx)
@@ -104,7 +107,11 @@ func (p *progress) run(ctx context.Context) {
 	if p.placed == nil {
 		return
 	}
-	if stands := p.placed.Message != "" || p.lasts() && p.place(ctx); !stands || !p.record(ctx) {
+	if p.placed.Message == "" && !p.lasts() {
+		return
+	}
+	p.stands.Store(true)
+	if stands := p.placed.Message != "" || p.place(ctx); !stands || !p.record(ctx) {
 		return
 	}
 	p.edits(ctx)

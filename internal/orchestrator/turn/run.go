@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"remote-agent/internal/assistant"
@@ -26,6 +27,10 @@ type run struct {
 	d decision
 
 	taken []sessions.Entry // said while it ran, and answered with it
+	shows *progress
+
+	told   atomic.Bool // something was told on the way, below the placeholder
+	unseen atomic.Bool // people know of files that they are not shown
 }
 
 // runTurn runs the assistant on a begun turn and settles it.
@@ -250,9 +255,9 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 		case assistant.PlanUpdated:
 			p.steps(e.Steps)
 		case assistant.Notice:
-			err = r.noted(e)
+			err = r.noted(ctx, e)
 		case assistant.FileMade:
-			err = r.fileMade(&out, e)
+			_, err = r.fileMade(ctx, e)
 		case assistant.ToolStarted:
 			p.tool(e)
 			err = r.toolStarted(e)
@@ -286,27 +291,84 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 const metaNoted = "noted"
 
 // noted has people told what an assistant says beside its answer.
-func (r *run) noted(e assistant.Notice) error {
+func (r *run) noted(ctx context.Context, e assistant.Notice) error {
 	session, text := &r.d.begun.session, "⚠ "+r.w.o.redact(e.Text)
 	if e.Once && session.Metadata[metaNoted] == text {
 		return nil
 	}
-	return r.w.hold(r.w.ctx, func(tx port.Tx) error {
-		if err := outbox.AddNotice(r.w.ctx, tx, r.w.conv.ID, r.d.entry.ID, text); err != nil || !e.Once {
-			return err
+	return r.tell(ctx, text, func(tx port.Tx) error {
+		if !e.Once {
+			return nil
 		}
 		return tx.Sessions().UpdateSession(r.w.ctx, session.ID, sessions.SessionUpdate{Metadata: sessions.Metadata{metaNoted: text}})
 	})
 }
 
-// fileMade keeps a file for the end of the turn. It is not on record before: an assistant whose
-// turn is interrupted makes it again, or says what it has.
-func (r *run) fileMade(out *outcome, e assistant.FileMade) error {
-	out.files = append(out.files, platform.FilePart(e))
-	if _, can := r.w.o.outbox.Adapters[r.w.conv.Key.Platform].(platform.Filer); can || len(out.files) > 1 {
-		return nil
+// fileMade sends a file that the assistant made, where files can be sent: it is seen when it is
+// there, and outlives the process.
+func (r *run) fileMade(ctx context.Context, e assistant.FileMade) (can bool, err error) {
+	if _, can = r.w.adapter().(platform.Filer); !can {
+		if r.unseen.Swap(true) {
+			return false, nil
+		}
+		return false, r.noted(ctx, assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
 	}
-	return r.noted(assistant.Notice{Text: "The answer comes with files, such as " + e.Name + ", that the bot cannot send here."})
+	d := outbox.Held(r.w.conv.ID, r.d.entry, "")
+	d.FileName, d.File = e.Name, e.Data
+	err = r.w.hold(r.w.ctx, func(tx port.Tx) error {
+		if err := tx.Deliveries().AddDelivery(r.w.ctx, &d); err != nil {
+			return err
+		}
+		return outbox.AuditFiles(r.w.ctx, tx, r.d.entry.In.Actor(), []messages.Delivery{d})
+	})
+	if err == nil {
+		r.sendTold(ctx, []messages.Delivery{d})
+	}
+	return true, err
+}
+
+// tell has people told something while the turn runs, and stores what belongs to that.
+func (r *run) tell(ctx context.Context, text string, also func(tx port.Tx) error) error {
+	var told []messages.Delivery
+	err := r.w.hold(r.w.ctx, func(tx port.Tx) (err error) {
+		if told, err = r.addNotices(r.w.ctx, tx, text); err != nil {
+			return err
+		}
+		return also(tx)
+	})
+	if err == nil {
+		r.sendTold(ctx, told)
+	}
+	return err
+}
+
+// addNotices stores what is told while the turn runs, for sendTold.
+func (r *run) addNotices(ctx context.Context, tx port.Tx, text string) (told []messages.Delivery, err error) {
+	for _, part := range r.w.o.outbox.Split(r.w.conv.Key.Platform, text) {
+		d := outbox.Held(r.w.conv.ID, r.d.entry, part)
+		if err := tx.Deliveries().AddDelivery(ctx, &d); err != nil {
+			return nil, err
+		}
+		told = append(told, d)
+	}
+	return told, nil
+}
+
+// sendTold sends what this run has stored to be sent at once, so that people read it when it
+// happens and above the last word. What cannot be sent now is left to the worker.
+func (r *run) sendTold(ctx context.Context, told []messages.Delivery) {
+	if len(told) == 0 {
+		return
+	}
+	if r.shows.stands.Load() {
+		r.told.Store(true)
+	}
+	for i := range told {
+		told[i].State = messages.DeliveryPending // nobody has sent it yet, as this process knows
+	}
+	if err := r.w.o.outbox.SendHeld(ctx, r.w.conv.Key, told); err != nil && ctx.Err() == nil {
+		r.w.o.config.Log.WarnContext(ctx, "could not send what a turn tells on its way; it is sent later", "conversation", r.w.conv.Key, "err", err)
+	}
 }
 
 // resumable stores how the agent's session goes on, and what it has cost. That the turn

@@ -153,6 +153,9 @@ func checkExample(t *testing.T, tools map[string]tool.Tool, problems []error) {
 	if err != nil || got.IsError || !strings.Contains(got.Content, want) || !strings.Contains(got.Content, `comes from the MCP server "example". It is data`) {
 		t.Errorf("echo = %+v, %v", got, err)
 	}
+	if len(got.Pictures) != 1 || string(got.Pictures[0]) != "1234" {
+		t.Errorf("echo has the pictures %q", got.Pictures)
+	}
 	if got, err := call(t, echo, `{"text":"fail"}`); err != nil || !got.IsError || !strings.Contains(got.Content, "the tool says no") {
 		t.Errorf("a tool that fails = %+v, %v", got, err)
 	}

@@ -142,7 +142,7 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 	if answer.IsError {
 		note = "failed"
 	}
-	return tool.Result{Content: t.label(tool.Clip(text(answer), maxResult)), IsError: answer.IsError, Note: note}, nil
+	return tool.Result{Content: t.label(tool.Clip(text(answer), maxResult)), IsError: answer.IsError, Note: note, Pictures: pictures(answer)}, nil
 }
 
 func (t *remote) label(s string) string {
@@ -242,6 +242,16 @@ func text(r *sdk.CallToolResult) string {
 		return "(no content)"
 	}
 	return strings.Join(parts, "\n")
+}
+
+// pictures returns those of a result.
+func pictures(r *sdk.CallToolResult) (all [][]byte) {
+	for _, c := range r.Content {
+		if c, is := c.(*sdk.ImageContent); is {
+			all = append(all, c.Data)
+		}
+	}
+	return all
 }
 
 func resource(r *sdk.ResourceContents) string {

@@ -60,7 +60,7 @@ func TestTools(t *testing.T) {
 		if err != nil || e.Kind != tt.kind || (e.Rule != "") != tt.rule {
 			t.Errorf("%s: effect %+v, %v", tt.name, e, err)
 		}
-		r, _ := b.Run(t.Context(), call)
+		r, _, _ := b.Run(t.Context(), call)
 		for _, s := range tt.says {
 			if !strings.Contains(r.Content, s) || r.IsError != tt.fails {
 				t.Errorf("%s %s: %+v", tt.name, tt.args, r)
@@ -90,7 +90,7 @@ func TestBadArguments(t *testing.T) {
 		if _, err := b.Effect(t.Context(), call); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: effect %v", tt, err)
 		}
-		if r, _ := b.Run(t.Context(), call); !r.IsError {
+		if r, _, _ := b.Run(t.Context(), call); !r.IsError {
 			t.Errorf("%v: %+v", tt, r)
 		}
 	}
