@@ -8,7 +8,6 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
-	"remote-agent/internal/memory"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -35,6 +34,40 @@ func (p Port) Registry() sessions.CodebaseStore          { return p.Tx.Registry(
 func (p Port) Calls() sessions.CallStore                 { return p.Tx.Calls() }
 func (p Port) Buttons() command.ButtonStore              { return p.Tx.Buttons() }
 
+// Through is a Store through a port with transactions of its own, which it may not know: Go
+// does not convert function types by itself.
+type Through[T any] struct {
+	*Store
+
+	As func(tx *Tx) T
+}
+
+func (s Through[T]) InTx(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.InTx(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
+func (s Through[T]) InRead(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.InRead(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
+func (s Through[T]) ReadOnce(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.ReadOnce(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
+// Learning is what learning needs of a transaction.
+type Learning struct {
+	*Lessons
+	*Inbox
+	*Conversations
+	*Memories
+	*Spending
+}
+
+// Learning returns the parts for learning.
+func (t *Tx) Learning() Learning {
+	return Learning{t.Lessons(), t.Inbox(), t.Conversations(), t.Memories(), t.Spending()}
+}
+
 // What follows is of other parts, for packages that need it beside what is theirs.
 
 func (t *Messages) HasFile(ctx context.Context, hash string) (bool, error) {
@@ -45,42 +78,8 @@ func (t *Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
 	return t.tx.Files().Hold(ctx, hash)
 }
 
-func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error {
-	return t.tx.Audit(ctx, e)
-}
+func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error { return t.tx.Audit(ctx, e) }
 
 func (t *Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
 	return t.tx.Persons().SweepLinkCodes(ctx, now, since)
-}
-
-func (t *Lessons) Entry(ctx context.Context, id string) (sessions.Entry, error) {
-	return t.tx.Inbox().Entry(ctx, id)
-}
-
-func (t *Lessons) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
-	return t.tx.Conversations().Conversation(ctx, id)
-}
-
-func (t *Lessons) MemoryOn(ctx context.Context, account string) (bool, error) {
-	return t.tx.Memories().MemoryOn(ctx, account)
-}
-
-func (t *Lessons) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
-	return t.tx.Memories().NearFact(ctx, f)
-}
-
-func (t *Lessons) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
-	return t.tx.Memories().UpsertFact(ctx, f)
-}
-
-func (t *Lessons) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
-	return t.tx.Memories().InsertEpisode(ctx, e)
-}
-
-func (t *Lessons) SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error) {
-	return t.tx.Spending().SumUsage(ctx, f)
-}
-
-func (t *Lessons) AddUsage(ctx context.Context, r spend.Record) error {
-	return t.tx.Spending().AddUsage(ctx, r)
 }
