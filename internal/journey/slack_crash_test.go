@@ -98,6 +98,7 @@ func wholeAnswer(question string) string {
 // endAll ends what still runs of several processes, and shows what the last ones wrote if
 // the test failed.
 func endAll(t *testing.T, procs []*process) {
+	t.Helper()
 	for _, p := range procs {
 		_ = p.cmd.Process.Kill() // gone already, except for the last
 		<-p.done
