@@ -37,9 +37,12 @@ func (p Port) Buttons() command.ButtonStore              { return p.Tx.Buttons()
 // Through is a Store through a port with transactions of its own, which it may not know: Go
 // does not convert function types by itself.
 type Through[T any] struct {
-	*Store
+	Store *Store
+	As    func(tx *Tx) T
+}
 
-	As func(tx *Tx) T
+func (s Through[T]) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
+	return s.Store.Commit(ctx, l, c)
 }
 
 func (s Through[T]) InTx(ctx context.Context, fn func(tx T) error) error {
