@@ -23,12 +23,12 @@ import (
 
 var (
 	_ recollect.Tx = (*store.Memories)(nil)
-	_ learn.Tx     = store.Learning{}
+	_ learn.Tx     = (*store.Lessons)(nil)
 )
 
 // learnStorage shows the store through the port of learning.
 func learnStorage(s *store.Store) learn.Storage {
-	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Learning() }}
+	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
 }
 
 // remembering is what remembers people, and what learns of them by itself.

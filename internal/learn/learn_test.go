@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 // storage shows a store through the port of package learn.
 func storage(s *store.Store) learn.Storage {
-	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Learning() }}
+	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
 }
 
 // model is a model API that answers with a function of what it reads. It keeps

@@ -8,6 +8,7 @@ import (
 	"remote-agent/internal/approval"
 	"remote-agent/internal/command"
 	"remote-agent/internal/commit"
+	"remote-agent/internal/memory"
 	"remote-agent/internal/plan"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
@@ -57,20 +58,6 @@ func (s Through[T]) ReadOnce(ctx context.Context, fn func(tx T) error) error {
 	return s.Store.ReadOnce(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
 }
 
-// Learning is what learning needs of a transaction.
-type Learning struct {
-	*Lessons
-	*Inbox
-	*Conversations
-	*Memories
-	*Spending
-}
-
-// Learning returns the parts for learning.
-func (t *Tx) Learning() Learning {
-	return Learning{t.Lessons(), t.Inbox(), t.Conversations(), t.Memories(), t.Spending()}
-}
-
 // What follows is of other parts, for packages that need it beside what is theirs.
 
 func (t *Messages) HasFile(ctx context.Context, hash string) (bool, error) {
@@ -85,4 +72,36 @@ func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error { ret
 
 func (t *Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
 	return t.tx.Persons().SweepLinkCodes(ctx, now, since)
+}
+
+func (t *Lessons) Entry(ctx context.Context, id string) (sessions.Entry, error) {
+	return t.tx.Inbox().Entry(ctx, id)
+}
+
+func (t *Lessons) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
+	return t.tx.Conversations().Conversation(ctx, id)
+}
+
+func (t *Lessons) MemoryOn(ctx context.Context, account string) (bool, error) {
+	return t.tx.Memories().MemoryOn(ctx, account)
+}
+
+func (t *Lessons) NearFact(ctx context.Context, f memory.Fact) (old memory.Memory, ok bool, err error) {
+	return t.tx.Memories().NearFact(ctx, f)
+}
+
+func (t *Lessons) UpsertFact(ctx context.Context, f memory.Fact) (memory.Outcome, error) {
+	return t.tx.Memories().UpsertFact(ctx, f)
+}
+
+func (t *Lessons) InsertEpisode(ctx context.Context, e memory.Episode) (memory.Outcome, error) {
+	return t.tx.Memories().InsertEpisode(ctx, e)
+}
+
+func (t *Lessons) SumUsage(ctx context.Context, f spend.Filter) (spend.Sum, error) {
+	return t.tx.Spending().SumUsage(ctx, f)
+}
+
+func (t *Lessons) AddUsage(ctx context.Context, r spend.Record) error {
+	return t.tx.Spending().AddUsage(ctx, r)
 }
