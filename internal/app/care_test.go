@@ -17,16 +17,13 @@ import (
 	"remote-agent/internal/profile"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 )
 
 // TestOneReplicaPrunesAtATime lets two replicas ask, of which one has the lease.
 func TestOneReplicaPrunesAtATime(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(t.Context(), store.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := storetest.Open(t, store.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Exclusive: true})
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (d *daemon) buildOrchestrator(tiers map[string]spend.Tier, placeholders map
 		Rush:           d.env.Rush,
 		Pages:          d.config.PublicURL,
 		RedactPart:     d.redact.Partial,
-		Storage:        engineStorage{storage[orchestrator.Tx]{d.store, func(tx *store.Tx) orchestrator.Tx { return store.Port{Tx: tx} }}},
+		Storage:        store.Through[orchestrator.Tx]{Store: d.store, As: func(tx *store.Tx) orchestrator.Tx { return store.Port{Tx: tx} }},
 		Commands:       d.chat,
 		Worktrees:      worktrees,
 		Memory:         d.memory.port(),

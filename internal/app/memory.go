@@ -28,7 +28,7 @@ var (
 
 // learnStorage shows the store through the port of learning.
 func learnStorage(s *store.Store) learn.Storage {
-	return storage[learn.Tx]{s, func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
+	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
 }
 
 // remembering is what remembers people, and what learns of them by itself.
@@ -60,7 +60,8 @@ func (m *remembering) build(ctx context.Context) error {
 		return err
 	}
 	port := recollect.Config{
-		Storage: storage[recollect.Tx]{m.store, func(tx *store.Tx) recollect.Tx { return tx.Memories() }}, Redact: m.redact.String, Now: m.now, Log: m.log,
+		Storage: store.Through[recollect.Tx]{Store: m.store, As: func(tx *store.Tx) recollect.Tx { return tx.Memories() }},
+		Redact:  m.redact.String, Now: m.now, Log: m.log,
 		Judge: func(ctx context.Context, entry sessions.Entry, f memory.Fact) memory.Judgment {
 			return m.judge.Of(ctx, entry, f)
 		},

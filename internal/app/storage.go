@@ -10,49 +10,17 @@ import (
 	"slices"
 	"strings"
 
-	"remote-agent/internal/commit"
 	"remote-agent/internal/config"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/queue"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 )
 
 var (
-	_ orchestrator.Storage = engineStorage{}
+	_ orchestrator.Storage = store.Through[orchestrator.Tx]{}
 	_ orchestrator.Tx      = store.Port{}
 )
-
-// storage shows the store through a port with transactions of its own. The store may not
-// know the port, and Go does not convert function types by itself.
-type storage[Tx any] struct {
-	store *store.Store
-	show  func(tx *store.Tx) Tx
-}
-
-// InTx is that of the store.
-func (s storage[Tx]) InTx(ctx context.Context, fn func(tx Tx) error) error {
-	return s.store.InTx(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
-}
-
-// InRead is that of the store.
-func (s storage[Tx]) InRead(ctx context.Context, fn func(tx Tx) error) error {
-	return s.store.InRead(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
-}
-
-// ReadOnce is that of the store.
-func (s storage[Tx]) ReadOnce(ctx context.Context, fn func(tx Tx) error) error {
-	return s.store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(s.show(tx)) })
-}
-
-// engineStorage is the storage of the orchestrator.
-type engineStorage struct{ storage[orchestrator.Tx] }
-
-// Commit implements orchestrator.Storage.
-func (s engineStorage) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
-	return s.store.Commit(ctx, l, c)
-}
 
 // openStore opens the database, which on SQLite no other daemon may have open.
 func (d *daemon) openStore(ctx context.Context) (err error) {

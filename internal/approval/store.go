@@ -6,14 +6,15 @@ import "context"
 // transaction.
 type Store interface {
 	// InsertApproval stores a question, waiting. It assigns Number, SHA256, State,
-	// CreatedAt and ExpiresAt.
+	// CreatedAt and, unless it is set, ExpiresAt.
 	InsertApproval(ctx context.Context, a *Approval) error
 
-	// Approval returns an approval by its number; the row of its conversation is
-	// locked until the transaction ends.
+	// Approval returns an approval by its number; fault.NotFound if there is none. The
+	// row of its conversation is locked until the transaction ends; in a snapshot nothing is.
 	Approval(ctx context.Context, number int64) (Approval, error)
 
-	// CallApproval returns the newest approval of a call of a turn.
+	// CallApproval returns the newest approval of a call of a turn, whatever its
+	// arguments; ok is false if nobody was asked.
 	CallApproval(ctx context.Context, entryID, callID string) (a Approval, ok bool, err error)
 
 	// UnheardApproval returns the newest approval of a turn with a sum, if it is a yes whose
@@ -24,7 +25,7 @@ type Store interface {
 	// state.
 	CountApprovals(ctx context.Context, entryID, tool string, state State) (int64, error)
 
-	// EntryApprovals returns what a turn waits for.
+	// EntryApprovals returns what a turn waits for, oldest first.
 	EntryApprovals(ctx context.Context, entryID string) ([]Approval, error)
 
 	// WaitingApprovals returns the approvals of a conversation that wait, oldest

@@ -53,15 +53,7 @@ func each(t *testing.T, test func(t *testing.T, w world)) {
 	t.Helper()
 	run := func(t *testing.T, url string) {
 		w := world{url: url, dir: t.TempDir()}
-		s, err := store.Open(t.Context(), store.Options{URL: url, DataDir: w.dir, Log: storetest.Log(t), Exclusive: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		s := storetest.Open(t, store.Options{URL: url, DataDir: w.dir, Exclusive: true})
 		if _, err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -322,18 +314,7 @@ func obstructed(t *testing.T, to backup.Target) (mend func()) {
 func TestRestoreMakesVectorsAgain(t *testing.T) {
 	t.Parallel()
 	w := world{dir: t.TempDir(), url: storetest.PostgresURL(t)}
-	open := func(url string) *store.Store {
-		s, err := store.Open(t.Context(), store.Options{URL: url, DataDir: w.dir, Log: storetest.Log(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
+	open := func(url string) *store.Store { return storetest.Open(t, store.Options{URL: url, DataDir: w.dir}) }
 	w.store = open(w.url)
 	if _, err := w.store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)

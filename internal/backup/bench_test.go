@@ -46,11 +46,7 @@ func BenchmarkPeakMemory(b *testing.B) {
 
 func opened(b *testing.B, o store.Options) *store.Store {
 	b.Helper()
-	s, err := store.Open(b.Context(), o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
+	s := storetest.Open(b, o)
 	if _, err := s.Migrate(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (ns *newSessions) runHandoff(ctx context.Context, r command.Request) (comma
 		if err != nil {
 			return err
 		}
-		if idle, err := nothingOpen(ctx, tx, conv.ID); err != nil || !idle {
+		if open, err := tx.Conversations().OpenWork(ctx, conv.ID); err != nil || !open.IsNone() {
 			if err == nil {
 				err = busy(ns.prefix(r.Conv.Key), "hand over")
 			}
@@ -161,12 +161,6 @@ func (ns *newSessions) carryOver(ctx context.Context, tx *store.Tx, old sessions
 		return 0, err
 	}
 	return tx.Messages().CopyMessages(ctx, old.ID, s.ID)
-}
-
-// nothingOpen reports whether a conversation has neither work nor open deliveries.
-func nothingOpen(ctx context.Context, tx *store.Tx, conversationID string) (bool, error) {
-	open, err := tx.Conversations().OpenWork(ctx, conversationID)
-	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // addNotice stores a notice that comes before whatever is answered next.

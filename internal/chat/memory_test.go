@@ -1,7 +1,6 @@
 package chat_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -27,18 +26,8 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 const runID = "01900000-0000-7000-8000-0000000000%02x"
 
 // memories shows a store through the port of package recollect.
-type memories struct{ *store.Store }
-
-func (s memories) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-func (s memories) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-func (s memories) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+func memories(s *store.Store) recollect.Storage {
+	return store.Through[recollect.Tx]{Store: s, As: func(tx *store.Tx) recollect.Tx { return tx.Memories() }}
 }
 
 // desk has the commands about memory, and short ways to give them.
@@ -55,7 +44,7 @@ func setupMemory(t *testing.T, change ...func(*recollect.Config)) *desk {
 	d := &desk{t: t, db: storetest.SQLite(t)(t)}
 	now := func() time.Time { return time.Now().Add(time.Duration(d.skip.Load())) }
 	config := recollect.Config{
-		Storage: memories{d.db}, Log: storetest.Log(t), Now: now,
+		Storage: memories(d.db), Log: storetest.Log(t), Now: now,
 		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
 	}
 	for _, f := range change {

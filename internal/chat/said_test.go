@@ -74,7 +74,7 @@ func everything(w *ot.World) {
 		c.Link = func(_ context.Context, a signin.Account) (string, bool, error) {
 			return "https://bot.example/in/" + string(a.Platform) + "/" + string(a.ID), true, nil
 		}
-		memory := recollect.New(recollect.Config{Storage: memories{p.Store}, Log: c.Log})
+		memory := recollect.New(recollect.Config{Storage: memories(p.Store), Log: c.Log})
 		w.T.Cleanup(memory.Close)
 		c.Memory = memory
 	}

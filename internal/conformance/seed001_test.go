@@ -10,6 +10,7 @@ import (
 
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/messages/messagestest"
 )
 
 // The two examples of data_json, without the comments that stand in the document:
@@ -165,7 +166,7 @@ func errors001() []rule {
 	return []rule{
 		{section: section, name: "FailuresArePropagated", on: inCode, asks: "After the migration an error of the new functions is propagated at once",
 			holds: func(c *check) {
-				_, err := messages.JoinRecords([]messages.Record{{Seq: 1, Kind: "user", Content: "hi"}, {Seq: 2, Kind: "tool_call", DataJSON: "{"}})
+				_, err := messagestest.JoinRecords([]messages.Record{{Seq: 1, Kind: "user", Content: "hi"}, {Seq: 2, Kind: "tool_call", DataJSON: "{"}})
 				if err == nil || !strings.Contains(err.Error(), "message 2") {
 					c.Errorf("a list with a record that cannot be read: %v", err)
 				}

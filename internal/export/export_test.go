@@ -744,11 +744,7 @@ func TestDumpMakesAnEqualDatabase(t *testing.T) {
 	if version, err := store.CheckFile(t.Context(), path); err != nil || version != store.LatestSchema() {
 		t.Errorf("CheckFile = %d, %v", version, err)
 	}
-	again, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close() //nolint:errcheck // a copy
+	again := storetest.Open(t, store.Options{URL: "sqlite:" + path})
 	if diff := cmp.Diff(jsonl(t, s, export.Options{}), jsonl(t, again, export.Options{})); diff != "" {
 		t.Errorf("the copy differs:\n%s", diff)
 	}

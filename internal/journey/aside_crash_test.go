@@ -23,7 +23,7 @@ func TestForkIsMadeOnceWhereverTheBotDies(t *testing.T) {
 		p := c.launch(string(point), string(point))
 		question := fmt.Sprint("question ", n)
 		asked := person.Mentions(question)
-		c.threadEnds(asked.TS, slackAnswer(question))
+		c.threadEnds(asked.TS, wholeAnswer(question))
 		person.InThread(asked.TS).Mentions("/fork thread")
 		select {
 		case <-p.done:

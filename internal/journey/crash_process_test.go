@@ -104,6 +104,26 @@ func startProcess(t testing.TB, dir, name, point string, env map[string]string, 
 	return startProcessAfter(t, "", dir, name, point, env, sockets...)
 }
 
+// runProcess starts the bot behind a command, which may be empty, waits until it is ready,
+// and ends it with the test.
+func runProcess(t *testing.T, before string, env map[string]string) *process {
+	t.Helper()
+	p, err := startProcessAfter(t, before, t.TempDir(), "bot", "", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.end(syscall.SIGKILL)
+		if t.Failed() {
+			t.Log(p.out)
+		}
+	})
+	if err := p.ready(t.Context()); err != nil {
+		t.Fatal(err, p.out)
+	}
+	return p
+}
+
 // startProcessAfter is startProcess in a shell that ran a command first, such as
 // "ulimit -n 64".
 func startProcessAfter(t testing.TB, before, dir, name, point string, env map[string]string, sockets ...*os.File) (*process, error) {

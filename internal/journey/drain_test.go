@@ -52,7 +52,7 @@ func newRestarts(t *testing.T, databaseURL string) *restarts {
 	r.with(map[string]string{"SLACK_STREAMING_MODE": "batch", "SHUTDOWN_GRACE": "20s"})
 	r.ai.Script(func(q openai.Request) openai.Response {
 		text := q.LastUserText()
-		return openai.Reply(openai.Pause(700*time.Millisecond), openai.Delta(slackAnswer(text[strings.LastIndex(text, "question"):])))
+		return openai.Reply(openai.Pause(700*time.Millisecond), openai.Delta(wholeAnswer(text[strings.LastIndex(text, "question"):])))
 	})
 	t.Cleanup(r.close)
 	return r
@@ -136,7 +136,7 @@ func (r *restarts) settle() {
 			r.t.Fatal(err)
 		}
 		root := r.sl.Channel(channel).Messages[0].TS
-		r.threadIn(channel, root, slackAnswer(crashQuestion(i)))
+		r.threadIn(channel, root, wholeAnswer(crashQuestion(i)))
 		if shown := r.sl.Channel(channel).FromBot(); len(shown) != 1 {
 			r.t.Errorf("question %d has %d answers", i, len(shown))
 		}

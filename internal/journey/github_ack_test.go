@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,18 +21,7 @@ import (
 // what was sent before. Nothing is judged. Run it with -bench GitHubAck
 // -benchtime 1x -run '^$'.
 func BenchmarkGitHubAck(b *testing.B) {
-	const perSecond, seconds = 200, 5
-	for b.Loop() {
-		took := githubAcks(b, perSecond, seconds)
-		slices.Sort(took)
-		at := func(share float64) float64 {
-			return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
-		}
-		b.ReportMetric(at(0.50), "p50-ms")
-		b.ReportMetric(at(0.95), "p95-ms")
-		b.ReportMetric(at(0.99), "p99-ms")
-		b.ReportMetric(at(1), "max-ms")
-	}
+	reportAcks(b, githubAcks)
 }
 
 // githubAcks returns how long each delivery of a load took until it was

@@ -124,35 +124,14 @@ func newGitHubCrash(t *testing.T, w *world, mode string) *githubCrash {
 	})
 	w.ai.Script(func(r openai.Request) openai.Response {
 		text := r.LastUserText()
-		answer := githubAnswer(text[strings.LastIndex(text, "question"):])
+		answer := wholeAnswer(text[strings.LastIndex(text, "question"):])
 		if mode == "stream" { // for so long that the comment that grows is there also where a slow machine begins late
 			return openai.Reply(openai.Delta(answer[:12]), openai.Pause(time.Second), openai.Delta(answer[12:]))
 		}
 		return openai.Pieces(answer, 12)
 	})
-	t.Cleanup(c.close)
+	t.Cleanup(func() { endAll(t, c.procs) })
 	return c
-}
-
-// githubAnswer is the answer to a question, which nobody could confuse with
-// another or with a part of it.
-func githubAnswer(question string) string {
-	return "This is the whole answer to " + question + ", from its first word to its end."
-}
-
-// close ends what still runs, and shows what the last processes wrote if the
-// test failed.
-func (c *githubCrash) close() {
-	for _, p := range c.procs {
-		_ = p.cmd.Process.Kill() // gone already, except for the last
-		<-p.done
-	}
-	if !c.t.Failed() {
-		return
-	}
-	for _, p := range c.procs[max(0, len(c.procs)-2):] {
-		c.t.Logf("%s wrote:\n%s", p.name, p.out)
-	}
 }
 
 // launch starts the bot and waits until it is ready.
@@ -203,7 +182,7 @@ func (c *githubCrash) die(i int, way string) {
 	}
 	question := fmt.Sprintf("question %d", i)
 	gina := c.Person("gina").In(ghRepo)
-	one := asked{way: way, answer: githubAnswer(question)}
+	one := asked{way: way, answer: wholeAnswer(question)}
 	if line {
 		if c.pull == 0 {
 			c.pull = gina.OpenPull(github.Pull{Title: "Add", Head: "feature", Base: "main"}).Number

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -72,19 +71,7 @@ func (p *process) limitFiles(t *testing.T, size uint64) {
 func TestReadyzTellsThatNothingCanBeStored(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t, "", "HTTP")
-	p, err := startProcess(t, t.TempDir(), "bot", "", w.env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.end(syscall.SIGKILL)
-		if t.Failed() {
-			t.Log(p.out)
-		}
-	})
-	if err := p.ready(t.Context()); err != nil {
-		t.Fatal(err, p.out)
-	}
+	p := runProcess(t, "", w.env)
 	root := w.sl.User(slackAn).In(channel).Mentions("hello")
 	w.threadShows(root.TS, "echo: hello")
 
@@ -154,19 +141,7 @@ func TestFewDescriptorsDelayNobodyAndBlameNobody(t *testing.T) {
 		"TELEGRAM_ALLOWED_USER_IDS": "*", "MAX_CONCURRENT_CONVERSATIONS": "100", "LISTEN_ADDR": addr,
 		"TELEGRAM_MODE": "webhook", "TELEGRAM_WEBHOOK_SECRET": "0123456789abcdef0123", "PUBLIC_URL": "http://" + addr,
 	})
-	p, err := startProcessAfter(t, "ulimit -n 64", t.TempDir(), "bot", "", w.env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.end(syscall.SIGKILL)
-		if t.Failed() {
-			t.Log(p.out)
-		}
-	})
-	if err := p.ready(t.Context()); err != nil {
-		t.Fatal(err, p.out)
-	}
+	p := runProcess(t, "ulimit -n 64", w.env)
 	if out := p.out.String(); !containsAll(out, []string{"MAX_CONCURRENT_CONVERSATIONS is 100", "64 file descriptors are only enough for", "LimitNOFILE"}) {
 		t.Errorf("the log does not name descriptors: %s", out)
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,19 +121,7 @@ func TestOwnerIsToldThatNothingCanBeStored(t *testing.T) {
 	w.says(ann, "hello")
 	w.seesText(ann, "echo: hello")
 	w.shutdown()
-	p, err := startProcess(t, t.TempDir(), "bot", "", w.env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.end(syscall.SIGKILL)
-		if t.Failed() {
-			t.Log(p.out)
-		}
-	})
-	if err := p.ready(t.Context()); err != nil {
-		t.Fatal(err, p.out)
-	}
+	p := runProcess(t, "", w.env)
 	w.says(ann, "still there?")
 	w.seesText(ann, "still there?")
 	p.limitFiles(t, 1)

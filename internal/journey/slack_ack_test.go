@@ -17,9 +17,14 @@ import (
 // belongs to it shares the processor. Nothing is judged. Run it with
 // -bench SlackAck -benchtime 1x -run '^$'.
 func BenchmarkSlackAck(b *testing.B) {
-	const perSecond, seconds = 200, 5
+	reportAcks(b, slackAcks)
+}
+
+// reportAcks reports how long the acknowledgements of a load take.
+func reportAcks(b *testing.B, acks func(b *testing.B, perSecond, seconds int) []time.Duration) {
+	b.Helper()
 	for b.Loop() {
-		took := slackAcks(b, perSecond, seconds)
+		took := acks(b, 200, 5)
 		slices.Sort(took)
 		at := func(share float64) float64 {
 			return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000

@@ -74,7 +74,7 @@ func newSlackCrash(t *testing.T, transport, mode string) *slackCrash {
 	}
 	c.ai.Script(func(r openai.Request) openai.Response {
 		text := r.LastUserText()
-		answer := slackAnswer(text[strings.LastIndex(text, "question"):])
+		answer := wholeAnswer(text[strings.LastIndex(text, "question"):])
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.armed == slack.ChangeStreamed {
@@ -85,28 +85,29 @@ func newSlackCrash(t *testing.T, transport, mode string) *slackCrash {
 		}
 		return openai.Pieces(answer, 12)
 	})
-	t.Cleanup(c.close)
+	t.Cleanup(func() { endAll(t, c.procs) })
 	return c
 }
 
-// slackAnswer is the answer to a question, which nobody could confuse with
+// wholeAnswer is the answer to a question, which nobody could confuse with
 // another or with a part of it.
-func slackAnswer(question string) string {
+func wholeAnswer(question string) string {
 	return "This is the whole answer to " + question + ", from its first word to its end."
 }
 
-// close ends what still runs, and shows what the last processes wrote if the
-// test failed.
-func (c *slackCrash) close() {
-	for _, p := range c.procs {
+// endAll ends what still runs of several processes, and shows what the last ones wrote if
+// the test failed.
+func endAll(t *testing.T, procs []*process) {
+	t.Helper()
+	for _, p := range procs {
 		_ = p.cmd.Process.Kill() // gone already, except for the last
 		<-p.done
 	}
-	if !c.t.Failed() {
+	if !t.Failed() {
 		return
 	}
-	for _, p := range c.procs[max(0, len(c.procs)-2):] {
-		c.t.Logf("%s wrote:\n%s", p.name, p.out)
+	for _, p := range procs[max(0, len(procs)-2):] {
+		t.Logf("%s wrote:\n%s", p.name, p.out)
 	}
 }
 
@@ -205,7 +206,7 @@ func (c *slackCrash) killEverywhere() {
 			c.held.Open()
 		}
 		c.recover(way, func() {
-			c.threadIn(crashChannel(i), roots[i], slackAnswer(crashQuestion(i)))
+			c.threadIn(crashChannel(i), roots[i], wholeAnswer(crashQuestion(i)))
 		})
 	}
 	for i, way := range ways {
@@ -251,7 +252,7 @@ func (c *slackCrash) checkOne(way string, i int, root string) {
 	if len(shown) == 2 && overMark.MatchString(shown[0].Plain) {
 		shown = shown[1:] // the answer came late, and notified
 	}
-	if len(shown) != 1 || shown[0].ThreadTS != root || shown[0].Plain != slackAnswer(crashQuestion(i)) || shown[0].Stream == slack.Streaming {
+	if len(shown) != 1 || shown[0].ThreadTS != root || shown[0].Plain != wholeAnswer(crashQuestion(i)) || shown[0].Stream == slack.Streaming {
 		c.t.Errorf("killed at %q, the bot shows %d messages: %q", way, len(shown), c.sl.Thread(crashChannel(i), root).Texts())
 	}
 	if len(view.Deleted)+len(view.Ephemerals) > 0 {

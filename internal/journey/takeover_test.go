@@ -117,10 +117,10 @@ func newLoss(t *testing.T) *loss {
 			if _, twice := o.again[question]; !twice {
 				o.again[question] = time.Now()
 			}
-			return openai.Text(slackAnswer(question))
+			return openai.Text(wholeAnswer(question))
 		}
 		o.first[question] = time.Now()
-		return openai.Reply(openai.Pause(waittest.Scaled(30*time.Second)), openai.Delta(slackAnswer(question)))
+		return openai.Reply(openai.Pause(waittest.Scaled(30*time.Second)), openai.Delta(wholeAnswer(question)))
 	})
 	return o
 }

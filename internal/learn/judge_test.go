@@ -42,7 +42,7 @@ func stated(e sessions.Entry, text string) memory.Fact {
 func TestAModelComparesWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *class) {
-		judge := learn.NewJudge(learn.Config{Storage: storage{c.db}, Model: c.model, Name: "cheap", Redact: clean, Log: storetest.Log(t)})
+		judge := learn.NewJudge(learn.Config{Storage: storage(c.db), Model: c.model, Name: "cheap", Redact: clean, Log: storetest.Log(t)})
 		e := c.knows("Prefers short answers")
 		for _, tt := range []struct {
 			says, text string
@@ -87,7 +87,7 @@ func TestAModelComparesWhatIsRemembered(t *testing.T) {
 func TestAJudgeKeepsToTheBudgetAndToSecrets(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *class) {
-		config := learn.Config{Storage: storage{c.db}, Model: c.model, Log: storetest.Log(t)}
+		config := learn.Config{Storage: storage(c.db), Model: c.model, Log: storetest.Log(t)}
 		c.model.answer = func([]string) (string, error) { return "opposite", nil }
 		e := c.knows("Prefers short answers")
 		config.Budget = func() spend.Budget { return spend.Budget{PersonTokens: 10} }
@@ -117,7 +117,7 @@ func TestWhatIsLearnedIsCompared(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *class) {
 		c.knows("prefers brief answers")
-		c.config.Judge = learn.NewJudge(learn.Config{Storage: storage{c.db}, Model: c.model, Log: storetest.Log(t)})
+		c.config.Judge = learn.NewJudge(learn.Config{Storage: storage(c.db), Model: c.model, Log: storetest.Log(t)})
 		c.Learner = learn.New(c.config)
 		c.model.answer = func(texts []string) (string, error) {
 			if len(texts) == 0 {

@@ -30,14 +30,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-type storage struct{ *store.Store }
-
-func (s storage) InTx(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
-}
-
-func (s storage) InRead(ctx context.Context, fn func(tx learn.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Lessons()) })
+// storage shows a store through the port of package learn.
+func storage(s *store.Store) learn.Storage {
+	return store.Through[learn.Tx]{Store: s, As: func(tx *store.Tx) learn.Tx { return tx.Lessons() }}
 }
 
 // model is a model API that answers with a function of what it reads. It keeps
@@ -123,7 +118,7 @@ func each(t *testing.T, test func(t *testing.T, c *class)) {
 	t.Helper()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
 		c := &class{t: t, db: open(t), model: &model{answer: gullible}}
-		c.config = learn.Config{Storage: storage{c.db}, Model: c.model, Redact: clean, PerSecond: 1000, Log: storetest.Log(t)}
+		c.config = learn.Config{Storage: storage(c.db), Model: c.model, Redact: clean, PerSecond: 1000, Log: storetest.Log(t)}
 		c.Learner = learn.New(c.config)
 		test(t, c)
 	})

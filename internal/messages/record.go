@@ -126,7 +126,7 @@ func storable(s string) string {
 
 // FromRecord returns the message of one block that r stores. ok is false for a
 // system record: system prompts are not messages. Records of one Seq are blocks
-// of one message; JoinRecords puts them together.
+// of one message.
 //
 // The kind decides the role, except where several roles can have it
 // (attachment, thinking, legacy kinds): there Record.Role decides, and a
@@ -171,27 +171,6 @@ func roleOr(role, usual Role) Role {
 		return role
 	}
 	return usual
-}
-
-// JoinRecords reads records in the order of their Seq: neighbors with the same
-// nonzero Seq and the same role become one message, system records are skipped.
-func JoinRecords(records []Record) ([]Message, error) {
-	var msgs []Message
-	for _, r := range records {
-		m, ok, err := FromRecord(r)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", r.Seq, err)
-		}
-		if !ok {
-			continue
-		}
-		if n := len(msgs); n > 0 && m.Seq != 0 && msgs[n-1].Seq == m.Seq && msgs[n-1].Role == m.Role {
-			msgs[n-1].Blocks = append(msgs[n-1].Blocks, m.Blocks...)
-			continue
-		}
-		msgs = append(msgs, m)
-	}
-	return msgs, nil
 }
 
 // fields is a decoded data_json. Keys are compared exactly, which

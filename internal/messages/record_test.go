@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/messages/messagestest"
 )
 
 func TestFromRecordReadsTheFormatsOfSeed001(t *testing.T) {
@@ -150,7 +151,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := messages.JoinRecords(records)
+		got, err := messagestest.JoinRecords(records)
 		if err != nil {
 			t.Fatal(err)
 		}

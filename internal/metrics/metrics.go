@@ -25,7 +25,7 @@ type Metrics struct {
 	set    *victoria.Set
 	labels labels
 
-	running, waiting, halted                   *victoria.Gauge
+	running, halted                            *victoria.Gauge
 	sweepRings, leaseLost, statements, commits *victoria.Counter
 }
 
@@ -52,11 +52,9 @@ const (
 	runSeconds      = "bot_run_seconds"
 	halted          = "bot_halted"
 	active          = "bot_runs_active"
-	waiting         = "bot_runs_waiting"
 	sweepRings      = "bot_sweep_rings_total"
 	leaseLost       = "bot_lease_lost_total"
 	sends           = "bot_outbox_sends_total"
-	rateLimited     = "bot_rate_limited_total"
 	firstToken      = "bot_provider_first_token_seconds"
 	tokens          = "bot_tokens_total"
 	statements      = "bot_database_statements_total"
@@ -80,11 +78,9 @@ const help = "\n" +
 	runSeconds + " Duration of turns.\n" +
 	halted + " 1 while nothing may start.\n" +
 	active + " Turns that run in this process.\n" +
-	waiting + " Conversations that wait for a free slot in this process.\n" +
 	sweepRings + " Conversations with work that a sweep found without a live lease.\n" +
 	leaseLost + " Turns that were stopped because another process took their conversation.\n" +
 	sends + " Attempts to send or edit a platform message.\n" +
-	rateLimited + " Times that another side asked to wait.\n" +
 	firstToken + " Time from a model request to the first text.\n" +
 	tokens + " Tokens that providers counted.\n" +
 	statements + " Statements given to the database; begin, commit and rollback are not among them.\n" +
@@ -101,7 +97,6 @@ func New(version string) *Metrics {
 		set:        set,
 		halted:     set.GetOrCreateGauge(halted, nil),
 		running:    set.GetOrCreateGauge(active, nil),
-		waiting:    set.GetOrCreateGauge(waiting, nil),
 		sweepRings: set.GetOrCreateCounter(sweepRings),
 		leaseLost:  set.GetOrCreateCounter(leaseLost),
 		statements: set.GetOrCreateCounter(statements),
@@ -254,13 +249,6 @@ func (m *Metrics) Running(delta int) {
 	}
 }
 
-// Waiting changes the number of conversations that wait for a slot by delta.
-func (m *Metrics) Waiting(delta int) {
-	if m != nil {
-		m.waiting.Add(float64(delta))
-	}
-}
-
 // SweepRang counts conversations that a sweep found with work and no lease.
 func (m *Metrics) SweepRang(n int) {
 	if m != nil && n > 0 {
@@ -280,9 +268,6 @@ func (m *Metrics) LeaseLost() {
 func (m *Metrics) Delivered(platform, outcome string) {
 	m.count(1, sends, "outcome", outcome, "platform", platform)
 }
-
-// RateLimited counts that a platform or provider asked to wait.
-func (m *Metrics) RateLimited(source string) { m.count(1, rateLimited, "source", source) }
 
 // FirstToken records how long a model took to say its first word.
 func (m *Metrics) FirstToken(assistant string, took time.Duration) {

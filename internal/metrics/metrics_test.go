@@ -33,11 +33,9 @@ func use(m *metrics.Metrics) {
 	m.TurnEnded("demo", "answered", time.Second)
 	m.Running(2)
 	m.Running(-1)
-	m.Waiting(3)
 	m.SweepRang(4)
 	m.LeaseLost()
 	m.Delivered("telegram", "sent")
-	m.RateLimited("telegram")
 	m.FirstToken("demo", time.Second)
 	m.Tokens("demo", "input", 55)
 	for _, asked := range []string{"begin", "SELECT 1", "SELECT 2", "commit", "begin", "SELECT 3", "rollback"} {
@@ -62,11 +60,9 @@ func TestEveryMetricIsServed(t *testing.T) {
 		`bot_runs_total{assistant="demo",outcome="answered"} 1`,
 		`bot_run_seconds_count{assistant="demo",outcome="answered"} 1`,
 		`bot_runs_active 1`,
-		`bot_runs_waiting 3`,
 		`bot_sweep_rings_total 4`,
 		`bot_lease_lost_total 1`,
 		`bot_outbox_sends_total{outcome="sent",platform="telegram"} 1`,
-		`bot_rate_limited_total{source="telegram"} 1`,
 		`bot_provider_first_token_seconds_count{assistant="demo"} 1`,
 		`bot_tokens_total{assistant="demo",kind="input"} 55`,
 		`bot_database_statements_total 3`,

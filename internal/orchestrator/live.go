@@ -51,8 +51,8 @@ func (o *Orchestrator) Reload(ctx context.Context, next Live) {
 	}
 	c.defaults()
 	before := o.settings.Swap(new(c.live()))
-	o.turns.Grow(c.Slots - before.Slots)
-	o.turns.JudgeAll(ctx)
+	o.Grow(c.Slots - before.Slots)
+	o.JudgeAll(ctx)
 }
 
 // turnSettings are those of turns.

@@ -36,7 +36,6 @@ import (
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/queue"
-	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 )
 
@@ -153,8 +152,9 @@ type Orchestrator struct {
 	access     *access.Access
 	inbox      *inbox.Inbox
 	control    *control.Control
-	turns      *turn.Turns
 	outbox     *outbox.Outbox
+
+	*turn.Turns // what others ask of turns, they ask of these
 }
 
 // New returns an Orchestrator. It starts nothing.
@@ -192,16 +192,17 @@ func (o *Orchestrator) connect() {
 	})
 	o.control = control.New(control.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Commands: c.Commands, Background: o.background,
-		Ring: o.Ring, Default: string(c.Default), Log: c.Log,
+		Ring:    func(ctx context.Context, id string) error { return o.Ring(ctx, id) }, // the turns are made next
+		Default: string(c.Default), Log: c.Log,
 	})
-	o.turns = turn.New(turn.Config{
+	o.Turns = turn.New(turn.Config{
 		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Background: o.background, Commands: o.control, Live: o.turnSettings,
 		Assistants: c.Assistants, Tools: c.Tools, Worktrees: c.Worktrees, Memory: c.Memory, Learner: c.Learner, Files: c.Files,
 		Mode: c.Mode, Confined: c.Confined, SecondApprover: c.SecondApprover, Redact: c.Redact, RedactPart: c.RedactPart,
 		Takers: c.Takers, Slots: c.Slots, MaxAttempts: c.MaxAttempts, LeaseTTL: c.LeaseTTL, RenewEvery: c.RenewEvery, Now: c.Now, Log: c.Log, Metrics: c.Metrics,
 	})
 	o.inbox = inbox.New(inbox.Config{
-		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.turns, Background: o.background, Rush: &o.rush,
+		Storage: c.Storage, Queue: c.Queue, Access: o.access, Outbox: o.outbox, Control: o.control, Turns: o.Turns, Background: o.background, Rush: &o.rush,
 		Commands: c.Commands, Halted: func() bool { return o.Halted().Halted() }, Now: c.Now,
 		Assistants: c.Assistants, Default: c.Default, Placeholder: c.Placeholder, MaxWaiting: func() int { return o.live().MaxWaiting }, Pairing: c.Pairing,
 		Log: c.Log, Metrics: c.Metrics,
@@ -210,9 +211,7 @@ func (o *Orchestrator) connect() {
 
 var _ platform.Sink = (*Orchestrator)(nil)
 
-// Accept implements platform.Sink: all events are stored in one transaction, then the
-// work starts in this process where a slot is free. It is safe to repeat: an event
-// that is stored already changes nothing.
+// Accept implements platform.Sink; see inbox.Inbox.
 func (o *Orchestrator) Accept(ctx context.Context, events ...messages.Inbound) error {
 	return o.inbox.Accept(ctx, events...)
 }
@@ -250,7 +249,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	if err := o.firstSweep(ctx); err != nil {
 		o.config.Log.WarnContext(ctx, "first sweep failed", "err", err)
 	}
-	defer context.AfterFunc(ctx, o.turns.CloseSlots)()
+	defer context.AfterFunc(ctx, o.CloseSlots)()
 	err := o.config.Queue.Run(ctx, map[queue.Kind]queue.Handler{
 		queue.KindTurn: func(ctx context.Context, job queue.Job) error {
 			o.rush.Wait(ctx)
@@ -258,23 +257,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		},
 		queue.KindSweep: o.sweep,
 	})
-	o.turns.CloseSlots()
+	o.CloseSlots()
 	o.background.Close(cancel, o.live().Grace)
 	return err
 }
-
-// ForgetSession drops what is remembered of a session's messages. It is called
-// when some of them were taken out of the message array.
-func (o *Orchestrator) ForgetSession(id string) { o.turns.ForgetSession(id) }
-
-// RetryNow has the turn of a conversation run now that waits for its next try; see
-// turn.Turns.
-func (o *Orchestrator) RetryNow(ctx context.Context, conv sessions.Conversation, seq int64) (bool, error) {
-	return o.turns.RetryNow(ctx, conv, seq)
-}
-
-// RunningTurns returns how many turns run in this process.
-func (o *Orchestrator) RunningTurns() int { return o.turns.Count() }
 
 // Idle reports whether this process has nothing to do for a conversation: no
 // entry waits or runs and no delivery is open, or all of it waits for people to
@@ -290,7 +276,8 @@ func (o *Orchestrator) Idle(ctx context.Context, key messages.ConversationKey) (
 		if err != nil {
 			return err
 		}
-		if idle, err = nothingOpen(ctx, tx, conv.ID); err != nil || idle || o.control.Busy() {
+		open, err := tx.Conversations().OpenWork(ctx, conv.ID)
+		if idle = err == nil && open.IsNone(); err != nil || idle || o.control.Busy() {
 			return err
 		}
 		questions, err = openQuestions(ctx, tx, conv.ID)
@@ -316,13 +303,6 @@ func openQuestions(ctx context.Context, tx Tx, conversationID string) ([]string,
 	}
 	waits, err := tx.Questions().EntryApprovals(ctx, head.ID)
 	return lists.Map(waits, approval.Approval.Name), err
-}
-
-// nothingOpen reports whether a conversation has neither work nor open
-// deliveries.
-func nothingOpen(ctx context.Context, tx Tx, conversationID string) (bool, error) {
-	open, err := tx.Conversations().OpenWork(ctx, conversationID)
-	return err == nil && !open.Waiting && !open.Deliveries, err
 }
 
 // Ready returns an error unless the workers take work.

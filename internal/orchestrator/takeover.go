@@ -7,9 +7,6 @@ import (
 	"remote-agent/internal/orchestrator/background"
 )
 
-// Owner returns the name of this process as a holder of leases.
-func (o *Orchestrator) Owner() string { return o.turns.Owner() }
-
 // TakeOver looks at once for what dead processes have left, whose leases are void. What
 // this process has no slot for, or may not begin because it stops, is offered to all.
 func (o *Orchestrator) TakeOver(ctx context.Context) {
@@ -24,7 +21,7 @@ func (o *Orchestrator) TakeOver(ctx context.Context) {
 func (o *Orchestrator) Offered(ctx context.Context, conversationIDs []string) {
 	defer background.Recover(ctx, o.config.Log, "take an offer", nil)
 	o.rush.Wait(ctx)
-	left, err := o.turns.RingAll(ctx, conversationIDs)
+	left, err := o.RingAll(ctx, conversationIDs)
 	if len(left) > 0 {
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
@@ -34,7 +31,3 @@ func (o *Orchestrator) Offered(ctx context.Context, conversationIDs []string) {
 		o.config.Log.WarnContext(ctx, "could not take what another replica offers; the next sweep does", "err", err)
 	}
 }
-
-// LeasesLost ends the workers of this process without settling anything: others took
-// it for dead and work on their conversations.
-func (o *Orchestrator) LeasesLost() { o.turns.LeasesLost() }

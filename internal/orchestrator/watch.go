@@ -86,10 +86,10 @@ func (o *Orchestrator) look(ctx context.Context) {
 		if !before.Halted() {
 			o.config.Log.WarnContext(ctx, "halted: nothing starts until a resume", "by", next.HaltedBy, "since", next.HaltedAt)
 		}
-		o.turns.CutAll(turn.ErrHalted)
+		o.CutAll(turn.ErrHalted)
 		return
 	}
-	o.turns.JudgeRunning(ctx, next.AccessSeq)
+	o.JudgeRunning(ctx, next.AccessSeq)
 	if before.Halted() {
 		o.config.Log.WarnContext(ctx, "resumed")
 		o.background.Go(func(ctx context.Context) {

@@ -45,11 +45,6 @@ func find(ctx context.Context, tx *store.Tx, r Request) (p sessions.Pairing, err
 	return p, err
 }
 
-// Requested returns whose request it is; fault.NotFound if there is none.
-func (s *Service) Requested(ctx context.Context, r Request) (sessions.Pairing, error) {
-	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) (sessions.Pairing, error) { return find(ctx, tx, r) })
-}
-
 // Waiting returns who requests access, the oldest first.
 func (s *Service) Waiting(ctx context.Context) ([]sessions.Pairing, error) {
 	return store.Within(ctx, s.config.Store.InRead, func(tx *store.Tx) ([]sessions.Pairing, error) {

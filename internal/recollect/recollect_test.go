@@ -27,18 +27,9 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 const runID = "01900000-0000-7000-8000-0000000000%02x"
 
-type storage struct{ *store.Store }
-
-func (s storage) InTx(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-func (s storage) ReadOnce(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.ReadOnce(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
-}
-
-func (s storage) InRead(ctx context.Context, fn func(tx recollect.Tx) error) error {
-	return s.Store.InRead(ctx, func(tx *store.Tx) error { return fn(tx.Memories()) })
+// storage shows a store through the port of package recollect.
+func storage(s *store.Store) recollect.Storage {
+	return store.Through[recollect.Tx]{Store: s, As: func(tx *store.Tx) recollect.Tx { return tx.Memories() }}
 }
 
 // desk is a Service with short ways to use it.
@@ -51,7 +42,7 @@ type desk struct {
 func setup(t *testing.T, change ...func(*recollect.Config)) *desk {
 	t.Helper()
 	config := recollect.Config{
-		Storage: storage{storetest.SQLite(t)(t)}, Log: storetest.Log(t),
+		Storage: storage(storetest.SQLite(t)(t)), Log: storetest.Log(t),
 		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
 	}
 	for _, f := range change {
@@ -94,7 +85,7 @@ func (d *desk) recalls(user, text string) string {
 func TestRecallBeforeATurn(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t)(t)
-	d := setup(t, func(c *recollect.Config) { c.Tokens, c.Storage = 150, storage{db} })
+	d := setup(t, func(c *recollect.Config) { c.Tokens, c.Storage = 150, storage(db) })
 	if got := d.recalls("ann", "hello"); got != "" {
 		t.Errorf("with nothing: %q", got)
 	}
@@ -300,7 +291,7 @@ func TestRecallIsDiscreetWhereOthersRead(t *testing.T) {
 func TestWhereANoteHolds(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t)(t)
-	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage(db) })
 	var repo sessions.Codebase
 	err := db.InTx(t.Context(), func(tx *store.Tx) (err error) {
 		repo, err = tx.Registry().Create(t.Context(), sessions.Codebase{Name: "acme/web", DefaultCwd: "/srv/web"})
@@ -362,7 +353,7 @@ func TestNoSecretIsRemembered(t *testing.T) {
 func TestForgettingIsOnRecord(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t)(t)
-	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage(db) })
 	d.knows("ann", "I like green tea")
 	if err := d.Forget(t.Context(), "test/ann", 1); err != nil {
 		t.Fatal(err)
@@ -383,7 +374,7 @@ func TestForgettingIsOnRecord(t *testing.T) {
 func TestExpiredLinkCodesAreSwept(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t)(t)
-	d := setup(t, func(c *recollect.Config) { c.Storage = storage{db} })
+	d := setup(t, func(c *recollect.Config) { c.Storage = storage(db) })
 	err := db.InTx(t.Context(), func(tx *store.Tx) error {
 		for name, left := range map[string]time.Duration{"test/old": -time.Minute, "test/good": time.Hour} {
 			code := memory.LinkCode{Account: memory.Account{Name: name}, Hash: name, Expires: time.Now().Add(left)}

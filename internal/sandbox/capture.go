@@ -72,13 +72,6 @@ func (c *Capture) Total() int64 {
 	return c.total
 }
 
-// Truncated reports whether bytes were left out.
-func (c *Capture) Truncated() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.total > int64(len(c.head)+len(c.tail))
-}
-
 // Bytes returns the beginning and the end; if nothing was left out, tail follows
 // directly on head.
 func (c *Capture) Bytes() (head, tail []byte, omitted int64) {

@@ -297,14 +297,7 @@ func TestTree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := p.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := begin(t, p)
 			if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 				t.Fatal(err)
 			}
@@ -320,6 +313,20 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// begin starts a program and returns what it says.
+func begin(t *testing.T, p *sandbox.Process) io.Reader {
+	t.Helper()
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() })
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // TestPoliteEnd ends a program that cleans up when it is asked to.
 func TestPoliteEnd(t *testing.T) {
 	t.Parallel()
@@ -333,14 +340,7 @@ func TestPoliteEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := p.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := begin(t, p)
 			if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 				t.Fatal(err)
 			}
@@ -401,14 +401,7 @@ func TestHelperHangs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := p.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close() //nolint:errcheck // only read
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := begin(t, p)
 			var helper int
 			if _, err := fmt.Fscan(out, &helper); err != nil {
 				t.Fatal(err)

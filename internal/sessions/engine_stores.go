@@ -14,11 +14,11 @@ type ConversationStore interface {
 	// until the transaction ends. Concurrent callers get the same row.
 	GetOrCreateConversation(ctx context.Context, key messages.ConversationKey, assistant string) (c Conversation, created bool, err error)
 
-	// Conversation returns a conversation by id without locking it.
+	// Conversation returns a conversation by id without locking it; fault.NotFound if there is none.
 	Conversation(ctx context.Context, id string) (Conversation, error)
 
-	// FindConversation returns a conversation by key without creating it;
-	// fault.NotFound if there is none.
+	// FindConversation returns a conversation by key without creating or
+	// locking it; fault.NotFound if there is none.
 	FindConversation(ctx context.Context, key messages.ConversationKey) (Conversation, error)
 
 	// ConversationsBelow returns the conversations of a platform whose ids begin so and in

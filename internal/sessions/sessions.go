@@ -241,6 +241,9 @@ type OpenWork struct {
 	Active     bool      // there is one
 }
 
+// IsNone reports whether there is neither work nor an open delivery.
+func (w OpenWork) IsNone() bool { return !w.Waiting && !w.Deliveries }
+
 // Admission is how an entry is stored together with a claim on its conversation.
 type Admission struct {
 	Owner      string // of the lease

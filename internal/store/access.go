@@ -37,8 +37,7 @@ func scanState(s *sessions.ServiceState) []any {
 	return []any{&s.AccessSeq, msTime{&s.HaltedAt}, &s.HaltedBy, &s.HaltReason}
 }
 
-// Access returns what is known of a person, and the state of the service, as they
-// are at this moment.
+// Access implements sessions.PeopleStore.
 func (t *People) Access(ctx context.Context, p messages.Platform, id messages.UserID) (a sessions.Access, err error) {
 	ok, err := t.tx.one(ctx, append(scanState(&a.ServiceState), scanIdentity(&a.Identity)...), `
 		SELECT `+stateColumns+`, `+identityColumns+`
@@ -71,8 +70,8 @@ func (t *People) Resume(ctx context.Context) (bool, error) {
 	return n == 1, wrap(err, "resume")
 }
 
-// SaveIdentity stores a person; of one who is there it replaces the name and the
-// time of the last refusal. What somebody may do is changed by SetRole only.
+// SaveIdentity implements sessions.PeopleStore. What somebody may do is changed by SetRole
+// only.
 func (t *People) SaveIdentity(ctx context.Context, i sessions.Identity) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
@@ -103,10 +102,8 @@ func storedRole(r sessions.Role) (role string, reads bool) {
 	return string(r), false
 }
 
-// SetRole gives a person a role, or takes the one away that they were given if it
-// is sessions.Stranger. With removed they are a stranger from now on, whatever the
-// configuration says; any other call ends that. Every process sees the change with
-// the next look at ServiceState. The name is kept if name is empty.
+// SetRole implements sessions.PeopleStore. Every process sees the change with the next
+// look at ServiceState. The name is kept if name is empty.
 func (t *People) SetRole(ctx context.Context, i sessions.Identity, by string, removed bool) error {
 	if i.UserID == "" {
 		return fault.New(fault.Invalid, "An identity needs a user id.")
@@ -154,8 +151,7 @@ func (t *People) SamePerson(ctx context.Context, a, b string) (bool, error) {
 	return ok, wrap(err, "look for a linked account")
 }
 
-// SaveOwnerCode stores the SHA-256 (hex) of a one-time code that makes its
-// sender the owner on a platform, replacing earlier ones of that platform.
+// SaveOwnerCode implements sessions.PeopleStore.
 func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash string, expires time.Time) error {
 	return t.tx.run(ctx, "save owner code", `
 		INSERT INTO owner_codes (platform_type, code_hash, expires_ms) VALUES ($1, $2, $3)
@@ -164,8 +160,7 @@ func (t *People) SaveOwnerCode(ctx context.Context, p messages.Platform, hash st
 		string(p), hash, millis(expires))
 }
 
-// UseOwnerCode reports whether hash is a valid code of the platform, and uses it
-// up. Of two callers at once one is told so.
+// UseOwnerCode implements sessions.PeopleStore. Of two callers at once one is told so.
 func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash string) (bool, error) {
 	n, err := t.tx.exec(ctx, `
 		DELETE FROM owner_codes WHERE platform_type = $1 AND code_hash = $2 AND expires_ms > {now}`,
@@ -173,8 +168,7 @@ func (t *People) UseOwnerCode(ctx context.Context, p messages.Platform, hash str
 	return n == 1, wrap(err, "use owner code")
 }
 
-// PrivateConversation returns where a person last wrote to the bot alone, since a
-// time; fault.NotFound if they did not.
+// PrivateConversation implements sessions.PeopleStore.
 func (t *People) PrivateConversation(ctx context.Context, p messages.Platform, id messages.UserID, since time.Time) (sessions.Conversation, error) {
 	var conversation string
 	ok, err := t.tx.one(ctx, []any{text{&conversation}}, `

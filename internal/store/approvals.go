@@ -21,10 +21,8 @@ func scanApproval(a *approval.Approval) []any {
 	}
 }
 
-// InsertApproval stores a question to a person, waiting. It assigns Number,
-// SHA256, State, CreatedAt and, unless it is set, ExpiresAt, and makes a what is
-// stored: the sum is that of the arguments as they are kept. A rule that would
-// not be kept byte by byte is left out.
+// InsertApproval implements approval.Store. It makes a what is stored: the sum is that of
+// the arguments as they are kept. A rule that would not be kept byte by byte is left out.
 func (t *Questions) InsertApproval(ctx context.Context, a *approval.Approval) error {
 	next := *a
 	for _, s := range []*string{&next.Tool, &next.Arguments, &next.Title, &next.Detail} {
@@ -57,9 +55,7 @@ func (t *Questions) InsertApproval(ctx context.Context, a *approval.Approval) er
 	return nil
 }
 
-// Approval returns an approval by its number; fault.NotFound if there is none.
-// The row of its conversation is locked until the transaction ends; in a
-// read-only snapshot nothing is.
+// Approval implements approval.Store.
 func (t *Questions) Approval(ctx context.Context, number int64) (approval.Approval, error) {
 	if err := t.tx.require(ctx, "approval", `
 		SELECT 1 FROM remote_agent_conversations
@@ -73,8 +69,7 @@ const callApprovalSQL = `
 	SELECT ` + approvalColumns + ` FROM approvals
 	WHERE event_id = $1 AND tool_call_id = $2 ORDER BY number DESC LIMIT 1`
 
-// CallApproval returns the newest approval of a call of a turn, whatever its
-// arguments; ok is false if nobody was asked.
+// CallApproval implements approval.Store.
 func (t *Questions) CallApproval(ctx context.Context, entryID, callID string) (a approval.Approval, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanApproval(&a), callApprovalSQL, entryID, callID)
 	return a, ok, wrap(err, "find approval")
@@ -86,8 +81,7 @@ const unheardApprovalSQL = `
 		SELECT 1 FROM agent_tool_calls c WHERE c.session_id = a.session_id AND c.tool_call_id = a.tool_call_id
 			AND c.status = 'failed' AND c.executing_ms IS NULL AND c.error_details = $3)`
 
-// UnheardApproval returns the newest approval of a turn with a sum, if it is a yes whose call
-// was not begun and ended with the given error.
+// UnheardApproval implements approval.Store.
 func (t *Questions) UnheardApproval(ctx context.Context, entryID, sum, result string) (a approval.Approval, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanApproval(&a), unheardApprovalSQL, entryID, sum, result)
 	return a, ok, wrap(err, "find approval")
@@ -102,8 +96,8 @@ func (t *Questions) CountApprovals(ctx context.Context, entryID, tool string, st
 	return n, wrap(err, "count approvals")
 }
 
-// WaitingApprovals returns the approvals of a conversation that wait, oldest
-// first; those of all conversations if it is empty. They may have expired.
+// WaitingApprovals implements approval.Store. Without a conversation it returns those of
+// all. They may have expired.
 func (t *Questions) WaitingApprovals(ctx context.Context, conversationID string, limit int) ([]approval.Approval, error) {
 	return t.approvals(ctx, `
 		SELECT `+approvalColumns+` FROM approvals
@@ -127,15 +121,12 @@ func (t *Questions) approvals(ctx context.Context, query string, args ...any) (l
 const entryApprovalsSQL = `
 	SELECT ` + approvalColumns + ` FROM approvals WHERE event_id = $1 AND state = 'waiting' ORDER BY number`
 
-// EntryApprovals returns the approvals of a turn that wait, oldest first. They
-// may have expired.
+// EntryApprovals implements approval.Store. They may have expired.
 func (t *Questions) EntryApprovals(ctx context.Context, entryID string) ([]approval.Approval, error) {
 	return t.approvals(ctx, entryApprovalsSQL, entryID)
 }
 
-// SettleApproval moves an approval that waits to a.State, with who decided, when
-// and the note. One that was settled is a fault.Conflict. With the state waiting
-// it records a.DeliveryID only.
+// SettleApproval implements approval.Store.
 func (t *Questions) SettleApproval(ctx context.Context, a approval.Approval) error {
 	if a.State == approval.Waiting {
 		return t.tx.change(ctx, "record where an approval is shown", "approval", `UPDATE approvals SET delivery_id = $2 WHERE number = $1`, a.Number, a.DeliveryID)

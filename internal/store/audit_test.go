@@ -221,11 +221,7 @@ func TestAnAuditOutlivesARestore(t *testing.T) {
 		if err := from.Snapshot(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := storetest.Open(t, store.Options{URL: "sqlite:" + path})
 		return bundle{s}
 	}
 	restore := func(b bundle, head audit.Head) {
@@ -295,11 +291,7 @@ func TestWhatASalvageLostOfBeforeTheChainIsNoBreak(t *testing.T) {
 			path := fileWithData(t)
 			execFile(t, path, `INSERT INTO audit_log (at_ms, actor, action, target) VALUES (7, 'ann', 'session.reset', 's'), (7, 'bob', 'session.reset', 's'), (7, 'cat', 'session.reset', 's')`)
 			migrated := func(path string) bundle {
-				s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t), Exclusive: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = s.Close() })
+				s := storetest.Open(t, store.Options{URL: "sqlite:" + path, Exclusive: true})
 				if _, err := s.Migrate(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -335,11 +327,7 @@ func TestTheLogOfASalvagedDatabaseOutlivesARestore(t *testing.T) {
 			t.Parallel()
 			path, noted := fileWithAudit(t, 30)
 			open := func(path string) bundle {
-				s, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, Log: storetest.Log(t)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = s.Close() })
+				s := storetest.Open(t, store.Options{URL: "sqlite:" + path})
 				return bundle{s}
 			}
 			now, copied := open(path), filepath.Join(t.TempDir(), "copy.db")

@@ -40,8 +40,7 @@ func (s *Store) Say(ctx context.Context, p messages.Posted, event []byte) error 
 	})
 }
 
-// Post stores a message of the program and returns its id. A delivery that is there
-// already keeps its message. A conversation that is not there is fault.Gone.
+// Post implements web.Board. A conversation that is not there is fault.Gone.
 func (s *Store) Post(ctx context.Context, p messages.Posted) (id messages.MessageID, err error) {
 	err = s.InTx(ctx, func(t *Tx) error {
 		there, err := t.exists(ctx, `SELECT 1 FROM web_chats WHERE id = $1 {lock}`, p.Chat)
@@ -185,9 +184,7 @@ func (t *Board) RemoveChat(ctx context.Context, account, id string) (total Remov
 	return total, nil
 }
 
-// Untaken visits what was said in a conversation and not taken, or with none in those
-// whose ids are behind the given one: a conversation after the other, each in order, up
-// to limit messages.
+// Untaken implements web.Board.
 func (s *Store) Untaken(ctx context.Context, chat, behind string, limit int, visit func(chat string, id messages.MessageID, event []byte)) error {
 	return s.InRead(ctx, func(t *Tx) error {
 		return t.each(ctx, func(scan func(...any) error) error {

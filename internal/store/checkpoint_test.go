@@ -17,11 +17,7 @@ import (
 func TestTheWriteAheadLogShrinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := storetest.Open(t, store.Options{DataDir: dir, Exclusive: true})
 	b := bundle{s}
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -34,7 +30,7 @@ func TestTheWriteAheadLogShrinks(t *testing.T) {
 		return info.Size()
 	}
 	session := b.session(t, b.conversation(t, "1").ID)
-	err = s.InRead(t.Context(), func(tx *store.Tx) error {
+	err := s.InRead(t.Context(), func(tx *store.Tx) error {
 		if _, _, err := tx.Sessions().ActiveSession(t.Context(), session.ConversationID); err != nil {
 			return err
 		}

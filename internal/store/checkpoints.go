@@ -55,9 +55,7 @@ func (t *Messages) UndoTurn(ctx context.Context, c sessions.Checkpoint) (int, er
 	return n, t.WithdrawMessages(ctx, session, seq)
 }
 
-// WithdrawMessages takes the messages of a session from a sequence number on out of the
-// message array: they stay stored and are left out of MessagesBefore and RunMessages.
-// Once more it changes nothing.
+// WithdrawMessages implements sessions.MessageStore.
 func (t *Messages) WithdrawMessages(ctx context.Context, session string, seq int64) error {
 	return t.tx.run(ctx, "undo messages", `
 		UPDATE agent_messages SET undone = true WHERE session_id = $1 AND seq >= $2 AND NOT undone`,

@@ -125,9 +125,8 @@ const findCodebaseSQL = `
 	SELECT ` + codebaseColumns + ` FROM remote_agent_codebases WHERE repository_url = $1 AND repository_url <> ''
 	ORDER BY created_at, id LIMIT 1`
 
-// FindCodebase returns the codebase of a repository URL, which is compared as it
-// is: the caller has brought it into its canonical form. Of several, which only an
-// import makes, it is the oldest. ok is false if there is none.
+// FindCodebase implements sessions.CodebaseStore. Of several, which only an import makes,
+// it is the oldest.
 func (t *Registry) FindCodebase(ctx context.Context, repositoryURL string) (c sessions.Codebase, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanCodebase(&c), findCodebaseSQL, repositoryURL)
 	return c, ok, wrap(err, "find codebase")

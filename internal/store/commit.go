@@ -40,8 +40,7 @@ func (s *Store) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) 
 	return Within(ctx, s.InTx, func(tx *Tx) (commit.News, error) { return tx.Leases().Apply(ctx, l, c) })
 }
 
-// Apply makes changes under a lease a part of the transaction. It locks the
-// conversation's row.
+// Apply implements commit.LeaseStore. It locks the conversation's row.
 func (t *Leases) Apply(ctx context.Context, l sessions.Lease, c commit.Changes) (news commit.News, err error) {
 	steps, err := stepsOf(t.tx.redact, l, c, &news)
 	if err != nil {

@@ -24,9 +24,8 @@ func scanConversation(c *sessions.Conversation) []any {
 	}
 }
 
-// GetOrCreateConversation returns the conversation stored under key and creates
-// it with the assistant type the first time (empty: the default). Its row stays
-// locked until the transaction ends. Concurrent callers get the same row.
+// GetOrCreateConversation implements sessions.ConversationStore. An empty assistant type
+// is the default.
 func (t *Conversations) GetOrCreateConversation(
 	ctx context.Context, key messages.ConversationKey, assistant string,
 ) (c sessions.Conversation, created bool, err error) {
@@ -68,8 +67,7 @@ func (t *Conversations) lockConversation(ctx context.Context, key messages.Conve
 	return c, ok, err
 }
 
-// FindConversation returns a conversation by key without creating or locking
-// it; fault.NotFound if there is none.
+// FindConversation implements sessions.ConversationStore.
 func (t *Conversations) FindConversation(ctx context.Context, key messages.ConversationKey) (sessions.Conversation, error) {
 	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations
@@ -77,15 +75,13 @@ func (t *Conversations) FindConversation(ctx context.Context, key messages.Conve
 		string(key.Platform), key.ID)
 }
 
-// Conversation returns a conversation by id without locking it; fault.NotFound
-// if there is none.
+// Conversation implements sessions.ConversationStore.
 func (t *Conversations) Conversation(ctx context.Context, id string) (sessions.Conversation, error) {
 	return rowOf(ctx, t.tx, "conversation", scanConversation, `
 		SELECT `+conversationColumns+` FROM remote_agent_conversations WHERE id = $1`, id)
 }
 
-// ConversationsBelow returns the conversations of a platform whose ids begin so and in which
-// something waits, runs or is to be repeated, in the order of their ids.
+// ConversationsBelow implements sessions.ConversationStore.
 func (t *Conversations) ConversationsBelow(ctx context.Context, platform messages.Platform, begin string) (list []sessions.Conversation, err error) {
 	err = t.tx.each(ctx, func(scan func(...any) error) error {
 		var c sessions.Conversation
@@ -101,10 +97,8 @@ func (t *Conversations) ConversationsBelow(ctx context.Context, platform message
 	return list, wrap(err, "find the conversations within one")
 }
 
-// UpdateConversation changes the fields of u that are not nil. Moving the
-// conversation to a key that another one has is a fault.Conflict. The assistant
-// type cannot be changed: move the conversation to an archive key and create
-// another under the old key.
+// UpdateConversation implements sessions.ConversationStore. The assistant type cannot be
+// changed: move the conversation to an archive key and create another under the old key.
 func (t *Conversations) UpdateConversation(ctx context.Context, id string, u sessions.ConversationUpdate) error {
 	if u.Key != nil {
 		other, err := t.FindConversation(ctx, *u.Key)

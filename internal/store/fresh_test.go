@@ -23,19 +23,7 @@ var writeSchema = flag.Bool("write-schema", false, "write migrations/schema")
 func TestSchemaIsWhatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	open := func() *store.Store {
-		t.Helper()
-		s, err := store.Open(ctx, store.Options{DataDir: t.TempDir(), Exclusive: true, Log: storetest.Log(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
+	open := func() *store.Store { return storetest.Open(t, store.Options{DataDir: t.TempDir(), Exclusive: true}) }
 	stepwise := open()
 	if err := store.MigrateTo(ctx, stepwise, store.LatestSchema()); err != nil {
 		t.Fatal(err)

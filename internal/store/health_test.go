@@ -254,11 +254,7 @@ func TestCheckWritesSaysWhatWasNotStoredAndRecovers(t *testing.T) {
 func daemonsFile(t *testing.T) (path string, s *store.Store) {
 	t.Helper()
 	path = fileWithData(t)
-	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s = storetest.Open(t, store.Options{DataDir: filepath.Dir(path), Exclusive: true})
 	return path, s
 }
 
@@ -420,11 +416,7 @@ func TestCheckIntegrityNoticesDamageAndItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{DataDir: filepath.Dir(path), Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := storetest.Open(t, store.Options{DataDir: filepath.Dir(path), Exclusive: true})
 	if err := s.CheckIntegrity(t.Context()); err != nil {
 		t.Fatalf("a sound database: %v", err)
 	}

@@ -44,11 +44,8 @@ func (r *entryRow) read() sessions.Entry {
 	return r.entry
 }
 
-// InsertEntry stores an inbound event. It reports false, and changes nothing, if
-// the event of that platform, account and id is stored already. Empty fields of
-// e get their defaults: a fresh id, lane turn, state waiting, accepted now. For
-// a fresh entry with a conversation, whose row the caller has locked, e.Seq
-// becomes the next number of its inbox.
+// InsertEntry implements sessions.InboxStore. Empty fields of e get their defaults: a
+// fresh id, lane turn, state waiting, accepted now.
 func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool, err error) {
 	store, err := t.storeEntry(e, false, new(int64))
 	if err != nil {
@@ -70,10 +67,8 @@ func (t *Inbox) InsertEntry(ctx context.Context, e *sessions.Entry) (fresh bool,
 	return true, wrap(err, "advance inbox")
 }
 
-// AdmitEntry stores an entry of a conversation as InsertEntry does and claims the
-// conversation's lease. The caller has seen, under the lock of its row, that
-// nobody holds a live one. It changes nothing if the event is stored already. The
-// numbers that a.Deliveries asks for end with the returned one.
+// AdmitEntry implements sessions.InboxStore. The numbers that a.Deliveries asks for end
+// with the returned one.
 func (t *Inbox) AdmitEntry(ctx context.Context, e *sessions.Entry, a sessions.Admission) (fresh bool, got sessions.Admitted, err error) {
 	if a.Owner == "" {
 		return false, got, fault.New(fault.Invalid, "A lease needs an owner.")
@@ -166,8 +161,7 @@ func outsideKey(home messages.Platform, id messages.UserID) string {
 	return string(home) + " " + string(id)
 }
 
-// KeepRaw stores an event that was not understood, in state raw. One without an
-// id is recognized by its content.
+// KeepRaw implements sessions.InboxStore. One without an id is recognized by its content.
 func (t *Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool, err error) {
 	id, err := newID()
 	if err != nil {
@@ -186,8 +180,7 @@ func (t *Inbox) KeepRaw(ctx context.Context, raw messages.RawEvent) (fresh bool,
 	return n == 1, wrap(err, "keep raw event")
 }
 
-// HasEntry reports whether the event of that platform, account and id is stored
-// already.
+// HasEntry implements sessions.InboxStore.
 func (t *Inbox) HasEntry(ctx context.Context, in messages.Inbound) (bool, error) {
 	var id string
 	ok, err := t.tx.one(ctx, []any{text{&id}}, `
@@ -213,8 +206,7 @@ const nextEntrySQL = `
 	WHERE conversation_id = $1 AND ` + openTurn + `
 	ORDER BY seq LIMIT 1`
 
-// NextEntry returns the oldest waiting or running entry of lane turn, by
-// sequence number, whatever its NextAt. ok is false if there is none.
+// NextEntry implements sessions.InboxStore.
 func (t *Inbox) NextEntry(ctx context.Context, conversationID string) (e sessions.Entry, ok bool, err error) {
 	var row entryRow
 	ok, err = t.tx.one(ctx, row.dest(), nextEntrySQL, conversationID)
@@ -229,8 +221,7 @@ func (t *Inbox) Entry(ctx context.Context, id string) (sessions.Entry, error) {
 	return t.entry(ctx, `id = $1`, id)
 }
 
-// EntryNumbered returns the entry of a conversation that has a number of its inbox;
-// fault.NotFound if there is none.
+// EntryNumbered implements sessions.InboxStore.
 func (t *Inbox) EntryNumbered(ctx context.Context, conversationID string, seq int64) (sessions.Entry, error) {
 	return t.entry(ctx, `conversation_id = $1 AND seq = $2`, conversationID, seq)
 }
@@ -316,15 +307,14 @@ func updateEntryArgs(redact redaction, id string, u sessions.EntryUpdate) []any 
 	return []any{id, state, attempts, next, u.SessionID != nil, session, u.Error != nil, errText, u.Preparation != nil, ready}
 }
 
-// UpdateEntry changes the fields of u that are not nil. The content of a command
-// that has ended, and that of a message that was refused, goes with it.
+// UpdateEntry implements sessions.InboxStore. The content of a command that has ended, and
+// that of a message that was refused, goes with it.
 func (t *Inbox) UpdateEntry(ctx context.Context, id string, u sessions.EntryUpdate) error {
 	update := updateEntry(t.tx.redact, id, u, true)
 	return t.tx.change(ctx, "update event", "event", update.query, update.args...)
 }
 
-// ReplaceWaiting replaces the content of the entry that came from message if its
-// turn has not started. It reports whether it did.
+// ReplaceWaiting implements sessions.InboxStore.
 func (t *Inbox) ReplaceWaiting(
 	ctx context.Context, conversationID string, message messages.MessageID, in messages.Inbound,
 ) (bool, error) {
@@ -339,10 +329,7 @@ func (t *Inbox) ReplaceWaiting(
 	return n > 0, wrap(err, "replace waiting event")
 }
 
-// StopEntries marks the waiting entries of lane turn with a sequence number up
-// to upTo as stopped and returns them in order, and raises the conversation's
-// StopSeq to upTo, which tells the worker that runs an earlier entry, or has one wait
-// for its next try, of which people see a message: that one it settles itself.
+// StopEntries implements sessions.InboxStore. They are in order.
 func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE remote_agent_conversations
@@ -370,8 +357,7 @@ func (t *Inbox) StopEntries(ctx context.Context, conversationID string, upTo int
 	return stopped, nil
 }
 
-// StoppedEntries returns the newest entries of lane turn up to upTo that were stopped, in
-// order: those behind the last one that was not. Events that cause no work, such as edits,
+// StoppedEntries implements sessions.InboxStore. Events that cause no work, such as edits,
 // do not count.
 func (t *Inbox) StoppedEntries(ctx context.Context, conversationID string, upTo int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, `

@@ -33,14 +33,12 @@ const waitingEntriesSQL = `
 	SELECT ` + entryColumns + ` FROM inbound_events
 	WHERE conversation_id = $1 AND ` + openTurn + ` AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3`
 
-// WaitingEntries returns entries of lane turn that wait behind a sequence
-// number, oldest first.
+// WaitingEntries implements sessions.InboxStore.
 func (t *Inbox) WaitingEntries(ctx context.Context, conversationID string, after int64, limit int) ([]sessions.Entry, error) {
 	return t.entries(ctx, waitingEntriesSQL, conversationID, after, limit)
 }
 
-// TakenEntries returns the entries that the turn of an entry, which has begun in its
-// session, took in, oldest first, 100 at most: entries have their turns in order, so
+// TakenEntries implements sessions.InboxStore. Entries have their turns in order, so
 // nothing else behind one that is open is done.
 func (t *Inbox) TakenEntries(ctx context.Context, e sessions.Entry) ([]sessions.Entry, error) {
 	return t.entries(ctx, `
@@ -63,9 +61,7 @@ const waitingOfSQL = `
 		SELECT conversation_id, accepted_ms FROM inbound_events
 		WHERE platform_type = $1 AND sender = $2 AND lane = 'turn' AND state = 'waiting' LIMIT $4) AS own`
 
-// WaitingOf counts, up to most, the entries of lane turn that wait and came from
-// the sender of in on the platform of in: all of them, and those in one conversation. It
-// says when the oldest of them was accepted.
+// WaitingOf implements sessions.InboxStore.
 func (t *Inbox) WaitingOf(ctx context.Context, in messages.Inbound, conversationID string, most int) (all, here int, since time.Time, err error) {
 	_, err = t.tx.one(ctx, []any{&all, &here, msTime{&since}}, waitingOfSQL,
 		string(in.Conversation.Platform), senderKey(in), conversationID, most)
@@ -77,8 +73,7 @@ const refusedSinceSQL = `
 	SELECT 1 FROM inbound_events
 	WHERE platform_type = $1 AND sender = $2 AND state = 'refused' AND error = $3 AND accepted_ms >= $4 LIMIT 1`
 
-// RefusedSince reports whether a message of the sender of in was refused with an
-// error text at or after a time.
+// RefusedSince implements sessions.InboxStore.
 func (t *Inbox) RefusedSince(ctx context.Context, in messages.Inbound, reason string, since time.Time) (bool, error) {
 	ok, err := t.tx.exists(ctx, refusedSinceSQL, string(in.Conversation.Platform), senderKey(in), reason, millis(since))
 	return ok, wrap(err, "look for refused messages")
@@ -89,8 +84,7 @@ const controlWorkSQL = `
 	WHERE lane = 'control' AND state = 'waiting' AND accepted_ms < $1
 	ORDER BY accepted_ms, seq LIMIT $2`
 
-// ControlWork returns entries of lane control that are still waiting and were
-// accepted before the given time, oldest first: left over by a crash.
+// ControlWork implements sessions.InboxStore. The oldest is the first.
 func (t *Inbox) ControlWork(ctx context.Context, before time.Time, limit int) ([]sessions.Entry, error) {
 	return t.entries(ctx, controlWorkSQL, millis(before), limit)
 }
@@ -102,8 +96,7 @@ const controlBeforeSQL = `
 	WHERE conversation_id = $1 AND lane = 'control' AND state = 'waiting' AND +seq < $2
 	ORDER BY +seq`
 
-// ControlBefore returns entries of lane control of a conversation that wait and have
-// a sequence number below seq, oldest first.
+// ControlBefore implements sessions.InboxStore.
 func (t *Inbox) ControlBefore(ctx context.Context, conversationID string, seq int64) ([]sessions.Entry, error) {
 	return t.entries(ctx, controlBeforeSQL, conversationID, seq)
 }
@@ -135,9 +128,8 @@ const conversationsWithWorkSQL = `
 	ORDER BY min(work.since), c.id
 	LIMIT $1`
 
-// ConversationsWithWork returns ids of conversations that have no live lease and
-// either a due entry at the head of their inbox or a due open delivery, the
-// longest waiting first. While the service is halted entries do not count.
+// ConversationsWithWork implements sessions.ConversationStore. While the service is halted
+// entries do not count.
 func (t *Conversations) ConversationsWithWork(ctx context.Context, limit int) ([]string, error) {
 	ids, err := t.tx.ids(ctx, conversationsWithWorkSQL, limit)
 	return ids, wrap(err, "find conversations with work")

@@ -9,8 +9,7 @@ import (
 	"remote-agent/internal/sessions"
 )
 
-// ClaimLease takes the conversation's lease for owner and locks its row. ok is
-// false if somebody holds a live lease, owner included. Time is the database's.
+// ClaimLease implements commit.LeaseStore. Time is the database's.
 func (t *Leases) ClaimLease(
 	ctx context.Context, conversationID, owner string, ttl time.Duration,
 ) (l sessions.Lease, c sessions.Conversation, ok bool, err error) {
@@ -33,9 +32,8 @@ func (t *Leases) ClaimLease(
 	return l, c, false, err
 }
 
-// HoldLease checks that l is still the current lease, locks the conversation's
-// row until the transaction ends and returns it. A lease that ran out is current
-// until somebody else claims it.
+// HoldLease implements commit.LeaseStore. A lease that ran out is current until somebody
+// else claims it.
 func (t *Leases) HoldLease(ctx context.Context, l sessions.Lease) (sessions.Conversation, error) {
 	var c sessions.Conversation
 	ok, err := t.tx.one(ctx, scanConversation(&c), `

@@ -116,9 +116,8 @@ const messagesBeforeSQL = `
 			ORDER BY seq DESC LIMIT $3) AS newest)
 	ORDER BY seq DESC, part`
 
-// MessagesBefore returns up to limit messages of a session with sequence numbers
-// below before, newest first. Messages of role system and those of turns that
-// were taken back are left out.
+// MessagesBefore implements sessions.MessageStore. Those of turns that were taken back are
+// left out, too.
 func (t *Messages) MessagesBefore(ctx context.Context, sessionID string, before int64, limit int) ([]messages.Message, error) {
 	return t.messages(ctx, messagesBeforeSQL, sessionID, before, limit)
 }
@@ -126,8 +125,7 @@ func (t *Messages) MessagesBefore(ctx context.Context, sessionID string, before 
 const runMessagesSQL = `
 	SELECT ` + messageColumns + ` FROM agent_messages WHERE run_id = $1 AND NOT undone ORDER BY id`
 
-// RunMessages returns the messages that a run has stored, in order, without those
-// that were taken back.
+// RunMessages implements sessions.MessageStore. Those that were taken back are left out.
 func (t *Messages) RunMessages(ctx context.Context, runID string) ([]messages.Message, error) {
 	if runID == "" {
 		return nil, nil

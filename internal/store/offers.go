@@ -37,10 +37,8 @@ func (s *Store) Takers() []string {
 	return nil
 }
 
-// Offer tells another process, once the transaction is committed, of conversations that
-// it is to work on: it claims them, unless somebody has done so. An offer is a wake-up and
-// no promise: if the process ends before it has heard of it, a sweep finds the work. On
-// SQLite, where there is no other process, it is a fault.Unsupported.
+// Offer implements commit.LeaseStore. On SQLite, where there is no other process, it is a
+// fault.Unsupported.
 func (t *Leases) Offer(ctx context.Context, taker string, conversationIDs ...string) error {
 	if t.tx.pg == nil {
 		return fault.New(fault.Unsupported, "There is no other process on this database.")

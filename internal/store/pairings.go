@@ -24,8 +24,7 @@ func scanPairing(p *sessions.Pairing) []any {
 	}
 }
 
-// Pairing returns the request of a person to be let in, however old; ok is false if
-// there is none.
+// Pairing implements sessions.PeopleStore.
 func (t *People) Pairing(ctx context.Context, p messages.Platform, id messages.UserID) (sessions.Pairing, bool, error) {
 	return t.onePairing(ctx, `p.platform_type = $1 AND p.user_id = $2`, string(p), string(id))
 }
@@ -40,18 +39,16 @@ func (t *People) PairingByCode(ctx context.Context, code string) (sessions.Pairi
 	return t.onePairing(ctx, `p.code = $1`, code)
 }
 
-// PairingsSince returns the requests that wait and were made after a time, the
-// oldest first.
+// PairingsSince implements sessions.PeopleStore. The oldest is the first.
 func (t *People) PairingsSince(ctx context.Context, since time.Time) ([]sessions.Pairing, error) {
 	return rowsOf(ctx, t.tx, "list who requests access", scanPairing, `SELECT `+pairingColumns+` FROM pairings p
 		WHERE p.state = 'waiting' AND p.asked_ms > $1
 		ORDER BY p.asked_ms, p.number LIMIT $2`, millis(since), 10*sessions.MaxPairings)
 }
 
-// AskPairing stores the request of a person in place of an earlier one of theirs, and
-// sets its number. It reports false, and stores nothing, while there are
-// sessions.MaxPairings requests of the last sessions.PairingTTL that nobody allowed.
-// Requests that mean nothing any more are deleted.
+// AskPairing implements sessions.PeopleStore. Too many are sessions.MaxPairings of the
+// last sessions.PairingTTL that nobody allowed. Requests that mean nothing any more are
+// deleted.
 func (t *People) AskPairing(ctx context.Context, p *sessions.Pairing) (bool, error) {
 	since := p.AskedAt.Add(-sessions.PairingTTL)
 	_, err := t.tx.exec(ctx, `

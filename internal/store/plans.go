@@ -117,8 +117,7 @@ const (
 			ORDER BY id DESC LIMIT 1)`
 )
 
-// Plan returns the newest version of a plan by its number; fault.NotFound if
-// there is none. The row of its conversation is locked until the transaction
+// Plan implements plan.Store. The row of its conversation is locked until the transaction
 // ends, and with it all its plans; in a read-only snapshot nothing is.
 func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 	if err := t.tx.require(ctx, "plan", lockPlanSQL, number); err != nil {
@@ -129,8 +128,7 @@ func (t *Proposals) Plan(ctx context.Context, number int64) (plan.Plan, error) {
 	return rowOf(ctx, t.tx, "plan", scanPlan, planSQL, number)
 }
 
-// LatestPlan returns the plan of a conversation of which a version was stored last, in that
-// version, locked like Plan: no other can be open. ok is false if there is none.
+// LatestPlan implements plan.Store. It is locked like Plan: no other can be open.
 func (t *Proposals) LatestPlan(ctx context.Context, conversationID string) (p plan.Plan, ok bool, err error) {
 	if err := t.tx.Conversations().lockConversationID(ctx, conversationID); err != nil {
 		if fault.Is(err, fault.NotFound) {

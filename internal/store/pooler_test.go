@@ -18,19 +18,7 @@ func TestTransactionPooler(t *testing.T) {
 	t.Parallel()
 	direct := storetest.PostgresURL(t)
 	url := storetest.TransactionPooler(t, direct)
-	open := func(url string) *store.Store {
-		t.Helper()
-		s, err := store.Open(t.Context(), store.Options{URL: url, Log: storetest.Log(t), Exclusive: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
+	open := func(url string) *store.Store { return storetest.Open(t, store.Options{URL: url, Exclusive: true}) }
 	if open(direct).Pooled() {
 		t.Error("a pooler was found where there is none")
 	}

@@ -35,6 +35,29 @@ func (p Port) Registry() sessions.CodebaseStore          { return p.Tx.Registry(
 func (p Port) Calls() sessions.CallStore                 { return p.Tx.Calls() }
 func (p Port) Buttons() command.ButtonStore              { return p.Tx.Buttons() }
 
+// Through is a Store through a port with transactions of its own, which it may not know: Go
+// does not convert function types by itself.
+type Through[T any] struct {
+	Store *Store
+	As    func(tx *Tx) T
+}
+
+func (s Through[T]) Commit(ctx context.Context, l sessions.Lease, c commit.Changes) (commit.News, error) {
+	return s.Store.Commit(ctx, l, c)
+}
+
+func (s Through[T]) InTx(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.InTx(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
+func (s Through[T]) InRead(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.InRead(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
+func (s Through[T]) ReadOnce(ctx context.Context, fn func(tx T) error) error {
+	return s.Store.ReadOnce(ctx, func(tx *Tx) error { return fn(s.As(tx)) })
+}
+
 // What follows is of other parts, for packages that need it beside what is theirs.
 
 func (t *Messages) HasFile(ctx context.Context, hash string) (bool, error) {
@@ -45,9 +68,7 @@ func (t *Messages) HoldFile(ctx context.Context, hash string) (bool, error) {
 	return t.tx.Files().Hold(ctx, hash)
 }
 
-func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error {
-	return t.tx.Audit(ctx, e)
-}
+func (t *Memories) Audit(ctx context.Context, e sessions.AuditEntry) error { return t.tx.Audit(ctx, e) }
 
 func (t *Memories) SweepLinkCodes(ctx context.Context, now, since time.Time) error {
 	return t.tx.Persons().SweepLinkCodes(ctx, now, since)

@@ -256,13 +256,7 @@ func TestAnUpgradeOnAServerThatOnlyReadsSaysSo(t *testing.T) {
 }
 
 func openURL(t *testing.T, address string) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: address, Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return storetest.Open(t, store.Options{URL: address, Exclusive: true})
 }
 
 func databaseOf(t *testing.T, address string) string {

@@ -51,10 +51,7 @@ func endRunArgs(redact redaction, sessionID string, which any, end sessions.RunE
 	}
 }
 
-// BeginRun begins a run of a session, which is running from now on, and appends
-// messages to it as AppendMessages does. With r.Again a run of the entry that was
-// put aside goes on instead, and one that nobody ended becomes interrupted: its
-// process died.
+// BeginRun implements sessions.SessionStore.
 func (t *Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...messages.Message) (begun sessions.BegunRun, err error) {
 	steps, last, err := appendSteps(r.SessionID, r.EntryID, sessions.Running, msgs, &begun.Newest)
 	if err != nil {
@@ -79,8 +76,7 @@ func (t *Sessions) BeginRun(ctx context.Context, r sessions.NewRun, msgs ...mess
 	return begun, wrap(err, "begin a run")
 }
 
-// EndOpenRun ends the run of an entry that nobody works on, if there is one, and
-// the session's status follows.
+// EndOpenRun implements sessions.SessionStore. The session's status follows.
 func (t *Sessions) EndOpenRun(ctx context.Context, sessionID, entryID string, end sessions.RunEnd) error {
 	n, err := t.tx.exec(ctx, endOpenRunSQL, endRunArgs(t.tx.redact, sessionID, entryID, end)...)
 	if err != nil || n == 0 {

@@ -103,15 +103,7 @@ func eachEmpty(t *testing.T, test func(t *testing.T, b bundle)) {
 			t.Parallel()
 			o := options(t)
 			o.Log = storetest.Log(t)
-			s, err := store.Open(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			s := storetest.Open(t, o)
 			test(t, bundle{s})
 		})
 	}

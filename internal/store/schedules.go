@@ -20,8 +20,7 @@ func (t *Tasks) schedules(ctx context.Context, rest string, args ...any) ([]sess
 	}, `SELECT `+scheduleColumns+` FROM agent_schedules s `+rest, args...)
 }
 
-// Schedule returns the standing task of a conversation; ok is false if it has
-// none.
+// Schedule implements sessions.TaskStore.
 func (t *Tasks) Schedule(ctx context.Context, conversationID string) (s sessions.Schedule, ok bool, err error) {
 	all, err := t.schedules(ctx, `WHERE CAST(s.conversation_id AS TEXT) = $1`, conversationID)
 	if err != nil || len(all) == 0 {
@@ -48,9 +47,9 @@ const dueSchedulesSQL = `
 	WHERE a."interval" > 0 AND (s.next_ms <= $1 OR s.next_ms > $1 + 7200000 AND (s.next_ms - $1) / 2000 > a."interval")
 	ORDER BY s.next_ms, s.id LIMIT $2`
 
-// DueSchedules returns standing tasks whose next run is not after now, the longest
-// waiting first, and then those whose next run is so late that only a wrong clock, or an
-// interval that was longer, can have set it. Those of profiles without an interval rest.
+// DueSchedules implements sessions.TaskStore. The longest waiting are first, and then
+// those whose next run is so late that only a wrong clock, or an interval that was longer,
+// can have set it.
 func (t *Tasks) DueSchedules(ctx context.Context, now time.Time, limit int) ([]sessions.Schedule, error) {
 	return t.schedules(ctx, dueSchedulesSQL, millis(now), limit)
 }
@@ -71,9 +70,7 @@ func (t *Tasks) SaveSchedule(ctx context.Context, s *sessions.Schedule) error {
 	return wrap(err, "store a standing task")
 }
 
-// AdvanceSchedule moves a standing task to its next run, if it is still the one
-// that was read: another replica may have been faster, which ok says. With an
-// entry it counts as a run.
+// AdvanceSchedule implements sessions.TaskStore.
 func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, next time.Time, entryID string) (ok bool, err error) {
 	n, err := t.tx.exec(ctx, `
 		UPDATE agent_schedules SET
@@ -86,16 +83,13 @@ func (t *Tasks) AdvanceSchedule(ctx context.Context, s sessions.Schedule, now, n
 	return n == 1, wrap(err, "advance a standing task")
 }
 
-// EndSchedule switches the standing task of a conversation off. ok is false if it
-// had none.
+// EndSchedule implements sessions.TaskStore.
 func (t *Tasks) EndSchedule(ctx context.Context, conversationID string) (ok bool, err error) {
 	n, err := t.tx.exec(ctx, `DELETE FROM agent_schedules WHERE CAST(conversation_id AS TEXT) = $1`, conversationID)
 	return n > 0, wrap(err, "end a standing task")
 }
 
-// TakePlace has a conversation go on as another one did whose place it takes: with
-// its profile and its standing task, which stays the same one, with a run that is not
-// over.
+// TakePlace implements sessions.TaskStore. A run that is not over comes along.
 func (t *Tasks) TakePlace(ctx context.Context, from, to sessions.Conversation) error {
 	if from.AgentID == "" {
 		return nil

@@ -44,8 +44,7 @@ func (m metadataText) Scan(value any) error {
 
 const activeSessionSQL = `SELECT ` + sessionColumns + ` FROM remote_agent_sessions WHERE conversation_id = $1 AND active`
 
-// ActiveSession returns the active session of a conversation; ok is false if
-// there is none.
+// ActiveSession implements sessions.SessionStore.
 func (t *Sessions) ActiveSession(ctx context.Context, conversationID string) (s sessions.Session, ok bool, err error) {
 	ok, err = t.tx.one(ctx, scanSession(&s), activeSessionSQL, conversationID)
 	if err != nil || !ok {
@@ -59,8 +58,7 @@ func (t *Sessions) Session(ctx context.Context, id string) (sessions.Session, er
 	return rowOf(ctx, t.tx, "session", scanSession, `SELECT `+sessionColumns+` FROM remote_agent_sessions WHERE id = $1`, id)
 }
 
-// CreateSession starts the active session of a conversation, in which nothing runs
-// yet. It is a fault.Conflict if one is active.
+// CreateSession implements sessions.SessionStore.
 func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (sessions.Session, error) {
 	id, err := newID()
 	if err != nil {
@@ -86,8 +84,7 @@ func (t *Sessions) CreateSession(ctx context.Context, s sessions.NewSession) (se
 	return begun, nil
 }
 
-// DeactivateSession ends a session, for a reason that is kept in its metadata. Its
-// status stays what its runs say. Ending an ended session changes nothing.
+// DeactivateSession implements sessions.SessionStore.
 func (t *Sessions) DeactivateSession(ctx context.Context, id, reason string) error {
 	metadata, active, err := t.lockMetadata(ctx, id)
 	if err != nil || !active {

@@ -101,11 +101,7 @@ func TestALogWithoutItsDatabaseIsKept(t *testing.T) {
 func TestSQLiteFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "data with ?#% in it")
-	s, err := store.Open(t.Context(), store.Options{DataDir: dir, Log: storetest.Log(t), Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := storetest.Open(t, store.Options{DataDir: dir, Exclusive: true})
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -78,9 +78,7 @@ func jsonOf(text string) string {
 	return string(quoted)
 }
 
-// BeginToolCall moves a pending call of a session to executing and returns it, with
-// what was asked for. begun is false if it was executing already; one that has ended
-// is a fault.Conflict.
+// BeginToolCall implements sessions.CallStore.
 func (t *Calls) BeginToolCall(ctx context.Context, sessionID, callID string) (c sessions.ToolCall, begun bool, err error) {
 	c = sessions.ToolCall{SessionID: sessionID, CallID: callID, Status: sessions.ToolExecuting}
 	begun, err = t.tx.one(ctx, []any{&c.ID, &c.Name, &c.Request}, `
@@ -122,8 +120,7 @@ func (t *Calls) ToolCalls(ctx context.Context, sessionID string) ([]sessions.Too
 	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 ORDER BY c.id`, sessionID)
 }
 
-// OpenCalls returns the calls of a session that have not ended, whether they were begun or
-// not, in the order of their recording.
+// OpenCalls implements sessions.CallStore.
 func (t *Calls) OpenCalls(ctx context.Context, sessionID string) ([]sessions.ToolCall, error) {
 	return rowsOf(ctx, t.tx, "read tool calls", scanToolCall, toolCallsSQL+` WHERE c.session_id = $1 AND c.status IN ('pending', 'executing') ORDER BY c.id`, sessionID)
 }

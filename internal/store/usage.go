@@ -39,9 +39,8 @@ func (t *Spending) AddUsage(ctx context.Context, r spend.Record) error {
 // UsageFilter chooses usage records; empty members choose all.
 type UsageFilter = spend.Filter
 
-// SumUsage returns the sum of the records that f chooses. It is asked before
-// every request to a model, so it reads by an index: only members of f that are
-// set are conditions.
+// SumUsage implements spend.Store. It is asked before every request to a model, so it
+// reads by an index: only members of f that are set are conditions.
 func (t *Spending) SumUsage(ctx context.Context, f UsageFilter) (spend.Sum, error) {
 	var s spend.Sum
 	query, args := sumUsageSQL(f)

@@ -16,11 +16,7 @@ func TestTheIndexOfWordsCatchesUp(t *testing.T) {
 	t.Parallel()
 	const all = 300
 	options := store.Options{DataDir: t.TempDir(), Log: storetest.Log(t), Exclusive: true}
-	s, err := store.Open(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := storetest.Open(t, options)
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +50,7 @@ func TestTheIndexOfWordsCatchesUp(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b.Store, err = store.Open(context.Background(), options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
+	b.Store = storetest.Open(t, options)
 	if n := indexed(); n != all {
 		t.Errorf("%d of %d messages are indexed after closing", n, all)
 	}

@@ -14,6 +14,7 @@ import (
 	emulated "remote-agent/internal/emulator/anthropic"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/messages/messagestest"
 )
 
 const (
@@ -166,7 +167,7 @@ func (tt *turn) ask() result {
 		for i := range records {
 			records[i].Seq = int64(len(tt.req.Array) + 1)
 		}
-		again, err := messages.JoinRecords(records)
+		again, err := messagestest.JoinRecords(records)
 		if err != nil {
 			tt.t.Fatal(err)
 		}

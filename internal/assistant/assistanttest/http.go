@@ -15,6 +15,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/option"
 )
 
 // HTTPHarness builds assistants over a streaming HTTP API for ExerciseHTTP.
@@ -225,6 +226,23 @@ func (f Failure) Check(t testing.TB, err error) {
 	o, overflow := errors.AsType[*assistant.OverflowError](err)
 	if overflow != f.Overflow || overflow && o.Limit != f.Limit {
 		t.Errorf("overflow %v (%+v), want %v with limit %d", overflow, o, f.Overflow, f.Limit)
+	}
+}
+
+// Parse gives options the texts that are set for them, and the others their defaults.
+func Parse(t *testing.T, options []option.Option, values map[string]string) {
+	t.Helper()
+	for _, o := range options {
+		text, ok := values[o.Name]
+		if !ok {
+			text = o.Default
+		}
+		if text == "" {
+			continue
+		}
+		if err := o.Parse(text); err != nil {
+			t.Fatalf("%s=%s: %v", o.Name, text, err)
+		}
 	}
 }
 

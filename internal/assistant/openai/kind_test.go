@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/assistant/assistanttest"
 	"remote-agent/internal/option"
 )
 
@@ -12,18 +13,7 @@ func TestKindMakesTheModelThatItsOptionsSay(t *testing.T) {
 	t.Parallel()
 	read := func(values map[string]string) *kind {
 		k := Kind().(*kind)
-		for _, o := range k.Options() {
-			text, ok := values[o.Name]
-			if !ok {
-				text = o.Default
-			}
-			if text == "" {
-				continue
-			}
-			if err := o.Parse(text); err != nil {
-				t.Fatalf("%s=%s: %v", o.Name, text, err)
-			}
-		}
+		assistanttest.Parse(t, k.Options(), values)
 		return k
 	}
 	plain := read(nil)

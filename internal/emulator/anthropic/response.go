@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
@@ -35,14 +34,20 @@ type StopDetails struct {
 	Explanation string `json:"explanation,omitempty"`
 }
 
-// Text answers with a text in the given pieces.
-func Text(pieces ...string) Response { return modelapi.Text(pieces...) }
-
-// Pieces answers with a text in pieces of at most size bytes.
-func Pieces(text string, size int) Response { return modelapi.Pieces(text, size) }
-
-// Reply answers with the given steps.
-func Reply(steps ...Step) Response { return modelapi.Reply(steps...) }
+// The answers and steps that all model APIs have. Pieces of text without anything between
+// them are one block.
+var (
+	Text   = modelapi.Text
+	Pieces = modelapi.Pieces
+	Reply  = modelapi.Reply
+	Delta  = modelapi.Delta
+	Pause  = modelapi.Pause
+	Gate   = modelapi.Gate
+	Raw    = modelapi.Raw
+	Cut    = modelapi.Cut
+	Reset  = modelapi.Reset
+	Page   = modelapi.Page
+)
 
 // Calls answers with tool calls and no text.
 func Calls(calls ...Call) Response {
@@ -52,10 +57,6 @@ func Calls(calls ...Call) Response {
 	}
 	return r
 }
-
-// Delta streams a piece of text. Pieces without anything between them are one
-// block.
-func Delta(text string) Step { return modelapi.Delta(text) }
 
 // Thought streams a piece of thinking. Pieces without anything between them are
 // one block, which is signed when it ends.
@@ -75,24 +76,8 @@ func Block(json string) Step { return Step{Kind: kindBlock, Text: json} }
 // is a new one.
 func EndBlock() Step { return Step{Kind: kindEnd} }
 
-// Pause waits before the next step.
-func Pause(d time.Duration) Step { return modelapi.Pause(d) }
-
-// Gate stops until the gate is opened or the client is gone; see modelapi.Gate.
-func Gate(gate *emulator.Gate) Step { return modelapi.Gate(gate) }
-
 // Ping sends n ping events, which a client must skip.
 func Ping(n int) Step { return Step{Kind: kindPing, N: n} }
-
-// Raw sends a text as it is into the stream: an event that clients do not know,
-// or something that is none.
-func Raw(text string) Step { return modelapi.Raw(text) }
-
-// Cut ends the answer cleanly in the middle: no stop_reason, no message_stop.
-func Cut() Step { return modelapi.Cut() }
-
-// Reset breaks the connection.
-func Reset() Step { return modelapi.Reset() }
 
 // StreamError sends an error event after the answer began and ends it. The HTTP
 // status stays 200.
@@ -153,10 +138,4 @@ func Refuse(pieces ...string) Response {
 	r := Text(pieces...).WithStop("refusal")
 	r.Details = &StopDetails{Type: "refusal", Category: "cyber", Explanation: "The request is against the usage policy."}
 	return r
-}
-
-// Page answers with a status and a body that is not the API's, as a proxy in
-// between does.
-func Page(status int, body string) Response {
-	return modelapi.Page(status, body)
 }

@@ -35,9 +35,6 @@ type Fault[E any] struct {
 // After returns f with a delay in front of it.
 func (f Fault[E]) After(d time.Duration) Fault[E] { f.Delay = d; return f }
 
-// AfterGate returns f with a gate in front of it.
-func (f Fault[E]) AfterGate(gate *emulator.Gate) Fault[E] { f.Gate = gate; return f }
-
 func (f Fault[E]) broken() bool {
 	return f.Refuse != nil || f.Instead != nil || f.Stall != nil || f.End != Normal
 }

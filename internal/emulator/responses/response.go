@@ -2,9 +2,7 @@ package responses
 
 import (
 	"strings"
-	"time"
 
-	"remote-agent/internal/emulator"
 	"remote-agent/internal/emulator/modelapi"
 )
 
@@ -27,18 +25,25 @@ const (
 	kindShell
 )
 
-// Text answers with a message in the given pieces.
-func Text(pieces ...string) Response { return modelapi.Text(pieces...) }
-
-// Pieces answers with a message in pieces of at most size bytes.
-func Pieces(text string, size int) Response { return modelapi.Pieces(text, size) }
-
-// Reply answers with the given steps.
-func Reply(steps ...Step) Response { return modelapi.Reply(steps...) }
-
-// Delta streams a piece of a message. Pieces without anything between them are
-// one message.
-func Delta(text string) Step { return modelapi.Delta(text) }
+// The answers and steps that all model APIs have. Pieces of a message without anything
+// between them are one message.
+var (
+	Text           = modelapi.Text
+	Pieces         = modelapi.Pieces
+	Reply          = modelapi.Reply
+	Delta          = modelapi.Delta
+	Pause          = modelapi.Pause
+	Gate           = modelapi.Gate
+	KeepAlive      = modelapi.KeepAlive
+	Raw            = modelapi.Raw
+	Cut            = modelapi.Cut
+	Reset          = modelapi.Reset
+	ServerError    = modelapi.ServerError
+	RateLimited    = modelapi.RateLimited
+	QuotaExhausted = modelapi.QuotaExhausted
+	Page           = modelapi.Page
+	Unauthorized   = modelapi.WrongKey
+)
 
 // Refuse streams a piece of a refusal, which is a message of its own kind.
 func Refuse(text string) Step { return Step{Kind: kindRefusal, Text: text} }
@@ -59,24 +64,6 @@ func Shell(id string, command ...string) Step {
 	return Step{Kind: kindShell, Call: Call{ID: id}, Text: strings.Join(command, "\x00")}
 }
 
-// Pause waits before the next step.
-func Pause(d time.Duration) Step { return modelapi.Pause(d) }
-
-// Gate stops until the gate is opened or the client is gone; see modelapi.Gate.
-func Gate(gate *emulator.Gate) Step { return modelapi.Gate(gate) }
-
-// KeepAlive sends n comment lines, which a client must skip.
-func KeepAlive(n int) Step { return modelapi.KeepAlive(n) }
-
-// Raw sends a text as it is into the stream.
-func Raw(text string) Step { return modelapi.Raw(text) }
-
-// Cut ends the answer cleanly in the middle: no response.completed.
-func Cut() Step { return modelapi.Cut() }
-
-// Reset breaks the connection.
-func Reset() Step { return modelapi.Reset() }
-
 // Failed ends the answer with response.failed, which is how the API reports a
 // full context window, a rate limit or an overload once the stream has begun.
 func Failed(code, message string) Step {
@@ -90,23 +77,10 @@ func StreamError(code, message string) Step {
 	return modelapi.StreamError("server_error", code, message)
 }
 
-// ServerError answers 500, 503 or another 5xx.
-func ServerError(status int) Response { return modelapi.ServerError(status) }
-
 // Overloaded answers 503.
 func Overloaded() Response {
 	return modelapi.Fail(503, "server_error", "server_is_overloaded", "Our servers are currently overloaded. Please try again later.")
 }
-
-// Unauthorized answers 401.
-func Unauthorized() Response { return modelapi.WrongKey() }
-
-// RateLimited answers 429. With a whole number of seconds it sends Retry-After,
-// else retry-after-ms; with zero neither.
-func RateLimited(after time.Duration) Response { return modelapi.RateLimited(after) }
-
-// QuotaExhausted answers 429 for which waiting does not help.
-func QuotaExhausted() Response { return modelapi.QuotaExhausted() }
 
 // ContextOverflow answers that the input has more tokens than the model takes.
 func ContextOverflow() Response {
@@ -114,7 +88,3 @@ func ContextOverflow() Response {
 	e.Code = "context_length_exceeded"
 	return Response{Fail: e}
 }
-
-// Page answers with a status and a body that is not the API's, as a proxy in
-// between does.
-func Page(status int, body string) Response { return modelapi.Page(status, body) }

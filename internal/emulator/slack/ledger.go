@@ -150,9 +150,6 @@ func (v ThreadView) Texts() []string {
 	return lists.Map(v.FromBot(), func(m Message) string { return m.Plain })
 }
 
-// Message returns the visible message with a timestamp, or the zero Message.
-func (v ThreadView) Message(ts string) Message { return find(v.Messages, ts) }
-
 // SeenBy returns the ephemeral messages for a user.
 func (v ThreadView) SeenBy(user string) []Message { return seenBy(v.Ephemerals, user) }
 

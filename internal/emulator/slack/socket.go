@@ -243,13 +243,6 @@ func disconnectFrame(reason string) map[string]any {
 	return map[string]any{"type": "disconnect", "reason": reason, "debug_info": map[string]any{"host": "applink-emulated"}}
 }
 
-// Connections returns how many Socket Mode connections are open.
-func (s *Sockets) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
-
 // ConnectionsOpened returns how many there ever were.
 func (s *Sockets) ConnectionsOpened() int {
 	s.mu.Lock()

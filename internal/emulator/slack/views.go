@@ -69,9 +69,6 @@ func (v ViewState) Inputs() map[string]string {
 	return out
 }
 
-// Buttons returns the buttons in the view.
-func (v ViewState) Buttons() []Button { return buttonsIn(v.Blocks) }
-
 // readView checks a view.
 func readView(raw string) (*view, *apiError) {
 	v := &view{}

@@ -63,26 +63,6 @@ func (c *Chats) user(id int64) User {
 	return User{ID: id, FirstName: fmt.Sprintf("User %d", id)}
 }
 
-// User returns what is known of an account.
-func (c *Chats) User(id int64) User {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.user(id)
-}
-
-// DeleteTopic takes a topic and its messages away.
-func (c *Chats) DeleteTopic(chatID int64, threadID int) {
-	c.mu.Lock()
-	defer c.unlock()
-	one := c.open(chatID)
-	delete(one.topics, threadID)
-	for n, m := range slices.Backward(one.messages) {
-		if m.ThreadID == threadID {
-			one.remove(n)
-		}
-	}
-}
-
 // target returns the chat that a call is about. The lock must be held.
 func (c *Chats) target(p params) (*chat, *apiError) {
 	if strings.TrimSpace(p["chat_id"]) == "" {

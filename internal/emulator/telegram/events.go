@@ -58,43 +58,6 @@ func (p Person) Presses(messageID int, data string) Sent {
 	}
 }
 
-// StopsDraft presses the stop button of a draft.
-func (p Person) StopsDraft(draftID int64) Sent {
-	s := p.server
-	s.mu.Lock()
-	defer s.unlock()
-	c := s.open(p.chat)
-	payload := map[string]any{"chat": c.info, "draft_id": draftID}
-	if p.thread != 0 {
-		payload["message_thread_id"] = p.thread
-	}
-	return Sent{
-		UpdateID: s.enqueue(Update{Kind: "stopped_message_generation", ChatID: p.chat, Payload: payload}),
-		ChatID:   p.chat,
-	}
-}
-
-// Joins lets the person enter the chat, which shows a service message.
-func (p Person) Joins() Sent {
-	return p.send("", nil, map[string]any{"new_chat_members": []User{p.server.User(p.user)}})
-}
-
-// AddsBot lets the person bring the bot into a group.
-func (p Person) AddsBot() Sent {
-	p.setBotStatus("left", "member", nil)
-	return p.send("", nil, map[string]any{"new_chat_members": []User{p.server.bot}})
-}
-
-// RemovesBot lets the person throw the bot out of a group, after which it can do
-// nothing there.
-func (p Person) RemovesBot() Sent {
-	what := "group"
-	if p.chat < -1_000_000_000_000 {
-		what = "supergroup"
-	}
-	return p.setBotStatus("member", "kicked", forbidden("bot was kicked from the "+what+" chat"))
-}
-
 // Blocks lets the person block the bot.
 func (p Person) Blocks() Sent {
 	return p.setBotStatus("member", "kicked", forbidden("bot was blocked by the user"))

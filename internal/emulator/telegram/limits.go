@@ -21,9 +21,6 @@ type Limits struct {
 	Enforce bool
 }
 
-// PublishedLimits are the figures of the Bot API's FAQ.
-func PublishedLimits() *Limits { return &Limits{PerChat: 1, PerGroup: 20, Overall: 30} }
-
 // slack shortens the windows, so that a bot that paces itself exactly is not
 // accused because the network delivers unevenly.
 const slack = 0.9

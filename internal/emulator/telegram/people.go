@@ -61,16 +61,6 @@ func (p Person) With(field string, value any) Person {
 	return p
 }
 
-// Anonymously returns the person writing as a hidden administrator of the chat.
-func (p Person) Anonymously() Person {
-	hidden := p.With("sender_chat", Chat{ID: p.chat, Type: Supergroup})
-	hidden.user = anonymousAdmin
-	return hidden.With("from", User{ID: anonymousAdmin, IsBot: true, FirstName: "Group", Username: "GroupAnonymousBot"})
-}
-
-// ID returns the person's user id.
-func (p Person) ID() int64 { return p.user }
-
 // Says sends a text. Commands, mentions and links in it become entities.
 func (p Person) Says(text string) Sent {
 	return p.send(text, FindEntities(text), nil)

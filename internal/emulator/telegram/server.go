@@ -94,9 +94,6 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Bot returns the bot's own account.
-func (s *Server) Bot() User { return s.bot }
-
 // Token returns the token that the bot must use.
 func (s *Server) Token() string {
 	s.mu.Lock()

@@ -244,14 +244,6 @@ type Update struct {
 	Payload any    // encoded as the field's value; a json.RawMessage is taken as it is
 }
 
-// Deliver queues an update and returns its id, or zero if the bot did not ask
-// for this kind of update.
-func (u *Updates) Deliver(one Update) int64 {
-	u.mu.Lock()
-	defer u.unlock()
-	return u.enqueue(one)
-}
-
 // DeliverRaw queues whatever body returns for the update id it gets, which need
 // not be an update nor JSON, and returns the id. A batch with a body that is not
 // JSON is not JSON as a whole.

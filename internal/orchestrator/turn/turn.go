@@ -134,8 +134,8 @@ func (o *Turns) asks() bool { return o.asking || !o.config.Live().Budget.IsZero(
 // when some of them were taken out of the message array.
 func (o *Turns) ForgetSession(id string) { o.windows.forget(id) }
 
-// Count returns how many turns run in this process.
-func (o *Turns) Count() int { return o.running.count() }
+// RunningTurns returns how many turns run in this process.
+func (o *Turns) RunningTurns() int { return o.running.count() }
 
 // CutAll ends all turns of this process.
 func (o *Turns) CutAll(cause error) { o.running.cutAll(cause) }

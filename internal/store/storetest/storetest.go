@@ -8,6 +8,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,9 @@ func SQLite(t testing.TB) func(t testing.TB) *store.Store {
 	SQLiteFile(t, dir)
 	return func(t testing.TB) *store.Store {
 		t.Helper()
-		options := store.Options{DataDir: dir, Log: Log(t), Exclusive: !opened}
+		options := store.Options{DataDir: dir, Exclusive: !opened}
 		opened = true
-		return open(t, options)
+		return Open(t, options)
 	}
 }
 
@@ -120,7 +121,7 @@ func Postgres(t testing.TB) func(t testing.TB) *store.Store {
 	address := patient(t, PostgresMigratedURL(t))
 	return func(t testing.TB) *store.Store {
 		t.Helper()
-		return open(t, store.Options{URL: address, Log: Log(t), Exclusive: true})
+		return Open(t, store.Options{URL: address, Exclusive: true})
 	}
 }
 
@@ -220,10 +221,12 @@ func admin(t testing.TB, url, statement string) {
 	}
 }
 
-// open opens a copy of a template, which has the schema. Asking for the migrations once
-// more took a tenth of the tests' time.
-func open(t testing.TB, options store.Options) *store.Store {
+// Open returns a store that logs to the test, unless options say otherwise, and is closed
+// when the test ends. It does not ask for migrations: a copy of a template has the schema,
+// and asking once more took a tenth of the tests' time.
+func Open(t testing.TB, options store.Options) *store.Store {
 	t.Helper()
+	options.Log = cmp.Or(options.Log, Log(t))
 	s, err := store.Open(t.Context(), options)
 	if err != nil {
 		t.Fatalf("opening the store: %v", err)

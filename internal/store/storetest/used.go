@@ -36,7 +36,7 @@ func Used(t testing.TB, kind string, sessions int) *store.Store {
 func UsedIn(t testing.TB, kind string, sessions int, folder string) *store.Store {
 	t.Helper()
 	if folder == "" {
-		return open(t, fillUsed(t, kind, sessions, t.TempDir()))
+		return Open(t, fillUsed(t, kind, sessions, t.TempDir()))
 	}
 	kept := filepath.Join(folder, fmt.Sprintf("used-%d", sessions))
 	var options store.Options
@@ -52,7 +52,7 @@ func UsedIn(t testing.TB, kind string, sessions int, folder string) *store.Store
 	} else {
 		options = store.Options{URL: keptPostgres(t, sessions), Log: Log(t), Exclusive: true}
 	}
-	s := open(t, options)
+	s := Open(t, options)
 	if _, err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
