@@ -485,3 +485,12 @@ func IndexAsBefore(ctx context.Context, s *Store) error {
 		return Exec(ctx, tx, `INSERT INTO agent_messages_fts(rowid, body) SELECT id, body FROM agent_messages_searchable`)
 	})
 }
+
+// SearchIsStale reports whether KeepSearch has anything to do.
+func SearchIsStale(ctx context.Context, s *Store) (stale bool, err error) {
+	if s.pg == nil {
+		return false, nil
+	}
+	err = s.pg.QueryRow(ctx, staleSQL).Scan(&stale)
+	return stale, err
+}
