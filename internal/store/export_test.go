@@ -494,3 +494,11 @@ func SearchIsStale(ctx context.Context, s *Store) (stale bool, err error) {
 	err = s.pg.QueryRow(ctx, staleSQL).Scan(&stale)
 	return stale, err
 }
+
+// MeasureQueries are the queries of MeasureSession that look beyond the session's rows.
+func MeasureQueries() map[string]string {
+	return map[string]string{
+		"deliveries": `SELECT count(*) FROM deliveries WHERE ` + sessionDeliveries,
+		"inbox":      `SELECT count(*) FROM inbound_events WHERE ` + sessionInbox,
+	}
+}
