@@ -35,15 +35,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- +goose StatementBegin
-DO $$
-BEGIN
-  IF getdatabaseencoding() = 'SQL_ASCII' OR EXISTS (SELECT FROM agent_messages WHERE content ~ '[\u4E00-\u9FFF\u3041-\u30FA\u30FC-\u30FF\u0E01-\u0EFF\u1000-\u109F\u1780-\u17FF\u3005-\u3007\u31F0-\u31FF\u3400-\u4DBF\uF900-\uFAFF\uFF66-\uFF9F\U00020000-\U0003FFFF]') THEN
-    REINDEX INDEX idx_agent_messages_words;
-  END IF;
-END
-$$;
--- +goose StatementEnd
+-- What is in the index already is made anew after 00045.
 
 -- Words of memories are noted again, by and by, where they would be others.
 UPDATE semantic_memories SET terms = '' WHERE fact ~ '[\u30FC\u1000-\u109F]';

@@ -33,14 +33,4 @@ END
 $$;
 -- +goose StatementEnd
 
--- +goose StatementBegin
-DO $$
-BEGIN
-  IF getdatabaseencoding() <> 'SQL_ASCII' AND EXISTS (
-    SELECT FROM agent_messages WHERE octet_length(content) > length(content)
-      AND regexp_replace(normalize(regexp_replace(normalize(content, NFD), '([A-Za-z])[\u0300-\u036F]+', '\1', 'g'), NFC), '[\u0300-\u036F]+', '', 'g') <> content) THEN
-    REINDEX INDEX idx_agent_messages_words;
-  END IF;
-END
-$$;
--- +goose StatementEnd
+-- What is in the index already is made anew after 00045.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remote-agent/internal/doctor"
+	"remote-agent/internal/platform"
 	"remote-agent/internal/web"
 )
 
@@ -39,6 +40,12 @@ func (e *examination) examineListen(ctx context.Context) []doctor.Finding {
 // examineAddress asks the daemon under the address that the internet knows it by.
 func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
 	if e.config.PublicURL == "" {
+		for _, k := range kindsOf(e.config) {
+			if k.On() && k.Intake() == platform.OverHTTP {
+				return one(doctor.Found("PUBLIC_URL", doctor.Warn, "not set, but events of "+string(k.Platform())+" come in over HTTP",
+					"set PUBLIC_URL to the https:// address from which LISTEN_ADDR is reached, so that this can be checked"))
+			}
+		}
 		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; webhooks and web pages from elsewhere need it", ""))
 	}
 	failed := func(why string) []doctor.Finding {

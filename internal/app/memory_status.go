@@ -16,12 +16,16 @@ import (
 	"remote-agent/internal/wording"
 )
 
-// vectorsEvery is how often vectors of pgvector are looked after.
-const vectorsEvery = time.Hour
+// indexesEvery is how often the indexes of PostgreSQL are looked after.
+const indexesEvery = time.Hour
 
-// keepVectors keeps what pgvector has in step, until ctx ends.
-func (c caretaker) keepVectors(ctx context.Context) {
-	for again := true; again; again = sleep(ctx, vectorsEvery) {
+// keepIndexes brings the index of messages up to date after an upgrade, and keeps what
+// pgvector has in step, until ctx ends.
+func (c caretaker) keepIndexes(ctx context.Context) {
+	for again := true; again; again = sleep(ctx, indexesEvery) {
+		if err := c.store.KeepSearch(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "could not bring the index of messages up to date", "err", err)
+		}
 		if err := c.store.KeepVectors(ctx); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "could not maintain the pgvector tables", "err", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remote-agent/internal/config"
+	"remote-agent/internal/doctor"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/option"
@@ -104,4 +105,20 @@ func TestReplicasReceiveUnderTheNameOfTheBotOnly(t *testing.T) {
 			t.Errorf("after %v: %q, %v", time.Since(began), name, err)
 		}
 	})
+}
+
+// calledKind is the Kind of a platform that calls us.
+type calledKind struct{ plain }
+
+func (calledKind) Intake() platform.Intake { return platform.OverHTTP }
+
+// Whatever a platform is called: what comes in over HTTP needs an address.
+func TestTheDoctorMissesTheAddressOfAPlatformThatCallsUs(t *testing.T) {
+	t.Parallel()
+	for status, kind := range map[doctor.Status]option.Section{doctor.Warn: calledKind{}, doctor.Skip: lateKind{}} {
+		e := examination{config: config.Config{Sections: []option.Section{kind}}}
+		if found := e.examineAddress(t.Context()); len(found) != 1 || found[0].Status != status {
+			t.Errorf("%T: %+v", kind, found)
+		}
+	}
 }

@@ -114,8 +114,8 @@ func (d *daemon) runHelpers(ctx context.Context, group *errgroup.Group, stop con
 	helper(d.space != nil, care.maintainRepositories)
 	if d.memory.service != nil {
 		helper(true, d.memory.service.Run)
-		helper(true, care.keepVectors)
 	}
+	helper(true, care.keepIndexes)
 	if d.memory.learner != nil {
 		helper(true, d.memory.learner.Run)
 	}

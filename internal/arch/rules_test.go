@@ -185,6 +185,7 @@ var leaves = map[string][]string{
 	"internal/pattern":   {"internal/*", "internal/*/*"},
 	"internal/order":     {"internal/*", "internal/*/*"},
 	"internal/lists":     {"internal/*", "internal/*/*"},
+	"internal/letters":   {"internal/memory", "internal/store"},
 	"internal/markup":    {"internal/html", "internal/terminal", "internal/platform/*"},
 	"internal/failpoint": {}, // only where a key of allowed names it
 	"internal/metrics":   {"cmd/bot", "internal/app", "internal/orchestrator", "internal/orchestrator/*", "internal/platform/*", "internal/assistant/*", "internal/store", "internal/queue"},
@@ -219,7 +220,7 @@ var external = map[string][]string{
 	"github.com/spf13/pflag":             {"internal/commandline"},
 	"github.com/lmittmann/tint":          {"cmd/bot"},
 	"golang.org/x/term":                  {"cmd/bot", "internal/terminal"},
-	"golang.org/x/text":                  {"internal/terminal", "internal/store"},
+	"golang.org/x/text":                  {"internal/terminal", "internal/store", "internal/letters", "internal/memory"},
 	"github.com/joho/godotenv":           {"internal/config"},
 	"github.com/VictoriaMetrics/metrics": {"internal/metrics"},
 	"github.com/yuin/goldmark":           {"internal/html", "internal/platform/*", "internal/terminal"},

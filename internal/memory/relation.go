@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"remote-agent/internal/letters"
 	"remote-agent/internal/pattern"
 )
 
@@ -126,7 +127,7 @@ func read(text string) (r reading) {
 // pairs of characters.
 func split(text string) (all []string) {
 	for _, typed := range typedWord.FindAllString(text, -1) {
-		if strings.ContainsFunc(typed, Unspaced) {
+		if strings.ContainsFunc(typed, letters.Unspaced) {
 			all = append(all, words(typed)...)
 		} else {
 			all = append(all, typed)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
+	"remote-agent/internal/letters"
 	"remote-agent/internal/lists"
 )
 
@@ -22,7 +25,7 @@ func Hash(text string) string {
 const maxTerms = 400
 
 // Terms returns what a text is searched by: its distinct words in order of
-// appearance, in lower case and without endings, without words that say nothing
+// appearance, folded (see letters.Fold) and without endings, without words that say nothing
 // and without negations. Scripts that have no spaces give pairs of characters.
 // It is the same for both databases, which only store and compare terms.
 func Terms(text string) []string {
@@ -44,7 +47,7 @@ func PersonTerm(person string) string {
 // words splits a text at what is neither letter nor digit. An apostrophe inside a
 // word stays, and so does a point or comma inside a number.
 func words(text string) []string {
-	runes := []rune(strings.ToLower(text))
+	runes := []rune(strings.ToLower(norm.NFC.String(text)))
 	var all []string
 	var b strings.Builder
 	flush := func() {
@@ -55,11 +58,11 @@ func words(text string) []string {
 	}
 	for i, r := range runes {
 		switch {
-		case Unspaced(r):
+		case letters.Unspaced(r):
 			flush()
-			if i+1 < len(runes) && Unspaced(runes[i+1]) {
+			if i+1 < len(runes) && letters.Unspaced(runes[i+1]) {
 				all = append(all, string(runes[i:i+2]))
-			} else if i == 0 || !Unspaced(runes[i-1]) {
+			} else if i == 0 || !letters.Unspaced(runes[i-1]) {
 				all = append(all, string(r))
 			}
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
@@ -74,19 +77,6 @@ func words(text string) []string {
 	return all
 }
 
-// unspacedLetters are Thai, Lao, Burmese, Khmer, Japanese and Chinese. Migration 00043
-// has them, too.
-var unspacedLetters = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x0E01, 0x0EFF, 1}, {0x1000, 0x109F, 1}, {0x1780, 0x17FF, 1}, {0x3005, 0x3007, 1}, {0x3041, 0x30FA, 1},
-		{0x30FC, 0x30FF, 1}, {0x31F0, 0x31FF, 1}, {0x3400, 0x4DBF, 1}, {0x4E00, 0x9FFF, 1}, {0xF900, 0xFAFF, 1}, {0xFF66, 0xFF9F, 1},
-	},
-	R32: []unicode.Range32{{0x20000, 0x3FFFF, 1}},
-}
-
-// Unspaced reports whether a letter is of a script that has no spaces between words.
-func Unspaced(r rune) bool { return unicode.Is(unspacedLetters, r) }
-
 // contentWords returns the words that carry meaning, reduced, in order and with
 // repetitions.
 func contentWords(text string) []string {
@@ -96,7 +86,7 @@ func contentWords(text string) []string {
 			continue
 		}
 		w, _, _ = strings.Cut(w, "'") // "ann's"
-		if w = reduce(w); w != "" && !silent[w] {
+		if w = reduce(letters.Fold(w)); w != "" && !silent[w] {
 			out = append(out, w)
 		}
 	}

@@ -390,7 +390,9 @@ func (p *chatPages) removeChat(_ http.ResponseWriter, r *request) (outcome, erro
 
 // chatFile sends a file of a conversation: a picture to be shown, others to be kept.
 func (p *chatPages) chatFile(w http.ResponseWriter, r *request) error {
-	ctx, id := r.Context(), r.PathValue("id")
+	ctx, cancel := context.WithTimeout(r.Context(), pagePatience)
+	defer cancel()
+	id := r.PathValue("id")
 	var f messages.PostedFile
 	err := p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
 		if err = mustOwnChat(ctx, tx, r, id); err == nil {

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -281,9 +282,11 @@ func (p *costPages) costsCSV(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), pagePatience)
+	defer cancel()
 	var groups []spend.Group
-	err = p.storage.InRead(r.Context(), func(tx *store.Tx) (err error) {
-		groups, _, err = tx.Spending().UsageBy(r.Context(), c.by, c.filter, costFile)
+	err = p.storage.InRead(ctx, func(tx *store.Tx) (err error) {
+		groups, _, err = tx.Spending().UsageBy(ctx, c.by, c.filter, costFile)
 		return err
 	})
 	if err != nil {

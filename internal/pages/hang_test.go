@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,11 +19,12 @@ import (
 type hanging struct {
 	pages.Storage
 	reads, writes bool // that have no answer
+	answers       int  // reads that have one before
 }
 
 // InRead implements pages.Storage.
 func (h *hanging) InRead(ctx context.Context, fn func(tx *store.Tx) error) error {
-	if h.reads {
+	if h.answers--; h.reads && h.answers < 0 {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -44,8 +46,13 @@ func TestADatabaseThatHangsIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.SQLite(t)(t)
 		h := &hanging{Storage: s}
-		w := newWorld(t, s, func(c *pages.Config) { c.Storage = h })
-		w.fill()
+		w := newWorld(t, s, func(c *pages.Config) {
+			c.Storage = h
+			c.About.Export = func(ctx context.Context, _ io.Writer, _ string, _ bool) error {
+				return h.InRead(ctx, nil)
+			}
+		})
+		filled := w.fill()
 		b := w.as(ann)
 		token := tokenField.FindStringSubmatch(b.get("/account"))[1]
 		form := url.Values{"token": {token}, "nonce": {strings.Repeat("0", 32)}}
@@ -67,6 +74,12 @@ func TestADatabaseThatHangsIsToldOf(t *testing.T) {
 		for _, path := range []string{"/", "/sessions", "/costs.csv", "/events?topic=all", "/sign-in?k=x"} {
 			asks("nothing", http.MethodGet, path, http.StatusServiceUnavailable, 55*time.Second)
 		}
+		for _, path := range []string{"/costs.csv", "/events?topic=" + url.QueryEscape("session/"+filled.session.ID), "/sessions/" + filled.session.ID + "/export"} {
+			h.answers = 1 // who asks is known
+			asks("nothing but who asks", http.MethodGet, path, http.StatusServiceUnavailable, 55*time.Second)
+		}
+		h.answers = 2
+		asks("nothing of the session", http.MethodGet, "/sessions/"+filled.session.ID+"/export", http.StatusServiceUnavailable, 55*time.Second)
 		asks("nothing", http.MethodPost, "/sign-out", http.StatusServiceUnavailable, 55*time.Second)
 		asks("nothing", http.MethodPost, "/sign-in", http.StatusServiceUnavailable, 55*time.Second)
 	})

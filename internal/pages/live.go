@@ -40,7 +40,9 @@ func (p *livePages) stream(w http.ResponseWriter, r *request) error {
 		return fault.New(fault.NotFound, "There is no such page.")
 	}
 	topic := r.URL.Query().Get("topic")
-	topics, all, err := p.watched(r.Context(), r, topic)
+	asked, cancel := context.WithTimeout(r.Context(), pagePatience)
+	topics, all, err := p.watched(asked, r, topic)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -83,6 +85,8 @@ func (p *livePages) watched(ctx context.Context, r *request, topic string) (topi
 // mayWatch reports whether a stream may go on: the session is good, the role is what it
 // was when it began, and the page is still one that they see.
 func (p *livePages) mayWatch(ctx context.Context, r *request, topic string) bool {
+	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	defer cancel()
 	_, role, err := p.role.session(ctx, p.storage, r.session.Hash, p.now())
 	if err != nil || role != r.role {
 		return false
@@ -93,6 +97,8 @@ func (p *livePages) mayWatch(ctx context.Context, r *request, topic string) bool
 
 // seesAny reports whether who looks sees one of the conversations that changed.
 func (p *livePages) seesAny(ctx context.Context, r *request, changed []live.Topic) bool {
+	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	defer cancel()
 	var ids []string
 	for _, t := range changed {
 		if id, ok := t.Conversation(); ok {

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -386,14 +387,21 @@ func (p *sessionPages) export(w http.ResponseWriter, r *request) error {
 	if p.exports == nil {
 		return fault.New(fault.Unsupported, "Sessions cannot be exported here.")
 	}
-	row, err := sessionOf(r.Context(), p.storage, r, r.PathValue("id"))
+	asked, cancel := context.WithTimeout(r.Context(), pagePatience)
+	row, err := sessionOf(asked, p.storage, r, r.PathValue("id"))
+	cancel()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), exportTime)
 	defer cancel()
-	out := &fileWriter{w: w, control: http.NewResponseController(w), name: "session-" + row.ID + ".md"}
-	err = p.exports(ctx, out, row.ID, r.owner())
+	ctx, stop := context.WithCancelCause(ctx)
+	reading := time.AfterFunc(pagePatience, func() { stop(context.DeadlineExceeded) }) // from one part to the next
+	defer reading.Stop()
+	out := &fileWriter{w: w, control: http.NewResponseController(w), name: "session-" + row.ID + ".md", reading: reading}
+	if err = p.exports(ctx, out, row.ID, r.owner()); err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = context.DeadlineExceeded
+	}
 	if err != nil && out.begun {
 		p.log.WarnContext(ctx, "an export was broken off", "session", row.ID, "err", err)
 		panic(http.ErrAbortHandler) // so that the browser does not take it for whole
@@ -406,11 +414,14 @@ type fileWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	name    string
+	reading *time.Timer // what is not written for so long ends the export
 	begun   bool
 }
 
 // Write implements io.Writer.
 func (f *fileWriter) Write(part []byte) (int, error) {
+	f.reading.Stop()
+	defer f.reading.Reset(pagePatience)
 	if !f.begun {
 		f.begun = true
 		f.w.Header().Set("Content-Type", "text/markdown; charset=utf-8")

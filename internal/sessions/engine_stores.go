@@ -29,6 +29,9 @@ type ConversationStore interface {
 	// conversation has is a fault.Conflict.
 	UpdateConversation(ctx context.Context, id string, u ConversationUpdate) error
 
+	// MoveHome gives what was forked from the conversation at a key its new one.
+	MoveHome(ctx context.Context, from, to messages.ConversationKey) error
+
 	// OpenWork returns what there is to do in a conversation, and its active
 	// session.
 	OpenWork(ctx context.Context, conversationID string) (OpenWork, error)

@@ -102,19 +102,25 @@ type AuditFilter struct {
 	Limit          int
 }
 
-// Rows returns the newest rows that f chooses, the oldest of them first.
+// Rows returns the newest rows that f chooses, the oldest of them first, in the order of the
+// chain, which no id can change. Those without a place in it are older.
 func (t *AuditLog) Rows(ctx context.Context, f AuditFilter) (list []audit.Row, err error) {
 	if f.ConversationID != "" {
 		if err := checkID(f.ConversationID, "conversation"); err != nil {
 			return nil, err
 		}
 	}
-	return rowsOf(ctx, t.tx, "list audit log", scanAudit, `SELECT * FROM (
-			SELECT `+auditColumns+` FROM audit_log
+	const chosen = `FROM audit_log
 			WHERE at_ms >= $1 AND (actor = $2 OR $2 = '') AND (action = $3 OR $3 = '' OR substr(action, 1, length($3) + 1) = $3 || '.')
-				AND (conversation_id = $4 OR $4 = '')
-			ORDER BY id DESC LIMIT $5) AS newest ORDER BY 1`,
+				AND (conversation_id = $4 OR $4 = '')`
+	list, err = rowsOf(ctx, t.tx, "list audit log", scanAudit, `SELECT * FROM (
+			SELECT * FROM (SELECT `+auditColumns+` `+chosen+` AND seq IS NOT NULL ORDER BY seq DESC LIMIT $5) AS chain
+			UNION ALL
+			SELECT * FROM (SELECT `+auditColumns+` `+chosen+` AND seq IS NULL ORDER BY id DESC LIMIT $5) AS older
+		) AS both_parts ORDER BY 2 DESC, 1 DESC LIMIT $5`,
 		millis(f.Since), f.Actor, f.Action, f.ConversationID, f.Limit)
+	slices.Reverse(list)
+	return list, err
 }
 
 // auditPage is how many rows are read at once to verify them.

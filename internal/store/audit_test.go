@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"remote-agent/internal/commit"
 
 	"remote-agent/internal/audit"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/lists"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -409,5 +412,30 @@ func TestActionsAreChosenByTheirFamily(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// The hash of a row covers its place in the chain and not its id.
+func TestRowsAreInTheOrderOfTheChain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for _, seq := range []string{"103", "101", "NULL", "102"} {
+				err := store.Exec(ctx, tx, `INSERT INTO audit_log (at_ms, actor, action, seq, hash) VALUES (1, 'test/ann', $1, `+seq+`, '')`, "order."+seq)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for limit, want := range map[int][]string{9: {"order.NULL", "order.101", "order.102", "order.103"}, 2: {"order.102", "order.103"}} {
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				rows, err := tx.AuditLog().Rows(ctx, store.AuditFilter{Action: "order", Limit: limit})
+				if diff := cmp.Diff(want, lists.Map(rows, func(r audit.Row) string { return r.Action })); diff != "" {
+					t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+				}
+				return err
+			})
+		}
 	})
 }

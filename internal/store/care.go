@@ -41,17 +41,23 @@ func (r *Removed) Add(other Removed) {
 // conversation.
 const (
 	sessionHome = `(SELECT conversation_id FROM remote_agent_sessions WHERE id = $1)`
-	sessionRuns = `(SELECT DISTINCT run_id FROM agent_messages WHERE session_id = $1 AND run_id <> '')`
 
-	sessionBegin = `(SELECT min(o.seq) FROM inbound_events o WHERE o.conversation_id = ` + sessionHome + ` AND CAST(o.id AS TEXT) IN ` + sessionRuns + `)`
+	// Each is looked up by its key, and what lies between by the index of numbers: a
+	// conversation may have thousands of other sessions. COALESCE keeps the planners from
+	// going through all of its deliveries.
+	sessionRuns = `(SELECT DISTINCT {run} AS id FROM agent_messages WHERE session_id = $1 AND run_id <> '') r
+		CROSS JOIN inbound_events o WHERE o.id = r.id AND o.conversation_id = ` + sessionHome + ` AND o.seq > 0`
 
-	sessionStretch = `conversation_id = ` + sessionHome + ` AND seq > 0 AND (
-		CAST(id AS TEXT) IN ` + sessionRuns + `
-		OR seq >= ` + sessionBegin + ` AND seq < COALESCE((
+	sessionBegin = `(SELECT min(o.seq) FROM ` + sessionRuns + `)`
+
+	sessionStretch = `id IN (
+		SELECT o.id FROM ` + sessionRuns + `
+		UNION ALL
+		SELECT o.id FROM inbound_events o WHERE o.conversation_id = ` + sessionHome + ` AND o.seq > 0 AND o.seq >= ` + sessionBegin + ` AND o.seq < COALESCE((
 			SELECT min(o.seq) FROM inbound_events o
-			WHERE o.conversation_id = ` + sessionHome + ` AND o.seq > ` + sessionBegin + ` AND o.session_id <> $1), 9223372036854775807))`
+			WHERE o.conversation_id = ` + sessionHome + ` AND o.seq > 0 AND o.seq > ` + sessionBegin + ` AND o.session_id <> $1), 9223372036854775807))`
 
-	sessionDeliveries = `conversation_id = ` + sessionHome + ` AND state IN ('sent', 'failed')
+	sessionDeliveries = `COALESCE(conversation_id, conversation_id) = ` + sessionHome + ` AND state IN ('sent', 'failed')
 		AND event_id IN (SELECT id FROM inbound_events WHERE ` + sessionStretch + `)`
 	sessionInbox = sessionStretch + ` AND state NOT IN ('waiting', 'running')
 		AND (raw IS NOT NULL OR data IS NOT NULL OR error IS NOT NULL)`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -397,5 +398,26 @@ func TestSnapshotIsCompleteAndChecked(t *testing.T) {
 	})
 	if found, _ := copied.search(t, store.SearchFilter{Words: "question"}); len(found) != 1 {
 		t.Errorf("the copy finds %q", found)
+	}
+}
+
+// However many sessions a conversation has, measuring one looks up its own events and
+// deliveries only.
+func TestMeasuringASessionLooksAtItsOwn(t *testing.T) {
+	t.Parallel()
+	b := bundle{storetest.SQLite(t)(t)}
+	for name, query := range store.MeasureQueries() {
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			plan, err := store.Plan(ctx, tx, query, "0198c2d1-7a3b-7c4d-8e5f-0123456789ab")
+			for line := range strings.Lines(plan) {
+				for _, table := range []string{"inbound_events ", "deliveries ", "o "} {
+					whole := strings.HasPrefix(line, "SCAN "+table) || table != "o " && strings.Contains(line, "(conversation_id=?")
+					if whole && strings.Contains(line, " "+table) {
+						t.Errorf("%s: %s", name, line)
+					}
+				}
+			}
+			return err
+		})
 	}
 }

@@ -146,6 +146,17 @@ func (t *Conversations) UpdateConversation(ctx context.Context, id string, u ses
 	return nil
 }
 
+// MoveHome gives what was forked from the conversation at a key its new one, so that one
+// process goes on working on all of them.
+func (t *Conversations) MoveHome(ctx context.Context, from, to messages.ConversationKey) error {
+	home := `json_set(settings, '$.home', $2)`
+	if t.tx.pg != nil {
+		home = `jsonb_set(settings, '{home}', to_jsonb(CAST($2 AS TEXT)))`
+	}
+	_, err := t.tx.exec(ctx, `UPDATE remote_agent_conversations SET settings = `+home+` WHERE settings ->> 'home' = $1`, from.String(), to.String())
+	return wrap(err, "move what was forked")
+}
+
 // DeleteConversation deletes a conversation with its sessions, their messages
 // and tool calls, its plans, buttons and checkpoints, and its deliveries. Of its
 // inbound events only the fact stays that they were received, so that a

@@ -99,6 +99,27 @@ func TestConversationIsArchivedUnderAnotherKey(t *testing.T) {
 	})
 }
 
+func TestForksFollowAConversationThatMoves(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		from, to := key("1"), key("-1001")
+		homes := map[string]string{"fork": from.String(), "other": key("2").String(), "plain": ""}
+		for id, home := range homes {
+			c := b.conversation(t, id)
+			b.do(t, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Conversations().UpdateConversation(ctx, c.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Home: home, Mode: "ask"}})
+			})
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Conversations().MoveHome(ctx, from, to) })
+		homes["fork"] = to.String()
+		for id, home := range homes {
+			if got, want := b.conversation(t, id).Settings, (sessions.Settings{Home: home, Mode: "ask"}); got != want {
+				t.Errorf("%s has %+v, want %+v", id, got, want)
+			}
+		}
+	})
+}
+
 func TestUpdateConversationChangesOnlyWhatIsGiven(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b bundle) {

@@ -485,3 +485,20 @@ func IndexAsBefore(ctx context.Context, s *Store) error {
 		return Exec(ctx, tx, `INSERT INTO agent_messages_fts(rowid, body) SELECT id, body FROM agent_messages_searchable`)
 	})
 }
+
+// SearchIsStale reports whether KeepSearch has anything to do.
+func SearchIsStale(ctx context.Context, s *Store) (stale bool, err error) {
+	if s.pg == nil {
+		return false, nil
+	}
+	err = s.pg.QueryRow(ctx, staleSQL).Scan(&stale)
+	return stale, err
+}
+
+// MeasureQueries are the queries of MeasureSession that look beyond the session's rows.
+func MeasureQueries() map[string]string {
+	return map[string]string{
+		"deliveries": `SELECT count(*) FROM deliveries WHERE ` + sessionDeliveries,
+		"inbox":      `SELECT count(*) FROM inbound_events WHERE ` + sessionInbox,
+	}
+}

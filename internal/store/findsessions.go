@@ -177,25 +177,28 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 		return ids, err
 	}
 	ids = []string{}
-	more, err := t.tx.ids(ctx, `
-		SELECT m.session_id FROM agent_messages_fts f CROSS JOIN agent_messages m
+	read := 0
+	having := func(terms []searchTerm) func(scan func(...any) error) error {
+		return func(scan func(...any) error) error {
+			var id, said string
+			if err := scan(&id, &said); err != nil {
+				return err
+			}
+			if read++; len(terms) == 0 || hasTerms(said, terms) {
+				ids = append(ids, id)
+			}
+			return nil
+		}
+	}
+	err = t.tx.each(ctx, having(composedOf(terms)), `
+		SELECT m.session_id, m.content FROM agent_messages_fts f CROSS JOIN agent_messages m
 		WHERE m.id = f.rowid AND agent_messages_fts MATCH $1 AND NOT m.undone`, matchSQLite(terms))
-	ids = append(ids, more...)
 	if err != nil {
 		return nil, err
 	}
 	// What the index does not have yet is read.
-	read := 0
-	err = t.tx.each(ctx, func(scan func(...any) error) error {
-		var id, said string
-		if err := scan(&id, &said); err != nil {
-			return err
-		}
-		if read++; hasTerms(said, terms) {
-			ids = append(ids, id)
-		}
-		return nil
-	}, `SELECT m.session_id, m.content FROM agent_messages m WHERE m.id > `+indexedSQL+` AND NOT m.undone AND `+searched+` LIMIT $1`, rareMost)
+	read = 0
+	err = t.tx.each(ctx, having(terms), `SELECT m.session_id, m.content FROM agent_messages m WHERE m.id > `+indexedSQL+` AND NOT m.undone AND `+searched+` LIMIT $1`, rareMost)
 	if read == rareMost {
 		return nil, err
 	}

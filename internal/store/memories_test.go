@@ -631,3 +631,17 @@ func TestStanding(t *testing.T) {
 		}
 	})
 }
+
+func TestRecallFindsWordsWithoutTheirAccents(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		const place = "Meets Zoë at the café in Łódź, Große Straße"
+		b.learn(t, told(place))
+		for _, question := range []string{"Which cafe?", "lodz", "CAFE\u0301", "grosse strasse", "with Zoe"} {
+			got := b.recall(t, memory.Query{Scope: memory.Scope{Person: annsID}, Text: question})
+			if diff := cmp.Diff([]string{place}, recalled(got)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", question, diff)
+			}
+		}
+	})
+}

@@ -257,7 +257,7 @@ func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 		return classifyPostgres(err)
 	}
 	defer conn.Release()
-	unlock, mine, err := s.lockVectors(ctx, conn)
+	unlock, mine, err := s.lockAlone(ctx, conn, vectorLock)
 	if err != nil || !mine {
 		return classifyPostgres(err)
 	}
@@ -273,18 +273,18 @@ func (s *Store) keepVectors(ctx context.Context, indexFrom int64) (err error) {
 	return nil
 }
 
-// lockVectors takes what one process at a time has. Without an error and not mine,
+// lockAlone takes a lock that one process at a time has. Without an error and not mine,
 // another one has it.
-func (s *Store) lockVectors(ctx context.Context, conn *pgxpool.Conn) (unlock func() error, mine bool, err error) {
+func (s *Store) lockAlone(ctx context.Context, conn *pgxpool.Conn, key int64) (unlock func() error, mine bool, err error) {
 	if s.pooled {
-		free, mine, err := s.lockTx(ctx, vectorLock)
+		free, mine, err := s.lockTx(ctx, key)
 		return func() error { free(); return nil }, mine, err
 	}
-	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, vectorLock).Scan(&mine)
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, key).Scan(&mine)
 	return func() error {
 		ctx, cancel := cleanup(ctx)
 		defer cancel()
-		if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, vectorLock); err != nil {
+		if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, key); err != nil {
 			return conn.Conn().Close(ctx) // the lock ends with the connection
 		}
 		return nil

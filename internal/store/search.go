@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 
 	"remote-agent/internal/fault"
+	"remote-agent/internal/letters"
 	"remote-agent/internal/messages"
 )
 
@@ -40,7 +42,7 @@ const searched = `m.kind NOT IN ('tool_call', 'tool_result', 'tool', 'thinking',
 // Messages returns what people and assistants wrote that has all the
 // words, the newest first. A word that ends with * is the beginning of words,
 // which takes longer where many begin so. Case does not matter (on PostgreSQL
-// with the locale C: that of ASCII only), and neither do accents of Latin letters (but on
+// with the locale C: that of ASCII only), and neither do accents of Latin letters, see letters.Plain (but on
 // PostgreSQL with the encoding SQL_ASCII). What is in a script without
 // spaces, such as Chinese, is found anywhere in a text (not with that encoding either). Turns that were taken back are left out. Without a word it is
 // fault.Invalid.
@@ -120,7 +122,7 @@ func (t *Search) indexMessages(ctx context.Context, least int) (n int64, err err
 		var id int64
 		var said string
 		err := scan(&id, &said)
-		ids, bodies = append(ids, id), append(bodies, spread(indexed(said))) // the view is slow
+		ids, bodies = append(ids, id), append(bodies, letters.Spell(spread(indexed(said)))) // the view is slow
 		return err
 	}, unindexedSQL, mostIndexed)
 	for i := 0; err == nil && i < len(ids); i++ {
@@ -239,8 +241,8 @@ func textMatch(terms []searchTerm, args *[]any) string {
 	var apart []searchTerm
 	for _, term := range terms {
 		if term.unspaced() {
-			*args = append(*args, term.typed)
-			match = append(match, fmt.Sprintf("position(lower($%d) IN lower(m.content)) > 0", len(*args)))
+			*args = append(*args, term.typed, cmp.Or(term.apart, term.typed))
+			match = append(match, fmt.Sprintf("(position(lower($%d) IN lower(m.content)) > 0 OR position(lower($%d) IN lower(m.content)) > 0)", len(*args)-1, len(*args)))
 			continue
 		}
 		apart = append(apart, term)
@@ -296,7 +298,7 @@ func newest(f SearchFilter, n int, args *[]any) string {
 // searchRange searches the messages with numbers from a first one on by the index.
 func (t *Search) searchRange(ctx context.Context, f SearchFilter, terms []searchTerm, first int64) ([]Hit, error) {
 	if t.tx.pg == nil {
-		return t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, []any{matchSQLite(terms)})
+		return t.searchWords(ctx, f, terms)
 	}
 	args := []any{matchPostgres(terms)}
 	condition := ""
@@ -309,6 +311,28 @@ func (t *Search) searchRange(ctx context.Context, f SearchFilter, terms []search
 	bound(" AND m.id >= $%d", first)
 	bound(" AND m.id < $%d", f.Before)
 	return t.searchIn(ctx, f, foundSource(condition), "m.id", foundMatch(terms, len(terms), &args), args)
+}
+
+// searchWords asks the index of SQLite. Of what it finds too much it is asked again, page by
+// page.
+func (t *Search) searchWords(ctx context.Context, f SearchFilter, terms []searchTerm) (hits []Hit, err error) {
+	composed := composedOf(terms)
+	most := f.Limit
+	if len(composed) > 0 {
+		f.Limit = readFirst
+	}
+	for {
+		found, err := t.searchIn(ctx, f, wordsSource, wordsID, wordsMatch, []any{matchSQLite(terms)})
+		for _, h := range found {
+			f.Before = h.ID
+			if len(hits) < most && (len(composed) == 0 || hasTerms(h.Content, composed)) {
+				hits = append(hits, h)
+			}
+		}
+		if err != nil || len(hits) == most || len(found) < f.Limit {
+			return hits, err
+		}
+	}
 }
 
 // foundSource is a table m of what the index of PostgreSQL finds.

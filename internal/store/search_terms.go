@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"remote-agent/internal/memory"
+	"remote-agent/internal/letters"
 )
 
 const (
@@ -24,6 +24,7 @@ type searchTerm struct {
 	typed  string
 	word   string // as the indexes have it: typed, or its pairs
 	said   string // with its accents, if it has any
+	apart  string // its letters and their accents one by one, if the indexes of SQLite and of bytes have it so, too
 	begins bool
 }
 
@@ -38,8 +39,17 @@ func wholeWords(terms []searchTerm) []searchTerm {
 func matchSQLite(terms []searchTerm) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
-		if list[i] = `"` + t.word + `"`; t.begins {
-			list[i] += "*"
+		end := ""
+		if t.begins {
+			end = "*"
+		}
+		list[i] = `"` + t.word + `"` + end
+		if t.apart != "" {
+			pairs, begins := paired(t.apart)
+			if end = ""; begins || !t.unspaced() && t.begins {
+				end = "*"
+			}
+			list[i] = "(" + list[i] + ` OR "` + pairs + `"` + end + ")"
 		}
 	}
 	return strings.Join(list, " AND ")
@@ -65,15 +75,16 @@ func matchPostgres(terms []searchTerm) string {
 func searchTerms(typed string) []searchTerm {
 	var terms []searchTerm
 	for said, next := range wordsOf(norm.NFC.String(typed)) {
-		word := strings.Map(plain, said)
+		word := letters.Plain(said)
 		for part, more := range scripts(word) {
 			term := searchTerm{typed: part, word: part, begins: next == '*' && !more}
-			if r, size := utf8.DecodeRuneInString(part); memory.Unspaced(r) {
-				term.begins = size == len(part) // of pairs
-				pairs := strings.Fields(spread(part))
-				term.word = strings.Join(pairs[:max(1, len(pairs)-1)], " ") // something may follow the last letter
+			if r, _ := utf8.DecodeRuneInString(part); letters.Unspaced(r) {
+				term.word, term.begins = paired(part)
 			} else if part == word && word != said {
 				term.said = said
+			}
+			if folded := letters.Fold(part); norm.NFD.String(folded) != folded {
+				term.apart = norm.NFD.String(part)
 			}
 			if terms = append(terms, term); len(terms) == maxWords {
 				return terms
@@ -83,13 +94,24 @@ func searchTerms(typed string) []searchTerm {
 	return terms
 }
 
+// paired returns what the indexes have of a part in a script without spaces, and whether that
+// is only the beginning of a word there. Another part is as it is.
+func paired(part string) (words string, begins bool) {
+	r, size := utf8.DecodeRuneInString(part)
+	if !letters.Unspaced(r) {
+		return part, false
+	}
+	pairs := strings.Fields(spread(part))
+	return strings.Join(pairs[:max(1, len(pairs)-1)], " "), size == len(part) // something may follow the last letter
+}
+
 // scripts yields the parts of a word with and without scripts that have no spaces, each
 // with whether there is more. Marks by themselves are left out.
 func scripts(word string) iter.Seq2[string, bool] {
 	return func(yield func(part string, more bool) bool) {
 		for more := word != ""; more; {
 			first, _ := utf8.DecodeRuneInString(word)
-			end := strings.IndexFunc(word, func(r rune) bool { return memory.Unspaced(r) != memory.Unspaced(first) })
+			end := strings.IndexFunc(word, func(r rune) bool { return letters.Unspaced(r) != letters.Unspaced(first) })
 			if more = end > 0; !more {
 				end = len(word)
 			}
@@ -106,13 +128,13 @@ func scripts(word string) iter.Seq2[string, bool] {
 // more by words that follow each other, and one by the beginning of words. The schema
 // does the same; see migration 00043.
 func spread(text string) string {
-	if strings.IndexFunc(text, memory.Unspaced) < 0 {
+	if strings.IndexFunc(text, letters.Unspaced) < 0 {
 		return text
 	}
 	var b strings.Builder
 	pair := false // a first letter was written
 	for _, r := range text {
-		is := memory.Unspaced(r)
+		is := letters.Unspaced(r)
 		switch {
 		case pair && is:
 			fmt.Fprintf(&b, "%x ", r)
@@ -137,7 +159,7 @@ func wordsOf(typed string) iter.Seq2[string, rune] {
 // inToken reports whether a letter is part of a word for the index of SQLite
 // (unicode61), within a word or at its beginning. It takes most marks for blanks.
 func inToken(r rune, within bool) bool {
-	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) || within && joins(r)
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) || within && letters.Joins(r)
 }
 
 // readable reports whether each term is one word for the index of SQLite.
@@ -175,51 +197,20 @@ func split(text string, in func(r rune, within bool) bool) iter.Seq2[string, run
 	}
 }
 
-// folded is one letter for all that differ by case and, in Latin, by accents only, as the
-// index of SQLite takes them.
-func folded(r rune) rune {
-	switch {
-	case 'A' <= r && r <= 'Z':
-		return r + 'a' - 'A'
-	case r <= unicode.MaxASCII:
-		return r
-	}
-	least := r
-	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-		least = min(least, other)
-	}
-	return plain(unicode.ToLower(least))
-}
-
-// plain is a letter of Latin without its accents; one by itself is nothing, -1.
-func plain(r rune) rune {
-	switch {
-	case r <= unicode.MaxASCII:
-		return r
-	case joins(r):
-		return -1
-	}
-	parts := norm.NFD.PropertiesString(string(r)).Decomposition()
-	if len(parts) > 0 && parts[0] <= unicode.MaxASCII && unicode.IsLetter(rune(parts[0])) {
-		return rune(parts[0])
-	}
-	return r
-}
-
 // accented is a pattern of PostgreSQL for what a word of ASCII may be written like, or more,
-// in letters or in bytes.
+// in letters or in bytes. Two letters may be one, such as ß.
 func accented(word string) string {
 	var b strings.Builder
-	for _, r := range word[:min(len(word), 20)] {
-		fmt.Fprintf(&b, `[%c\u0080-\u024F\u1E00-\u1EFF\u212A\u212B\u0300-\u036F]+`, r)
+	for word = strings.ToLower(word[:min(len(word), 20)]); word != ""; {
+		n := 1
+		switch word[:min(len(word), 2)] {
+		case "ss", "ae", "oe", "th":
+			n = 2
+		}
+		fmt.Fprintf(&b, `[%s\u0080-\u024F\u1E00-\u1EFF\u212A\u212B\u0300-\u036F]+`, word[:n])
+		word = word[n:]
 	}
 	return b.String()
-}
-
-// joins reports whether an accent is part of the word that it is in, for the index of SQLite.
-func joins(r rune) bool {
-	const joining = 0x000361F8<<32 | 0x08029FDF // of the marks from U+0300 on
-	return r >= 0x300 && r < 0x300+64 && uint64(joining)>>(r-0x300)&1 == 1
 }
 
 // indexed is what the indexes have of a text.
@@ -237,15 +228,35 @@ func indexed(text string) string {
 }
 
 // hasTerms reports whether what is indexed of a text has all terms. It finds what the
-// index of SQLite finds, which takes a term of several words for a phrase.
+// index of SQLite finds, which takes a term of several words for a phrase, and which
+// composes nothing: what is looked for in both ways has to be in the composed text.
 func hasTerms(text string, terms []searchTerm) bool {
-	text = strings.Map(folded, indexed(text))
+	text = indexed(text)
+	var apart []searchTerm
+	as := make([]searchTerm, 0, len(terms))
+	for _, term := range terms {
+		if term.apart != "" {
+			apart = append(apart, term)
+		} else {
+			as = append(as, term)
+		}
+	}
+	return hasFolded(letters.FoldComposed(text), as) && (len(apart) == 0 || hasFolded(letters.Fold(text), apart))
+}
+
+// composedOf returns the terms of which the index of SQLite finds too much.
+func composedOf(terms []searchTerm) []searchTerm {
+	return slices.DeleteFunc(slices.Clone(terms), func(t searchTerm) bool { return t.apart == "" })
+}
+
+// hasFolded is hasTerms for a text that is folded already.
+func hasFolded(text string, terms []searchTerm) bool {
 	var spaced []searchTerm
 	var phrases [][]string
 	for _, term := range terms {
 		words := []string{term.typed}
 		if !term.unspaced() {
-			words = tokens(strings.Map(folded, term.word))
+			words = tokens(letters.FoldComposed(term.word))
 			spaced, phrases = append(spaced, term), append(phrases, words)
 		}
 		for _, word := range words {
@@ -298,16 +309,17 @@ func HasWords(typed string) bool { return len(searchTerms(typed)) > 0 }
 func Place(text, typed string) int {
 	var b strings.Builder
 	var places []int // of each byte of what is looked through
-	for at, r := range text {
-		if r = folded(r); r >= 0 {
-			b.WriteRune(r)
-			for range utf8.RuneLen(r) {
-				places = append(places, at)
-			}
+	var each norm.Iter
+	for each.InitString(norm.NFC, text); !each.Done(); {
+		at := each.Pos()
+		folded := letters.Fold(string(each.Next()))
+		b.WriteString(folded)
+		for range len(folded) {
+			places = append(places, at)
 		}
 	}
 	for _, term := range searchTerms(typed) {
-		if i := strings.Index(b.String(), strings.Map(folded, term.typed)); i >= 0 {
+		if i := strings.Index(b.String(), letters.Fold(term.typed)); i >= 0 {
 			return places[i]
 		}
 	}

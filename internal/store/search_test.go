@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
 
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
@@ -173,6 +174,71 @@ func TestSearchFindsWhatPeopleAndAssistantsWrote(t *testing.T) { //nolint:tparal
 	})
 }
 
+// Letters without an accent to lose are found in their usual spelling, and what is composed
+// in another way than it is looked for.
+func TestSearchFindsLettersHoweverTheyAreWritten(t *testing.T) { //nolint:tparallel // eachIndex runs them in parallel
+	t.Parallel()
+	eachIndex(t, func(t *testing.T, b bundle, half, all func()) {
+		s := b.session(t, b.conversation(t, "one").ID)
+		const polish, nordic, turkish = "Zażółć gęślą jaźń w ŁODZI", "Smørrebrød på Ærø, Straße, œuvre, Þing, Đà Nẵng, o\u0338re", "ılık süt"
+		b.say(t, s.ID, "", textOf(messages.RoleUser, polish), textOf(messages.RoleUser, nordic), textOf(messages.RoleUser, turkish))
+		const edge, plural, greek, edges = "твой край", "твои края", "το καφέ", "краи\u0306 все\u0308" // as macOS writes names of files
+		korean, kana := norm.NFD.String("새 한국어 파일"), norm.NFD.String("ガイドを読む")
+		half()
+		b.say(t, s.ID, "", textOf(messages.RoleUser, edge), textOf(messages.RoleUser, plural), textOf(messages.RoleUser, norm.NFD.String(greek)),
+			textOf(messages.RoleUser, edges), textOf(messages.RoleUser, korean), textOf(messages.RoleUser, kana))
+		all()
+		for words, want := range map[string][]string{
+			"lodzi":           {polish},
+			"łodz*":           {polish},
+			"Zazolc gesla":    {polish},
+			"smorrebrod":      {nordic},
+			"SMØRREBRØD aero": {nordic},
+			"aer*":            {nordic},
+			"strasse OEUVRE":  {nordic},
+			"straße thing da": {nordic},
+			"STRAẞE":          {nordic},
+			"ilik":            {turkish},
+			"край":            {edges, edge},
+			"кра\u0438\u0306": {edges, edge},
+			"твой":            {edge},
+			"кра*":            {edges, plural, edge},
+			"край всё":        {edges},
+			"καφέ":            {norm.NFD.String(greek)},
+			"한국어":             {korean},
+			"한국*":             {korean},
+			"파일 한국어":          {korean},
+			"ガイド":             {kana},
+			"ガ":               {kana},
+			"カイド":             nil,
+		} {
+			got, _ := b.search(t, store.SearchFilter{Words: words})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("search %q (-want +got):\n%s", words, diff)
+			}
+			if diff := cmp.Diff(want != nil, findAll(t, b, store.SessionFilter{Limit: 5}, words) != nil); diff != "" {
+				t.Errorf("sessions with %q (-want +got):\n%s", words, diff)
+			}
+		}
+		got, hits := b.search(t, store.SearchFilter{Words: "край", Limit: 1})
+		if next, _ := b.search(t, store.SearchFilter{Words: "край", Limit: 1, Before: hits[0].ID}); got[0] != edges || !cmp.Equal(next, []string{edge}) {
+			t.Errorf("pages = %q and %q", got, next)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			for seq := range int64(9) {
+				if err := tx.Messages().SetContent(ctx, s.ID, seq+1, "user", "other"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := store.IndexMessages(t.Context(), b.Store); err != nil {
+			t.Fatal(err)
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error { return tx.Search().CheckSearchIndex(ctx) })
+	})
+}
+
 func TestPlaceIsWhereAWordIs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, words, from string }{
@@ -181,6 +247,9 @@ func TestPlaceIsWhereAWordIs(t *testing.T) {
 		{"naïve, a cafe", "café", "cafe"},
 		{"\xff\xfe broken", "broken", "broken"},
 		{"我不喜欢喝咖啡", "咖啡", "咖啡"},
+		{"Große Straße", "strasse", "Straße"},
+		{"в краи\u0306 пришла", "край", "краи\u0306 пришла"},
+		{norm.NFD.String("새 한국어"), "한국어", norm.NFD.String("한국어")},
 		{"nothing", "absent", "nothing"},
 		{"", "\xff", ""},
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"remote-agent/internal/letters"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/store"
 	"remote-agent/internal/store/storetest"
@@ -63,9 +64,10 @@ func TestTheSchemaSpreadsATextAsTheProgramDoes(t *testing.T) {
 // Messages of earlier versions are found by what is inside of them, and without accents.
 func TestEarlierMessagesAreFound(t *testing.T) {
 	t.Parallel()
-	const chinese, french, english = "我喜欢喝咖啡", "un résumé", "I like coffee"
+	const chinese, french, polish, english = "我喜欢喝咖啡", "un résumé", "jest Łódź", "I like coffee"
 	for from, found := range map[int64]map[string]string{
 		42: {"咖啡": chinese, "coffee": english}, 43: {"resume": french, "résumé": french, "coffee": english},
+		44: {"lodz": polish, "coffee": english},
 	} {
 		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +94,15 @@ func TestEarlierMessagesAreFound(t *testing.T) {
 				}
 				if _, err := b.Migrate(ctx); err != nil {
 					t.Fatal(err)
+				}
+				if stale, err := store.SearchIsStale(ctx, b.Store); err != nil || stale != (b.Dialect() == "postgres") {
+					t.Errorf("the index is to be made anew: %v, %v", stale, err)
+				}
+				if err := b.KeepSearch(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if stale, err := store.SearchIsStale(ctx, b.Store); err != nil || stale {
+					t.Errorf("the index is still to be made anew: %v, %v", stale, err)
 				}
 				if b.Dialect() == "postgres" { // which reads so few messages rather than to ask its index
 					b.do(t, func(ctx context.Context, tx *store.Tx) error {
@@ -138,4 +149,34 @@ func TestADatabaseOfBytesIsSearched(t *testing.T) {
 			t.Errorf("%q is found %d times", words, len(got))
 		}
 	}
+}
+
+// What the schema spells in ASCII is what the program does.
+func TestTheSchemaSpellsLettersAsTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, b bundle) {
+		s := b.session(t, b.conversation(t, "spelling").ID)
+		var all []string
+		for r := rune(0x80); r < 0x2000; r++ {
+			if word := "x" + string(r); letters.Spell(word) != word {
+				all = append(all, word)
+			}
+		}
+		b.say(t, s.ID, "", textOf(messages.RoleUser, strings.Join(all, " ")))
+		want := make(map[string]bool)
+		for _, word := range all {
+			want[letters.Spell(word)] = true
+		}
+		b.do(t, func(ctx context.Context, tx *store.Tx) error {
+			got, err := store.SpreadInSQL(ctx, tx)
+			have := make(map[string]bool)
+			for word := range strings.FieldsSeq(got) {
+				have[word] = true
+			}
+			if diff := cmp.Diff(want, have); diff != "" || len(all) < 20 {
+				t.Errorf("%d letters (-program +schema):\n%s", len(all), diff)
+			}
+			return err
+		})
+	})
 }

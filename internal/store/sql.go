@@ -162,6 +162,9 @@ const (
 	// tokenBySender has SQLite read inbound_events by their senders. Of two indexes that
 	// would do it takes the other one, with all that was said in a conversation.
 	tokenBySender = "{by sender}"
+
+	// tokenRun is a run_id as what it is the id of, so that the key finds it; none that is not.
+	tokenRun = "{run}"
 )
 
 // rewriter makes the SQL text of one dialect. The result depends only on the
@@ -215,6 +218,7 @@ func (r *rewriter) translate(query string, args int) rewritten {
 			tokenStamp, "clock_timestamp()",
 			tokenLock, lock,
 			tokenBySender, "",
+			tokenRun, `CASE WHEN run_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN CAST(run_id AS UUID) END`,
 		).Replace(query)}
 	}
 	return rewritten{
@@ -224,6 +228,7 @@ func (r *rewriter) translate(query string, args int) rewritten {
 			tokenStamp, "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 			tokenLock, "",
 			tokenBySender, "INDEXED BY idx_inbound_events_sender",
+			tokenRun, "run_id",
 		).Replace(query),
 	}
 }

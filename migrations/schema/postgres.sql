@@ -1,4 +1,4 @@
--- version 44
+-- version 45
 SET LOCAL check_function_bodies = off;
 CREATE TYPE memory AS (
 	enabled boolean,
@@ -57,7 +57,8 @@ BEGIN
       '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                '));
   END IF;
   IF octet_length(said) > length(said) THEN
-    said := regexp_replace(normalize(regexp_replace(normalize(said, NFD), '([A-Za-z])[\u0300-\u036F]+', '\1', 'g'), NFC), '[\u0300-\u036F]+', '', 'g');
+    said := replace(replace(replace(replace(replace(replace(replace(replace(translate(normalize(said, NFD), 'łŁøØđĐðÐı', 'llooddddi'), 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe'), 'Œ', 'oe'), 'þ', 'th'), 'Þ', 'th');
+    said := regexp_replace(normalize(regexp_replace(said, '([A-Za-z])[\u0300-\u036F]+', '\1', 'g'), NFC), '[\u0300-\u036F]+', '', 'g');
   END IF;
   IF said ~ unspaced THEN
     pairs := ARRAY(

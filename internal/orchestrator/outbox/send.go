@@ -67,6 +67,9 @@ func (m *Move) Apply(ctx context.Context, tx port.Tx) error {
 	if err := tx.Conversations().UpdateConversation(ctx, conv.ID, sessions.ConversationUpdate{Key: &key}); err != nil {
 		return err
 	}
+	if err := tx.Conversations().MoveHome(ctx, m.From, key); err != nil {
+		return err
+	}
 	return tx.Audit(ctx, sessions.AuditEntry{
 		Actor: "system", Action: "conversation.move", ConversationID: conv.ID, Target: key.String(),
 	})
