@@ -226,6 +226,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.buildCore(ctx); err != nil {
 		return err
 	}
+	d.metrics.Measure((&figures{store: d.store, data: d.config.DataDir, backups: d.config.BackupDir, limits: d.budget}).measure)
 	d.web = web.New(web.Config{
 		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core, d.metrics), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,

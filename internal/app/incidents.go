@@ -273,9 +273,7 @@ func (i *incidents) budget(ctx context.Context) incident.Condition {
 	if b.DayMicros+b.DayTokens == 0 {
 		return c
 	}
-	sum, err := store.Within(ctx, i.store.InRead, func(tx *store.Tx) (spend.Sum, error) {
-		return tx.Spending().SumUsage(ctx, spend.Filter{Since: spend.Today(time.Now())})
-	})
+	sum, err := spentToday(ctx, i.store)
 	if err != nil {
 		return c
 	}

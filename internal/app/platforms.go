@@ -49,7 +49,7 @@ func (d *daemon) addPlatforms() error {
 			PublicURL: d.config.PublicURL,
 			GitToken:  d.config.Git.Token.Reveal(),
 			Log:       d.log,
-			Observe:   d.metrics.Platform,
+			Observe:   func(event string) { d.metrics.Platform(string(k.Platform()), event) },
 			MaxConns:  d.plan.PerPlatform,
 			Commands:  func() []string { return d.chat.Names() },
 			Engaged:   engaged(d.store),

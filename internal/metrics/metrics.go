@@ -8,9 +8,11 @@ package metrics
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,8 +27,60 @@ type Metrics struct {
 	set    *victoria.Set
 	labels labels
 
-	running, halted                            *victoria.Gauge
+	running, waiting, halted                   *victoria.Gauge
 	sweepRings, leaseLost, statements, commits *victoria.Counter
+
+	figures func(context.Context) Figures // nil: none
+}
+
+// Figures are what is measured when somebody asks for the metrics. What is not known is not
+// served: an alert on a figure that stands still would never come.
+type Figures struct {
+	Inbox, Outbox Backlog
+	Disk          Disk
+	Backup        time.Time // when the newest backup was made; zero: there is none
+	Budget        float64   // the part of the day's budget that is used; negative: there is none
+}
+
+// Backlog is what waits.
+type Backlog struct {
+	Known  bool
+	Depth  int
+	Oldest time.Duration
+}
+
+// Disk is the room of the one with the data, in bytes; a total of zero is not known.
+type Disk struct{ Free, Total int64 }
+
+// Measure has the figures measured by measure whenever somebody asks. It is called before
+// Handler serves.
+func (m *Metrics) Measure(measure func(context.Context) Figures) {
+	if m != nil {
+		m.figures = measure
+	}
+}
+
+// write appends the figures in the text format.
+func (f Figures) write(text *bytes.Buffer) {
+	last := ""
+	gauge := func(known bool, name, labels string, value float64) {
+		if !known {
+			return
+		}
+		if name != last {
+			fmt.Fprintf(text, "# HELP %s\n# TYPE %s gauge\n", name, name)
+			last = name
+		}
+		fmt.Fprintf(text, "%s%s %s\n", name, labels, strconv.FormatFloat(value, 'f', -1, 64))
+	}
+	gauge(f.Inbox.Known, queueDepth, `{queue="inbox"}`, float64(f.Inbox.Depth))
+	gauge(f.Outbox.Known, queueDepth, `{queue="outbox"}`, float64(f.Outbox.Depth))
+	gauge(f.Inbox.Known, queueOldest, `{queue="inbox"}`, f.Inbox.Oldest.Seconds())
+	gauge(f.Outbox.Known, outboxOldest, "", f.Outbox.Oldest.Seconds())
+	gauge(f.Disk.Total > 0, diskFree, "", float64(f.Disk.Free))
+	gauge(f.Disk.Total > 0, diskTotal, "", float64(f.Disk.Total))
+	gauge(!f.Backup.IsZero(), lastBackup, "", float64(f.Backup.Unix()))
+	gauge(f.Budget >= 0, budgetUsed, `{scope="day"}`, f.Budget)
 }
 
 // Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
@@ -52,9 +106,19 @@ const (
 	runSeconds      = "bot_run_seconds"
 	halted          = "bot_halted"
 	active          = "bot_runs_active"
+	waiting         = "bot_runs_waiting"
+	queueDepth      = "bot_queue_depth"
+	queueOldest     = "bot_queue_oldest_seconds"
+	outboxOldest    = "bot_outbox_oldest_seconds"
+	diskFree        = "bot_disk_free_bytes"
+	diskTotal       = "bot_disk_total_bytes"
+	lastBackup      = "bot_backup_last_success_timestamp_seconds"
+	budgetUsed      = "bot_budget_used_ratio"
 	sweepRings      = "bot_sweep_rings_total"
 	leaseLost       = "bot_lease_lost_total"
 	sends           = "bot_outbox_sends_total"
+	rateLimited     = "bot_rate_limited_total"
+	toolCalls       = "bot_tool_calls_total"
 	firstToken      = "bot_provider_first_token_seconds"
 	tokens          = "bot_tokens_total"
 	statements      = "bot_database_statements_total"
@@ -78,9 +142,19 @@ const help = "\n" +
 	runSeconds + " Duration of turns.\n" +
 	halted + " 1 while nothing may start.\n" +
 	active + " Turns that run in this process.\n" +
+	waiting + " Conversations that wait for a free slot in this process.\n" +
+	queueDepth + " Messages that wait for their turn, and answers that wait to be sent, in the whole service.\n" +
+	queueOldest + " Age of the oldest message that waits and could run now.\n" +
+	outboxOldest + " Age of the oldest answer that waits to be sent.\n" +
+	diskFree + " Free space where DATA_DIR is.\n" +
+	diskTotal + " Size of the disk where DATA_DIR is.\n" +
+	lastBackup + " When the newest backup in BACKUP_DIR was made.\n" +
+	budgetUsed + " The part of the day's budget that is used.\n" +
 	sweepRings + " Conversations with work that a sweep found without a live lease.\n" +
 	leaseLost + " Turns that were stopped because another process took their conversation.\n" +
 	sends + " Attempts to send or edit a platform message.\n" +
+	rateLimited + " Calls that a platform refused because there were too many.\n" +
+	toolCalls + " Tools that the bot ran for a model; all tools of MCP servers count as \"mcp\".\n" +
 	firstToken + " Time from a model request to the first text.\n" +
 	tokens + " Tokens that providers counted.\n" +
 	statements + " Statements given to the database; begin, commit and rollback are not among them.\n" +
@@ -97,6 +171,7 @@ func New(version string) *Metrics {
 		set:        set,
 		halted:     set.GetOrCreateGauge(halted, nil),
 		running:    set.GetOrCreateGauge(active, nil),
+		waiting:    set.GetOrCreateGauge(waiting, nil),
 		sweepRings: set.GetOrCreateCounter(sweepRings),
 		leaseLost:  set.GetOrCreateCounter(leaseLost),
 		statements: set.GetOrCreateCounter(statements),
@@ -110,9 +185,12 @@ func (m *Metrics) Handler() http.Handler {
 	if m == nil {
 		return http.NotFoundHandler()
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var text bytes.Buffer
 		m.set.WritePrometheus(&text)
+		if m.figures != nil {
+			m.figures(r.Context()).write(&text)
+		}
 		victoria.WriteProcessMetrics(&text)
 		victoria.WriteFDMetrics(&text)
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -220,9 +298,14 @@ func (m *Metrics) Connected(platform string, on bool) {
 	m.set.GetOrCreateGauge(m.series(connected, "platform", platform), nil).Set(value)
 }
 
-// Platform counts something that an adapter noticed. event is one of the few
-// fixed names of the adapter.
-func (m *Metrics) Platform(event string) { m.count(1, platformEvents, "event", event) }
+// Platform counts something that the adapter of a platform noticed. event is one of its few
+// fixed names; all adapters say "rate_limited" of a call that was refused as one too many.
+func (m *Metrics) Platform(platform, event string) {
+	m.count(1, platformEvents, "event", event, "platform", platform)
+	if event == "rate_limited" {
+		m.count(1, rateLimited, "platform", platform)
+	}
+}
 
 // TurnEnded counts a turn. outcome is "answered", "stopped", or the kind of a
 // fault.
@@ -247,6 +330,21 @@ func (m *Metrics) Running(delta int) {
 	if m != nil {
 		m.running.Add(float64(delta))
 	}
+}
+
+// Waiting changes the number of conversations that wait for a slot by delta.
+func (m *Metrics) Waiting(delta int) {
+	if m != nil {
+		m.waiting.Add(float64(delta))
+	}
+}
+
+// ToolRan counts a tool that the program ran for a model. outcome is "ok" or "error".
+func (m *Metrics) ToolRan(tool, outcome string) {
+	if strings.HasPrefix(tool, "mcp__") { // each server has its own, and labels are bounded
+		tool = "mcp"
+	}
+	m.count(1, toolCalls, "outcome", outcome, "tool", tool)
 }
 
 // SweepRang counts conversations that a sweep found with work and no lease.

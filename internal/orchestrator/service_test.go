@@ -72,6 +72,25 @@ func TestTooMuchDuringAHalt(t *testing.T) {
 	})
 }
 
+// TestToolsAreCounted by what became of them.
+func TestToolsAreCounted(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		m := metrics.New("test")
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Metrics = m }
+		w.Model.On("do it", ot.Call(ot.ReadTool, "a"), ot.Call("none", "b"), ot.Call(ot.ReadTool, "c"), ot.Say("It is done."))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(20 * time.Second)
+		w.Chat.Find("It is done.")
+		served := httptest.NewRecorder()
+		m.Handler().ServeHTTP(served, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if want := `bot_tool_calls_total{outcome="ok",tool="look"} 2`; !strings.Contains(served.Body.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, served.Body)
+		}
+	})
+}
+
 // TestHalt ends what runs, keeps what comes, tells so once, and goes on after the resume,
 // also in another process.
 func TestHalt(t *testing.T) {

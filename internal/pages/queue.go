@@ -55,7 +55,7 @@ func (p *queuePages) queue(r *request) (view, error) {
 		if service, err = halt(ctx, tx); err != nil {
 			return err
 		}
-		if count, err = tx.Queue().Count(ctx); err != nil {
+		if count, err = tx.Queue().Count(ctx, p.show.now()); err != nil {
 			return err
 		}
 		if open, err = tx.Queue().OpenEntries(ctx, store.Viewer{}, maxQueued); err != nil {

@@ -44,3 +44,13 @@ func DiskFree(dir string) (bytes int64, files, ok bool) {
 	}
 	return int64(s.Bavail) * int64(s.Bsize), s.Ffree > 0 || s.Files == 0, true //nolint:gosec,unconvert // types differ between systems
 }
+
+// DiskSpace returns how many bytes the disk of a folder has free for this process, and how many
+// in all; zero if it cannot be found out.
+func DiskSpace(dir string) (free, total int64) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, 0
+	}
+	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize) //nolint:gosec,unconvert // types differ between systems
+}

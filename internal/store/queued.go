@@ -169,6 +169,9 @@ func (t *Queue) deadEnd(ctx context.Context, query, id string) (conversationID s
 // QueueCounts says how much waits and failed.
 type QueueCounts struct {
 	Waiting, Running, Deliveries, FailedTurns, FailedDeliveries int
+
+	WaitingSince time.Time // the oldest that waits and may run now; zero: there is none
+	UnsentSince  time.Time // the oldest answer that waits to be sent; zero: there is none
 }
 
 const queueCountsSQL = `SELECT
@@ -176,10 +179,14 @@ const queueCountsSQL = `SELECT
 	(SELECT count(*) FROM inbound_events WHERE lane = 'turn' AND state IN ('waiting', 'running') AND state = 'running'),
 	(SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending', 'placed')),
 	(SELECT count(*) FROM inbound_events WHERE lane = 'turn' AND state = 'failed'),
-	(SELECT count(*) FROM deliveries WHERE state = 'failed')`
+	(SELECT count(*) FROM deliveries WHERE state = 'failed'),
+	(SELECT coalesce(min(accepted_ms), 0) FROM inbound_events WHERE lane = 'turn' AND state IN ('waiting', 'running') AND state = 'waiting' AND next_ms <= $1),
+	(SELECT coalesce(min(created_ms), 0) FROM deliveries WHERE state IN ('pending', 'sending', 'placed') AND final)`
 
 // Count counts what waits and what failed.
-func (t *Queue) Count(ctx context.Context) (c QueueCounts, err error) {
-	_, err = t.tx.one(ctx, []any{&c.Waiting, &c.Running, &c.Deliveries, &c.FailedTurns, &c.FailedDeliveries}, queueCountsSQL)
+func (t *Queue) Count(ctx context.Context, now time.Time) (c QueueCounts, err error) {
+	_, err = t.tx.one(ctx, []any{
+		&c.Waiting, &c.Running, &c.Deliveries, &c.FailedTurns, &c.FailedDeliveries, msTime{&c.WaitingSince}, msTime{&c.UnsentSince},
+	}, queueCountsSQL, now.UnixMilli())
 	return c, wrap(err, "count the queue")
 }

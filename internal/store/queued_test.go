@@ -91,7 +91,14 @@ func TestDeadEndsAreListedAndSettledOnce(t *testing.T) {
 			if err != nil || e.State != sessions.EntryStopped {
 				t.Errorf("dropped: %+v, %v", e, err)
 			}
-			got, err := tx.Queue().Count(ctx)
+			got, err := tx.Queue().Count(ctx, time.Now())
+			if waits, unsent := time.Since(got.WaitingSince), time.Since(got.UnsentSince); waits < 0 || waits > time.Hour || unsent < 0 || unsent > time.Hour {
+				t.Errorf("waiting since %s, unsent since %s", got.WaitingSince, got.UnsentSince)
+			}
+			if earlier, err := tx.Queue().Count(ctx, time.UnixMilli(-1)); err != nil || !earlier.WaitingSince.IsZero() {
+				t.Errorf("what may not run yet waits since %s, %v", earlier.WaitingSince, err)
+			}
+			got.WaitingSince, got.UnsentSince = time.Time{}, time.Time{}
 			if want := (store.QueueCounts{Waiting: 1, Deliveries: 1, FailedTurns: 4, FailedDeliveries: 3}); err != nil || got != want {
 				t.Errorf("%+v, %v, want %+v", got, err, want)
 			}

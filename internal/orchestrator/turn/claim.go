@@ -22,10 +22,17 @@ const ringPatience = time.Second
 func (o *Turns) Ring(ctx context.Context, conversationID string) error {
 	patience, cancel := context.WithTimeout(ctx, ringPatience)
 	defer cancel()
-	if !o.slots.acquire(patience) {
+	if !o.slots.try() && !o.waitForSlot(patience) {
 		return queue.ErrBusy
 	}
 	return o.claim(ctx, o.claimant(conversationID, &slotHold{}))
+}
+
+// waitForSlot waits for a slot until ctx is done, and reports whether it has one.
+func (o *Turns) waitForSlot(ctx context.Context) bool {
+	o.config.Metrics.Waiting(1)
+	defer o.config.Metrics.Waiting(-1)
+	return o.slots.acquire(ctx)
 }
 
 // RingAll is Ring for several conversations, whose leases are claimed together, and waits

@@ -241,6 +241,11 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
 	result, note, pictures := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
+	outcome := "ok"
+	if result.IsError {
+		outcome = "error"
+	}
+	h.r.w.o.config.Metrics.ToolRan(call.Name, outcome)
 	result.Content, result.Summary = h.r.w.o.redact(result.Content)+h.show(ctx, pictures), h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
 	return result

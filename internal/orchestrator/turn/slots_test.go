@@ -2,11 +2,41 @@ package turn
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"remote-agent/internal/metrics"
+	"remote-agent/internal/queue"
 )
+
+// TestWhoWaitsForASlotIsCounted until they have one, or give up.
+func TestWhoWaitsForASlotIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New("test")
+		o := &Turns{slots: newSlots(0), config: Config{Metrics: m}}
+		result := make(chan error)
+		go func() { result <- o.Ring(t.Context(), "1") }()
+		synctest.Wait()
+		for _, want := range []string{"bot_runs_waiting 1\n", "bot_runs_waiting 0\n"} {
+			served := httptest.NewRecorder()
+			m.Handler().ServeHTTP(served, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			if !strings.Contains(served.Body.String(), want) {
+				t.Errorf("there is no %s", want)
+			}
+			if want == "bot_runs_waiting 1\n" {
+				if err := <-result; err != queue.ErrBusy { //nolint:errorlint // as the queue compares it
+					t.Errorf("without a slot: %v", err)
+				}
+			}
+		}
+	})
+}
 
 func TestSlotsServeWaitersInOrder(t *testing.T) {
 	t.Parallel()
