@@ -144,7 +144,7 @@ func HotQueries() map[string]struct {
 		"FailedEntries":         {failedEntriesSQL, []any{someID, 10}},
 		"WaitingDeliveries":     {waitingDeliveriesSQL, []any{10}},
 		"FailedDeliveries":      {failedDeliveriesSQL, []any{someID, 10}},
-		"CountQueue":            {queueCountsSQL, nil},
+		"CountQueue":            {queueCountsSQL, []any{1}},
 		"BrowseSessions":        browse(BrowseSessionsQuery{}),
 		"BrowseSessionsAfter":   browse(BrowseSessionsQuery{After: place, Since: time.Unix(1, 0)}),
 		"BrowseSessionsOfChat":  browse(BrowseSessionsQuery{ConversationID: someID, After: place}),
