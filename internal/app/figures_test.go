@@ -17,6 +17,7 @@ import (
 func TestFiguresOfTheService(t *testing.T) {
 	t.Parallel()
 	storetest.EachDialect(t, func(t *testing.T, open func(testing.TB) *store.Store) {
+		t.Helper()
 		s := open(t)
 		budget := spend.Budget{DayMicros: 2_000_000}
 		f := &figures{store: s, data: t.TempDir(), backups: t.TempDir(), limits: func() spend.Budget { return budget }}

@@ -256,6 +256,7 @@ func TestAnUpgradeOnAServerThatOnlyReadsSaysSo(t *testing.T) {
 }
 
 func openURL(t *testing.T, address string) *store.Store {
+	t.Helper()
 	return storetest.Open(t, store.Options{URL: address, Exclusive: true})
 }
 
