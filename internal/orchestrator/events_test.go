@@ -267,10 +267,20 @@ func TestConversationThatMoves(t *testing.T) {
 			w.Start()
 			w.Chat.Say("hello", ot.In("group"))
 			w.Pass(2 * time.Second)
+			inTx(w, func(ctx context.Context, tx *store.Tx) error {
+				fork, _, err := tx.Conversations().GetOrCreateConversation(ctx, messages.ConversationKey{Platform: "chat", ID: "fork"}, "")
+				if err != nil {
+					return err
+				}
+				return tx.Conversations().UpdateConversation(ctx, fork.ID, sessions.ConversationUpdate{Settings: &sessions.Settings{Home: messages.ConversationKey{Platform: "chat", ID: "group"}.String()}})
+			})
 			w.Chat.Do(ot.In("group"), ot.With(func(in *messages.Inbound) { in.Kind, in.MigratedTo = messages.KindMigrated, "supergroup" }))
 			w.Chat.Say("still there?", ot.In("supergroup"))
 			w.Pass(2 * time.Second)
 			w.Chat.WantIn("supergroup", "re: Ann: still there?")
+			if got := w.Rows(`SELECT settings ->> 'home' FROM remote_agent_conversations WHERE platform_conversation_id = 'fork'`); !slices.Equal(got, []string{messages.ConversationKey{Platform: "chat", ID: "supergroup"}.String()}) {
+				t.Errorf("what was forked from it has its home at %q", got)
+			}
 			if n := len(w.Model.Requests()[1].Array); n != 3 {
 				t.Errorf("the second request has %d messages: it is not the same conversation", n)
 			}

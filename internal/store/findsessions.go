@@ -190,8 +190,12 @@ func (t *Lists) sessionsByWords(ctx context.Context, whole, terms []searchTerm) 
 			return nil
 		}
 	}
-	err = t.tx.each(ctx, having(composedOf(terms)), `
-		SELECT m.session_id, m.content FROM agent_messages_fts f CROSS JOIN agent_messages m
+	said, composed := `''`, composedOf(terms)
+	if len(composed) > 0 {
+		said = `m.content`
+	}
+	err = t.tx.each(ctx, having(composed), `
+		SELECT m.session_id, `+said+` FROM agent_messages_fts f CROSS JOIN agent_messages m
 		WHERE m.id = f.rowid AND agent_messages_fts MATCH $1 AND NOT m.undone`, matchSQLite(terms))
 	if err != nil {
 		return nil, err
