@@ -41,9 +41,8 @@ func (e *examination) examineListen(ctx context.Context) []doctor.Finding {
 func (e *examination) examineAddress(ctx context.Context) []doctor.Finding {
 	if e.config.PublicURL == "" {
 		for _, k := range kindsOf(e.config) {
-			if k.On() && k.Intake() == platform.OverHTTP {
-				return one(doctor.Found("PUBLIC_URL", doctor.Warn, "not set, but events of "+string(k.Platform())+" come in over HTTP",
-					"set PUBLIC_URL to the https:// address from which LISTEN_ADDR is reached, so that this can be checked"))
+			if k.On() && k.Intake() == platform.OverHTTP { // no fault: a proxy may have the address that was given there
+				return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set, so nothing was asked at the address where events of "+string(k.Platform())+" come in", ""))
 			}
 		}
 		return one(doctor.Found("PUBLIC_URL", doctor.Skip, "not set; webhooks and web pages from elsewhere need it", ""))
