@@ -34,7 +34,7 @@ func (f *figures) measure(ctx context.Context) metrics.Figures {
 	if age := now.Sub(f.at); age >= 0 && age < figuresEvery {
 		return f.last
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout) // others get it, too
 	defer cancel()
 	next := metrics.Figures{Budget: -1}
 	counts, err := store.Within(ctx, f.store.InRead, func(tx *store.Tx) (store.QueueCounts, error) { return tx.Queue().Count(ctx, now) })

@@ -62,10 +62,18 @@ func TestFiguresOfTheService(t *testing.T) {
 		if again := f.measure(t.Context()); again.Budget != 0.5 {
 			t.Error("who asks often has it measured as often")
 		}
-		f.at = time.Time{}
-		ended, cancel := context.WithCancel(t.Context())
+		budget.DayMicros, f.at = 4_000_000, time.Time{}
+		left, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got := f.measure(ended); got.Inbox.Known || got.Outbox.Known || got.Budget >= 0 {
+		f.measure(left)
+		if got := f.measure(t.Context()); !got.Inbox.Known || got.Budget != 0.25 {
+			t.Errorf("after somebody asked and went away, others get %+v", got)
+		}
+		f.at = time.Time{}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.measure(t.Context()); got.Inbox.Known || got.Outbox.Known || got.Budget >= 0 {
 			t.Errorf("what the database does not say is %+v", got)
 		}
 	})

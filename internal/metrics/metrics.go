@@ -307,8 +307,8 @@ func (m *Metrics) Platform(platform, event string) {
 	}
 }
 
-// TurnEnded counts a turn. outcome is "answered", "stopped", or the kind of a
-// fault.
+// TurnEnded counts a run of a turn. outcome is "answered", "stopped" or "failed", or, if the turn
+// runs again, "retried", "parked", "waiting" or "interrupted".
 func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
 	m.count(1, runs, "assistant", assistant, "outcome", outcome)
 	m.took(took, runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome)
