@@ -11,18 +11,26 @@ const (
 	maxPictured = 16 << 20 // in bytes
 )
 
-// Gallery names the pictures that a turn makes for people, as many as are shown of one turn: ten,
-// and 16 MB. The zero value is empty.
-type Gallery struct{ pictures, bytes int }
+// Gallery names the pictures that a turn makes, and counts those that people are shown, which are
+// ten, and 16 MB. The zero value is empty.
+type Gallery struct{ named, shown, bytes int }
 
-// Add returns the name of a picture that is to be shown. It is empty for what is none (see
-// messages.PictureKind), and for one too many.
-func (g *Gallery) Add(data []byte) (name string) {
+// Add returns the name of a picture. It is empty for what is none (see messages.PictureKind). show
+// is false for what people are not shown any more.
+func (g *Gallery) Add(data []byte) (name string, show bool) {
 	kind := messages.PictureKind(data)
-	if kind == "" || g.pictures == maxPictures || g.bytes+len(data) > maxPictured {
-		return ""
+	if kind == "" {
+		return "", false
 	}
-	g.pictures++
+	g.named++
+	name = fmt.Sprintf("picture-%d.%s", g.named, kind)
+	if g.shown == maxPictures || g.bytes+len(data) > maxPictured {
+		return name, false
+	}
+	g.shown++
 	g.bytes += len(data)
-	return fmt.Sprintf("picture-%d.%s", g.pictures, kind)
+	return name, true
 }
+
+// Resume has the names go on behind n that an earlier run of the turn may have given.
+func (g *Gallery) Resume(n int) { g.named = n }

@@ -32,9 +32,10 @@ type Host interface {
 	Describe(call messages.ToolCall) string
 
 	// RunTool runs a call that Permit allowed. Whatever goes wrong is the result,
-	// with IsError set, for the model to react to. It returns within seconds of
-	// the end of ctx, with nothing left running.
-	RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult
+	// with IsError set, for the model to react to. The files that the tool shows are kept, and
+	// have their Data, or a Note that says why the model cannot be given them. It returns
+	// within seconds of the end of ctx, with nothing left running.
+	RunTool(ctx context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment)
 
 	// Ask asks a person about something that an agent with tools of its own
 	// wants to do, and waits for the answer, ctx or the expiry. No answer is no.

@@ -1,7 +1,10 @@
 package chat_test
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"remote-agent/internal/chat"
 	"remote-agent/internal/command"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/files"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator"
 	ot "remote-agent/internal/orchestrator/orchestratortest"
@@ -17,6 +21,7 @@ import (
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
+	"remote-agent/internal/store/storetest"
 	"remote-agent/internal/work"
 )
 
@@ -242,6 +247,15 @@ func TestFileOfASession(t *testing.T) {
 			t.Parallel()
 			ot.Run(t, func(w *ot.World) {
 				w.Model.On("look at it", ot.Call(ot.ReadTool, "the thing"), ot.Say("I saw it."))
+				dir, log := t.TempDir(), storetest.Log(t)
+				w.Configure = func(c *orchestrator.Config, s *store.Store) {
+					c.Files = files.NewIntake(files.NewStore(s, dir, log), nil, log)
+				}
+				var dot bytes.Buffer
+				if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+					t.Fatal(err)
+				}
+				w.Tools.Draw(dot.Bytes())
 				w.Start()
 				talk(w, line{say: "look at it", want: "I saw it."})
 				c, _ := w.Process().Commands.Find("sessions")
@@ -252,8 +266,13 @@ func TestFileOfASession(t *testing.T) {
 				if err != nil || (len(reply.Files) == 1) != tt.file {
 					t.Fatalf("it has the files %+v, %v", reply.Files, err)
 				}
-				if tt.file && strings.Contains(string(reply.Files[0].Data), "done: the thing") != tt.output {
-					t.Errorf("the file is %s", reply.Files[0].Data)
+				for _, part := range []string{"done: the thing", "### Attachment picture-1.png (image/png; 1 x 1 pixels; files/"} {
+					if tt.file && strings.Contains(string(reply.Files[0].Data), part) != tt.output {
+						t.Errorf("the file is %s", reply.Files[0].Data)
+					}
+				}
+				if strings.Contains(reply.Text, "picture") {
+					t.Errorf("the short transcript is %s", reply.Text)
 				}
 			})
 		})

@@ -89,6 +89,9 @@ func (hi *history) line(m store.ListedMessage) string {
 		case messages.Text:
 			parts = append(parts, hi.quoted(b.Text, lineLen))
 		case messages.Attachment:
+			if m.Role == messages.RoleTool {
+				break
+			}
 			parts = append(parts, "file "+hi.quoted(b.Name, promptLen))
 		case messages.ToolCall:
 			parts = append(parts, "calls "+hi.quoted(b.Name, promptLen))

@@ -26,7 +26,7 @@ func (c *Config) fileOptions() []option.Option {
 		},
 		{
 			Name: "RETENTION_FILES", Default: "90d", Group: groupFiles,
-			Help:  "How long pictures and documents are kept after they were last attached, such as 90d or 720h, at least 1d; off keeps them as long as a message refers to them. They are always deleted with the last session that contains them.",
+			Help:  "How long pictures and documents are kept after they were last attached, or shown by a tool, such as 90d or 720h, at least 1d; off keeps them as long as a message refers to them. They are always deleted with the last session that contains them.",
 			Parse: setRetention(&c.Retention.Files),
 		},
 	}

@@ -72,7 +72,7 @@ func creation001() []rule {
 				c.same("roles", []messages.Role{"user", "assistant", "tool"}, []messages.Role{messages.RoleUser, messages.RoleAssistant, messages.RoleTool})
 			}},
 		{section: section, name: "BlockTypes", on: inCode, asks: "Four kinds of blocks: text, tool_call, tool_result, thinking",
-			differs: "there is a fifth, attachment, for files that people send; thinking keeps the provider's signature besides its text",
+			differs: "there is a fifth, attachment, for files that people send and tools show; thinking keeps the provider's signature besides its text",
 			holds: func(c *check) {
 				kinds := map[string]messages.Message{
 					"user": one(messages.RoleUser, messages.Text{Text: "t"}), "tool_call": messages.NewToolCall("c", "n", "{}"),

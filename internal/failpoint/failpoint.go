@@ -25,6 +25,7 @@ const (
 	CallRecorded Point = "tool-call-recorded"     // on record as pending
 	CallBegun    Point = "tool-call-begun"        // on record as executing, and in the audit log
 	CallRan      Point = "tool-call-ran"          // its result is not on record
+	ResultStored Point = "tool-result-stored"     // the model does not have it
 	PushRecorded Point = "push-recorded-not-done" // and so on
 	Pushed       Point = "pushed-not-told"
 	PullRecorded Point = "pull-recorded-not-opened"
@@ -33,7 +34,7 @@ const (
 
 // Effects lists the points around effects.
 func Effects() []Point {
-	return []Point{CallRecorded, CallBegun, CallRan, PushRecorded, Pushed, PullRecorded, PullOpened}
+	return []Point{CallRecorded, CallBegun, CallRan, ResultStored, PushRecorded, Pushed, PullRecorded, PullOpened}
 }
 
 // The points of a fork into a place of its own.

@@ -212,61 +212,20 @@ func (i *Intake) recording(ctx context.Context, a messages.Attachment, file *os.
 	return a, nil
 }
 
-// What a request shows of files: beyond that older ones are only named.
-const (
-	maxShown      = 20
-	maxShownBytes = 12 << 20
-)
-
 // Show is Store.Show.
 func (i *Intake) Show(ctx context.Context, array []messages.Message) ([]messages.Message, error) {
 	return i.store.Show(ctx, array)
 }
 
-// Show returns the messages of a request with the bytes of the files that they have,
-// the newest first, as many as a request holds. It changes nothing that it is given.
+// Show returns the messages of a request with the bytes of the files that they have; see
+// messages.ShowFiles.
 func (s *Store) Show(ctx context.Context, array []messages.Message) ([]messages.Message, error) {
-	var shown []messages.Message // array, once something in it is another
-	files, bytes := 0, int64(0)
-	for m := len(array) - 1; m >= 0; m-- {
-		copied := false
-		for b := len(array[m].Blocks) - 1; b >= 0; b-- {
-			a, is := array[m].Blocks[b].(messages.Attachment)
-			if !is || a.File == "" {
-				continue
-			}
-			if files++; files > maxShown || bytes+a.Size > maxShownBytes {
-				a.Note = joined(a.Note, "not shown again, because of the files that came after it")
-			} else {
-				data, err := s.Get(ctx, a.File)
-				switch {
-				case fault.Is(err, fault.NotFound):
-					a.Note = joined(a.Note, "the file is no longer kept")
-				case err != nil:
-					return nil, err
-				}
-				a.Data = string(data)
-				bytes += int64(len(data))
-			}
-			if shown == nil {
-				shown = append(shown, array...)
-			}
-			if !copied {
-				shown[m].Blocks = append([]messages.Block(nil), array[m].Blocks...)
-				copied = true
-			}
-			shown[m].Blocks[b] = a
+	return messages.ShowFiles(array, func(a messages.Attachment) (messages.Attachment, error) {
+		data, err := s.Get(ctx, a.File)
+		if fault.Is(err, fault.NotFound) {
+			return a.Noted("the file is no longer kept"), nil
 		}
-	}
-	if shown == nil {
-		return array, nil
-	}
-	return shown, nil
-}
-
-func joined(note, more string) string {
-	if note == "" {
-		return more
-	}
-	return note + "; " + more
+		a.Data = string(data)
+		return a, err
+	})
 }

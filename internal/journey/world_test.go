@@ -45,6 +45,7 @@ const (
 func TestMain(m *testing.M) {
 	runAsBot(os.Args) // that is killed, in the tests of crashes
 	serveMCP(os.Args)
+	serveCamera(os.Args)
 	acpagent.Hijack(os.Args) // journeys with an agent start this test as one
 	sandbox.RunIfHelper()    // the bot runs programs confined, with this very test as the helper
 	flag.Parse()

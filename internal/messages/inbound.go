@@ -72,7 +72,7 @@ type Sender struct {
 	Member bool `json:"member,omitempty"`
 }
 
-// Attachment is a file that came with a message.
+// Attachment is a file that came with a message, or with the result of a tool.
 type Attachment struct {
 	Name      string `json:"name"` // untrusted; never join it to a path
 	MediaType string `json:"media_type,omitempty"`

@@ -51,7 +51,8 @@ type (
 		Arguments string
 	}
 
-	// ToolResult answers the call with the same id.
+	// ToolResult answers the call with the same id. The files that a tool shows are
+	// Attachments right behind its result, in the same message; see FilesOf.
 	ToolResult struct {
 		CallID  string
 		Name    string // the tool, for people and for old records; may be empty

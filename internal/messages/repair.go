@@ -26,9 +26,10 @@ const Interrupted = "interrupted: no result was recorded, the tool may have run 
 //     that an assistant that speaks after an unanswered call begins a new message;
 //   - no text is blank and no message is empty;
 //   - in an assistant message calls come last; each is answered by exactly one
-//     result in the tool message directly after it, in the order of the calls;
-//     a missing result becomes the error Interrupted; results without a call,
-//     second results, and anything else in a tool message are dropped;
+//     result in the tool message directly after it, in the order of the calls,
+//     with its files right behind it (see FilesOf); a missing result becomes the
+//     error Interrupted; results without a call, second results, and anything else
+//     in a tool message are dropped;
 //   - call ids are unique and, like tool names, fit SafeID and SafeName.
 //
 // Repair invents no words of a person. What stands before the first user
@@ -84,7 +85,7 @@ type repairedTurn struct {
 	msg     Message
 	owned   bool // msg.Blocks is ours and may be appended to
 	calls   int  // trailing blocks of msg that are calls
-	results []Block
+	results [][]Block
 	closed  bool // a result arrived: later calls are a new message
 	source  Message
 	sourced int // index of the first call whose result is known, plus one
@@ -171,7 +172,7 @@ func (r *repairer) addCalls(calls []Block) {
 		r.pending[from] = append(r.pending[from], pendingCall{turn: len(r.turns) - 1, call: turn.calls})
 		turn.append(c)
 		turn.calls++
-		turn.results = append(turn.results, ToolResult{CallID: c.ID, Name: c.Name, Content: Interrupted, IsError: true})
+		turn.results = append(turn.results, []Block{ToolResult{CallID: c.ID, Name: c.Name, Content: Interrupted, IsError: true}})
 	}
 }
 
@@ -179,7 +180,7 @@ func (r *repairer) addCalls(calls []Block) {
 // id again in a later message: then the latest message with an open call of
 // that id is meant, and in it the first such call.
 func (r *repairer) results(m Message) {
-	for _, b := range m.Blocks {
+	for at, b := range m.Blocks {
 		res, ok := b.(ToolResult)
 		if !ok {
 			continue
@@ -194,17 +195,17 @@ func (r *repairer) results(m Message) {
 		}
 		p := open[i]
 		r.pending[res.CallID] = slices.Delete(open, i, i+1)
-		r.turns[p.turn].answer(p.call, res, m)
+		r.turns[p.turn].answer(p.call, res, m, at)
 	}
 }
 
-func (t *repairedTurn) answer(call int, res ToolResult, from Message) {
-	synthesized, ok := t.results[call].(ToolResult)
+func (t *repairedTurn) answer(call int, res ToolResult, from Message, at int) {
+	synthesized, ok := t.results[call][0].(ToolResult)
 	if !ok {
 		return
 	}
 	res.CallID, res.Name = synthesized.CallID, synthesized.Name
-	t.results[call] = res
+	t.results[call] = append([]Block{res}, filesOf(from, at)...)
 	t.closed = true
 	if t.sourced == 0 || call+1 < t.sourced {
 		t.sourced, t.source = call+1, from
@@ -260,7 +261,7 @@ func (r *repairer) finish() []Message {
 		out = append(out, t.msg)
 		if t.calls > 0 {
 			out = append(out, Message{
-				Role: RoleTool, Blocks: t.results,
+				Role: RoleTool, Blocks: slices.Concat(t.results...),
 				Seq: t.source.Seq, ProviderMetadata: t.source.ProviderMetadata,
 			})
 		}

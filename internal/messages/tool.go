@@ -36,3 +36,29 @@ func OpenCalls(array []Message) []ToolCall {
 	}
 	return open
 }
+
+// FilesOf returns the files that came with the result of a tool that is m.Blocks[at]: those right
+// behind it.
+func FilesOf(m Message, at int) []Attachment {
+	var files []Attachment
+	for _, b := range filesOf(m, at) {
+		if a, ok := b.(Attachment); ok {
+			files = append(files, a)
+		}
+	}
+	return files
+}
+
+func filesOf(m Message, at int) []Block {
+	if m.Role != RoleTool { // what else a message has is of somebody else
+		return nil
+	}
+	end := at + 1
+	for end < len(m.Blocks) {
+		if _, ok := m.Blocks[end].(Attachment); !ok {
+			break
+		}
+		end++
+	}
+	return m.Blocks[at+1 : end]
+}

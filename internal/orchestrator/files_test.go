@@ -598,3 +598,67 @@ func TestWhatIsDeletedOfAnAlbum(t *testing.T) {
 		w.Chat.Want("re: compare them")
 	})
 }
+
+// TestTheModelSeesWhatAToolShows: a picture is kept and on record with its result, and the model is
+// shown it then and later. What cannot be looked at is named with the reason, and what is no picture
+// is not there.
+func TestTheModelSeesWhatAToolShows(t *testing.T) {
+	t.Parallel()
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Model.On("draw", orchestratortest.Call(orchestratortest.ReadTool, "a"), orchestratortest.Say("A white field."))
+		w.Model.On("and its size?", orchestratortest.Say("Small."))
+		white, broken := []byte(w.Chat.Files["png"]), []byte("\x89PNG\r\n\x1a\nbroken")
+		w.Tools.Draw(white, broken, []byte("<svg/>"), white)
+		w.Start()
+		w.Chat.Say("draw it")
+		w.Pass(20 * time.Second)
+		w.Chat.Find("A white field.")
+		w.Restart()
+		w.Chat.Say("and its size?")
+		w.Pass(time.Second)
+		w.Chat.Find("Small.")
+		requests := w.Model.Requests()
+		if len(requests) != 3 {
+			t.Fatalf("the model was asked %q", w.Model.Asked())
+		}
+		for i, r := range requests[1:] {
+			if got := fmt.Sprint(shown(r)); got != "[picture-1.png picture-3.png]" {
+				t.Errorf("request %d shows %s", i+1, got)
+			}
+			result, _ := r.Array[2].Blocks[0].(messages.ToolResult)
+			files := messages.FilesOf(r.Array[2], 0)
+			if !strings.HasPrefix(result.Content, "done: a\n[shown to the person: picture-1.png, picture-2.png, picture-3.png]") || result.IsError ||
+				len(files) != 3 || files[0].Width != 30 || files[0].Data != files[2].Data || !strings.Contains(files[1].Note, "damaged") {
+				t.Errorf("request %d has the result %+v with %d files", i+1, result, len(files))
+			}
+		}
+		if kinds := w.Value(`SELECT count(*) FROM agent_messages WHERE kind = 'attachment' AND role = 'tool'`) + " " +
+			w.Value(`SELECT count(DISTINCT hash) FROM message_files`) + " " + w.Value(`SELECT count(*) FROM files`); kinds != "3 2 1" && kinds != "3 1 1" {
+			t.Errorf("on record are %s", kinds)
+		}
+	})
+}
+
+// TestManyPicturesOfOneResult are not all looked at.
+func TestManyPicturesOfOneResult(t *testing.T) {
+	t.Parallel()
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Model.On("draw", orchestratortest.Call(orchestratortest.ReadTool, "a"), orchestratortest.Say("White fields."))
+		var all [][]byte
+		for range 12 {
+			all = append(all, []byte(w.Chat.Files["png"]))
+		}
+		w.Tools.Draw(all...)
+		w.Start()
+		w.Chat.Say("draw them")
+		w.Pass(time.Minute)
+		w.Chat.Find("White fields.")
+		last := w.Model.Requests()[1]
+		result, _ := last.Array[2].Blocks[0].(messages.ToolResult)
+		if n := len(shown(last)); n != 10 || !strings.HasSuffix(result.Content, "\n[2 more pictures are left out: you are shown the first 10 of a result]") {
+			t.Errorf("the model is shown %d pictures and reads %q", n, result.Content)
+		}
+	})
+}

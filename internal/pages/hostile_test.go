@@ -84,7 +84,7 @@ func (w *world) fill() (s settled) {
 			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{
 				messages.Thinking{Text: evil}, messages.Text{Text: evil}, messages.ToolCall{ID: "c1", Name: "bash", Arguments: `{"command":"` + strings.ReplaceAll(evilName, `"`, `\"`) + `"}`},
 			}},
-			messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c1", Content: evil, Summary: evil, IsError: true}}},
+			messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{messages.ToolResult{CallID: "c1", Content: evil, Summary: evil, IsError: true}, messages.Attachment{Name: evil, MediaType: evilName, Note: evil}}},
 			messages.Message{Role: messages.RoleUser, Blocks: []messages.Block{messages.Attachment{Name: evil, MediaType: evilName, Note: evil}}})
 		if err != nil {
 			return err

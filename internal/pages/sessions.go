@@ -264,6 +264,9 @@ func (p *sessionPages) turn(m store.TranscriptMessage, person string, results ma
 	}
 	parts := html.Group{}
 	for _, b := range m.Blocks {
+		if m.Role == messages.RoleTool && !all {
+			continue
+		}
 		if n := p.block(b, results, all, m.Role == messages.RoleUser); n != nil {
 			parts = append(parts, n)
 		}

@@ -108,14 +108,14 @@ func (b *Box) Effect(ctx context.Context, call messages.ToolCall) (e Effect, err
 
 // Run runs a call. Whatever goes wrong, a panic included, is a result with
 // IsError. Its content is valid UTF-8 of at most about MaxContent bytes. note is
-// one line for people, who see the pictures, too.
-func (b *Box) Run(ctx context.Context, call messages.ToolCall) (result messages.ToolResult, note string, pictures [][]byte) {
+// one line for people.
+func (b *Box) Run(ctx context.Context, call messages.ToolCall) (result messages.ToolResult, note string, shown Shown) {
 	r, err := b.run(ctx, call)
 	if err != nil {
 		r = Result{Content: text(ctx, err), IsError: true, Note: "failed"}
 	}
 	result = messages.ToolResult{CallID: call.ID, Name: call.Name, Content: Clip(r.Content, MaxContent), IsError: r.IsError}
-	return result, Line(r.Note, MaxSummary), r.Pictures
+	return result, Line(r.Note, MaxSummary), r.Shown
 }
 
 func (b *Box) run(ctx context.Context, call messages.ToolCall) (r Result, err error) {

@@ -8,6 +8,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
@@ -55,6 +56,25 @@ type Result struct {
 	// "exit 1"; may be empty.
 	Note string
 
-	// Pictures are for people: whatever is among them that is none is left out.
+	Shown
+}
+
+// Shown is what a call shows besides its text.
+type Shown struct {
+	// Pictures are for people and for the model: whatever is among them that is none is
+	// left out.
 	Pictures [][]byte
+
+	// File is a picture or a document that people have already, for the model only; nil: none.
+	File *File
+}
+
+// File is a file that a tool found.
+type File struct {
+	Name      string
+	MediaType string // by its content
+
+	// Open returns the content. It is called before the tool is closed, and again if
+	// reading fails.
+	Open func(ctx context.Context) (io.ReadCloser, error)
 }

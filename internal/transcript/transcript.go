@@ -178,6 +178,9 @@ func (w *writer) message(m store.TranscriptMessage) {
 				w.fence("", b.Text, w.o.Whole)
 			}
 		case messages.Attachment:
+			if w.o.For == Everybody && m.Role == messages.RoleTool {
+				break // as the result that it came with
+			}
 			w.printf("\n### Attachment %s (%s)\n", w.clean(b.Name), w.clean(attached(b)))
 			w.fence("", b.Text, w.o.Whole)
 		case messages.ToolCall:
@@ -224,8 +227,10 @@ func attached(a messages.Attachment) string {
 func spoken(m store.TranscriptMessage) bool {
 	return slices.ContainsFunc(m.Blocks, func(b messages.Block) bool {
 		switch b.(type) {
-		case messages.Text, messages.Attachment, messages.ToolCall:
+		case messages.Text, messages.ToolCall:
 			return true
+		case messages.Attachment:
+			return m.Role != messages.RoleTool
 		case messages.Thinking, messages.ToolResult:
 		}
 		return false

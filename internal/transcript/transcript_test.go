@@ -54,6 +54,7 @@ func stored(t *testing.T, db *store.Store) (id string) {
 			}},
 			messages.Message{Role: messages.RoleTool, Blocks: []messages.Block{
 				messages.ToolResult{CallID: "c1", Name: "shell", Summary: "60 lines", Content: lines.String()},
+				messages.Attachment{Name: "picture-1.png", MediaType: "image/png", File: strings.Repeat("cd", 32), Width: 4, Height: 2, Data: "pixels"},
 				messages.ToolResult{CallID: "c2", Name: "shell", Content: "```\nrefused\n```", IsError: true},
 			}},
 			messages.Message{Role: messages.RoleAssistant, Blocks: []messages.Block{messages.Thinking{Text: "Only that."}}})
@@ -98,6 +99,7 @@ func TestReadersSeeWhatIsForThem(t *testing.T) {
 			"## Other tool calls\n\n### Call of edit `own-1`: failed": everybody,
 			"### Thinking\n\n```\nI wonder.\n```":                     person, "Only that.": person, "```json\n{\"command\":\"ls\"}\n```": person,
 			"### Result of shell `c1`\n\n60 lines\n\n```\nline 1\n": person, "\nline 40\n```\n\n(": person,
+			"### Attachment picture-1.png (image/png; 4 x 2 pixels; files/cd/" + strings.Repeat("cd", 32) + ")": person, "## tool, ": person,
 			"### Error of shell `c2`\n\n````\n```\nrefused\n```\n````": person, `{"file":"a.go"}`: person, `{"ok":true}`: person,
 			", no such file\n": operator, "## System prompt\n\nBe terse with ": operator, "## Error of the last turn\n\n```\nthe model is away\n```": operator,
 			"## Configuration\n\n": operator,
@@ -109,7 +111,7 @@ func TestReadersSeeWhatIsForThem(t *testing.T) {
 			}
 		}
 		for r, text := range read {
-			if strings.Contains(text, key) || strings.Contains(text, "line 41") {
+			if strings.Contains(text, "pixels\n") || strings.Contains(text, key) || strings.Contains(text, "line 41") {
 				t.Errorf("reader %d has a credential or all of an output:\n%s", r, text)
 			}
 		}

@@ -157,7 +157,11 @@ func record(msgs []messages.Message) []entry {
 				}
 				entries = append(entries, entry{head: head, text: strings.TrimSpace(b.Content)})
 			case messages.Attachment:
-				entries = append(entries, entry{head: "Assistant:", text: file(b)})
+				head := "Assistant:"
+				if m.Role == messages.RoleTool {
+					head = "It came with:"
+				}
+				entries = append(entries, entry{head: head, text: file(b)})
 			case messages.Thinking:
 			}
 		}

@@ -207,8 +207,8 @@ func (t *transcript) shown(b block) (string, error) {
 	if b.Type != "image" || t.mute || base64.StdEncoding.EncodedLen(len(data)) != len(b.Data) {
 		return b.text(), nil
 	}
-	name := t.gallery.Add(data)
-	if name == "" {
+	name, show := t.gallery.Add(data)
+	if !show {
 		return b.text(), nil
 	}
 	return "[" + name + "]", t.emit(assistant.FileMade{Name: name, Data: data})

@@ -125,17 +125,23 @@ func toSchema(raw json.RawMessage) json.RawMessage {
 }
 
 // toWire maps a repaired array to the Messages API, and nothing else: tool
-// results go to the beginning of a user message, neighbors of one role become one
-// message. Thinking is sent back only to replay, the model that wrote it, and
+// results, with the files that they came with, go to the beginning of a user message,
+// neighbors of one role become one message. Thinking is sent back only to replay, the model that wrote it, and
 // only if it has a signature.
 func toWire(array []messages.Message, replay string) []message {
 	var wire []message
 	for _, m := range array {
 		role := roleOf(m)
 		var content []any
-		for _, b := range m.Blocks {
+		for at, b := range m.Blocks {
+			if _, is := b.(messages.Attachment); is && m.Role == messages.RoleTool {
+				continue // it went with its result
+			}
 			if w := toBlock(b, replay); w != nil {
 				content = append(content, w)
+			}
+			if r, is := b.(messages.ToolResult); is {
+				content = withFiles(content, r, messages.FilesOf(m, at))
 			}
 		}
 		if len(content) == 0 {
@@ -224,7 +230,7 @@ func toBlock(b messages.Block, replay string) any {
 			content = "(no output)" // the API refuses an empty one
 		}
 		return &toolResultBlock{
-			Type: "tool_result", ToolUseID: messages.SafeID(b.CallID), IsError: b.IsError, Content: []*textBlock{newText(content)},
+			Type: "tool_result", ToolUseID: messages.SafeID(b.CallID), IsError: b.IsError, Content: []any{newText(content)},
 		}
 	case messages.Thinking:
 		if !replayed(b, replay) {
@@ -236,6 +242,21 @@ func toBlock(b messages.Block, replay string) any {
 		return &thinkingBlock{Type: "thinking", Thinking: b.Text, Signature: b.Signature}
 	}
 	return nil
+}
+
+// withFiles puts the files of a tool's result into the last block of content, which is that
+// result. The API takes only text in the result of a call that failed: then they come behind it.
+func withFiles(content []any, r messages.ToolResult, files []messages.Attachment) []any {
+	result, _ := content[len(content)-1].(*toolResultBlock)
+	for i, a := range files {
+		b := toBlock(a, "")
+		if _, text := b.(*textBlock); text || !r.IsError {
+			result.Content = append(result.Content, b)
+		} else {
+			content = append(content, newText(assistant.ShownBy(r, files[i:i+1])), b)
+		}
+	}
+	return content
 }
 
 func newText(text string) *textBlock { return &textBlock{Type: "text", Text: text} }

@@ -89,10 +89,10 @@ type toolUseBlock struct {
 }
 
 type toolResultBlock struct {
-	Type      string       `json:"type"` // tool_result
-	ToolUseID string       `json:"tool_use_id"`
-	IsError   bool         `json:"is_error,omitempty"`
-	Content   []*textBlock `json:"content"`
+	Type      string `json:"type"` // tool_result
+	ToolUseID string `json:"tool_use_id"`
+	IsError   bool   `json:"is_error,omitempty"`
+	Content   []any  `json:"content"` // *textBlock, *fileBlock
 	cacheable
 }
 

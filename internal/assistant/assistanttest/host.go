@@ -17,6 +17,7 @@ type Host struct {
 	Reads  map[string]bool // the names of tools that may run in parallel
 	Decide func(call messages.ToolCall) (assistant.Verdict, error)
 	Do     func(ctx context.Context, call messages.ToolCall) messages.ToolResult
+	Shows  func(call messages.ToolCall) []messages.Attachment                           // the files that a result comes with; without it none
 	Answer func(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) // without it every question is refused
 	Next   func(requests int, used assistant.Usage) ([]messages.Message, error)
 
@@ -49,14 +50,18 @@ func (h *Host) Parallel(call messages.ToolCall) bool { return h.Reads[call.Name]
 func (h *Host) Describe(call messages.ToolCall) string { return "uses " + call.Name }
 
 // RunTool implements assistant.Host.
-func (h *Host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
+func (h *Host) RunTool(ctx context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment) {
 	h.mu.Lock()
 	h.ran = append(h.ran, call)
 	h.mu.Unlock()
-	if h.Do == nil {
-		return messages.ToolResult{CallID: call.ID, Name: call.Name, Content: call.Name + " done"}
+	result := messages.ToolResult{CallID: call.ID, Name: call.Name, Content: call.Name + " done"}
+	if h.Do != nil {
+		result = h.Do(ctx, call)
 	}
-	return h.Do(ctx, call)
+	if h.Shows == nil {
+		return result, nil
+	}
+	return result, h.Shows(call)
 }
 
 // Ask implements assistant.Host.

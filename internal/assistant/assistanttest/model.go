@@ -104,6 +104,7 @@ func ExerciseModel(t *testing.T, h ModelHarness) {
 	t.Run("SaysWhatItUsed", with(Reply, saysWhatItUsed))
 	t.Run("SendsTheSamePrefix", with(Reply, sendsTheSamePrefix))
 	t.Run("SendsPicturesOrSaysSo", with(Reply, sendsPictures))
+	t.Run("SendsPicturesOfToolsOrSaysSo", with(Reply, sendsPicturesOfTools))
 }
 
 // once is a model as an assistant that asks it once.
@@ -286,10 +287,40 @@ func sendsPictures(t *testing.T, h Harness, s ModelSubject) {
 	if s.Bodies == nil {
 		t.Skip("this backend does not show its requests")
 	}
-	s.Request.Array = []messages.Message{{Role: messages.RoleUser, Blocks: []messages.Block{
+	sendsAll(t, h, s, []messages.Message{{Role: messages.RoleUser, Blocks: []messages.Block{
 		messages.Text{Text: "What is this?"},
 		messages.Attachment{Name: "dot.png", MediaType: "image/png", Width: 1, Height: 1, Data: dot},
-	}}}
+	}}}, dot)
+}
+
+// sendsPicturesOfTools: so is what tools show, also those that failed.
+func sendsPicturesOfTools(t *testing.T, h Harness, s ModelSubject) {
+	array := wholeTurn()
+	var all []string
+	for i := range array {
+		var blocks []messages.Block
+		for _, b := range array[i].Blocks {
+			blocks = append(blocks, b)
+			if _, is := b.(messages.ToolResult); is {
+				all = append(all, dot+fmt.Sprint(len(all)))
+				blocks = append(blocks, messages.Attachment{Name: "dot.png", MediaType: "image/png", Width: 1, Height: 1, Data: all[len(all)-1]})
+			}
+		}
+		array[i].Blocks = blocks
+	}
+	if len(all) != 4 {
+		t.Fatalf("%d results", len(all))
+	}
+	s.Request.Tools = ToolSpecs()
+	sendsAll(t, h, s, messages.Repair(array), all...)
+}
+
+func sendsAll(t *testing.T, h Harness, s ModelSubject, array []messages.Message, all ...string) {
+	t.Helper()
+	if s.Bodies == nil {
+		t.Skip("this backend does not show its requests")
+	}
+	s.Request.Array = array
 	out := h.run(t.Context(), t, s.asAssistant())
 	if _, blind := errors.AsType[*assistant.BlindError](out.err); blind {
 		return
@@ -298,8 +329,10 @@ func sendsPictures(t *testing.T, h Harness, s ModelSubject) {
 		t.Fatalf("a picture: %v", out.err)
 	}
 	bodies := s.Bodies()
-	if body := bodies[len(bodies)-1]; !bytes.Contains(body, []byte(base64.StdEncoding.EncodeToString([]byte(dot)))) {
-		t.Errorf("the picture was dropped, and no assistant.Blind says so:\n%s", body)
+	for _, data := range all {
+		if body := bodies[len(bodies)-1]; !bytes.Contains(body, []byte(base64.StdEncoding.EncodeToString([]byte(data)))) {
+			t.Errorf("the picture was dropped, and no assistant.Blind says so:\n%s", body)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type item struct {
 	run     bool // it is permitted and has no result yet
 	changes bool // it may change something
 	result  messages.ToolResult
+	files   []messages.Attachment // that the result came with
 }
 
 // answerCalls gives each of the calls of one answer a result, in order. An error
@@ -137,12 +138,15 @@ func (r *run) flush(ctx context.Context, batch []item) error {
 	if err := r.runAll(ctx, batch); err != nil {
 		return err
 	}
-	m := messages.Message{Role: messages.RoleTool, Blocks: make([]messages.Block, len(batch))}
+	m := messages.Message{Role: messages.RoleTool}
 	for i := range batch {
 		it := &batch[i]
 		it.result.Content = clean(it.result.Content)
-		m.Blocks[i] = it.result
-		r.repeats.note(it.key, it.result, it.changes)
+		m.Blocks = append(m.Blocks, it.result)
+		for _, a := range it.files {
+			m.Blocks = append(m.Blocks, a)
+		}
+		r.repeats.note(it.key, it.result, it.files, it.changes)
 	}
 	return r.done(m)
 }
@@ -151,6 +155,7 @@ func (r *run) flush(ctx context.Context, batch []item) error {
 type outcome struct {
 	at     int // in the batch
 	result messages.ToolResult
+	files  []messages.Attachment
 	panic  error
 }
 
@@ -199,7 +204,7 @@ func (r *run) runAll(ctx context.Context, batch []item) error {
 			return stop(out.panic)
 		}
 		it := &batch[out.at]
-		it.result = out.result
+		it.result, it.files = out.result, out.files
 		it.result.CallID, it.result.Name = it.call.ID, it.call.Name
 		if err := r.emit(assistant.ToolFinished{ID: it.call.ID, OK: !it.result.IsError}); err != nil {
 			return stop(err)
@@ -237,7 +242,7 @@ func (r *run) runOne(ctx context.Context, at int, call messages.ToolCall, outcom
 		}
 		outcomes <- out
 	}()
-	out.result = r.turn.Host.RunTool(ctx, call)
+	out.result, out.files = r.turn.Host.RunTool(ctx, call)
 }
 
 // kinder is implemented by hosts that know what a call does.

@@ -26,8 +26,8 @@ func (r *run) isBlind(err error) bool {
 	return true
 }
 
-// hideFiles takes the files out of the array for a model that takes none, or not these, and
-// says so if the request is about one.
+// hideFiles takes the files out of the array for a model that takes none, or not these. It
+// says so, once, if the request is about one, or if a tool of the turn shows one.
 func (r *run) hideFiles() error {
 	array := r.array.Messages()
 	if _, is := r.assistant.blind.Load(r.asked()); !is && !r.unreadable || !assistant.ShowsFiles(array...) {
@@ -41,13 +41,13 @@ func (r *run) hideFiles() error {
 	}
 	r.array = messages.NewArray(assistant.WithoutFiles(array, why)...)
 	for _, m := range slices.Backward(array) {
-		if m.Role != messages.RoleUser {
-			continue
+		if assistant.ShowsFiles(m) && !r.noticed {
+			r.noticed = true
+			return r.emit(assistant.Notice{Text: notice, Once: m.Role == messages.RoleTool})
 		}
-		if assistant.ShowsFiles(m) {
-			return r.emit(assistant.Notice{Text: notice})
+		if m.Role == messages.RoleUser {
+			break
 		}
-		break
 	}
 	return nil
 }

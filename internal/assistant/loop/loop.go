@@ -131,6 +131,7 @@ type run struct {
 	refused  int // answers that called tools although there are none
 
 	unreadable bool // the model does not take the files of the array
+	noticed    bool // that was said
 }
 
 func newRun(a *Assistant, turn assistant.Turn, emit assistant.Emit) *run {
@@ -164,9 +165,6 @@ func (r *run) do(ctx context.Context) error {
 		if err := r.answerCalls(ctx, open); err != nil {
 			return err
 		}
-	}
-	if err := r.hideFiles(); err != nil {
-		return err
 	}
 	for {
 		if err := r.beforeRequest(ctx); err != nil {
@@ -212,7 +210,7 @@ func (r *run) do(ctx context.Context) error {
 }
 
 // beforeRequest asks the host whether the turn may go on and takes in what was
-// said meanwhile.
+// said meanwhile. Of files, also those that tools show, the request has what it may.
 func (r *run) beforeRequest(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return canceled(ctx)
@@ -235,7 +233,8 @@ func (r *run) beforeRequest(ctx context.Context) error {
 			"Stopped after %d model requests in one turn. What was done so far is kept; send a message to continue.", r.requests)
 	}
 	r.requests++
-	return nil
+	r.array = messages.NewArray(messages.BoundFiles(r.array.Messages())...)
+	return r.hideFiles()
 }
 
 // complete asks the model once and passes on what it says. The message is only

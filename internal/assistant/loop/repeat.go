@@ -68,9 +68,9 @@ func (p *repeats) check(key callKey) measure {
 	return runIt
 }
 
-// note records the result of a call. changes reports that it ran and may have
+// note records the result of a call, and the files that it came with. changes reports that it ran and may have
 // changed something: then all other calls may have other results now.
-func (p *repeats) note(key callKey, result messages.ToolResult, changes bool) {
+func (p *repeats) note(key callKey, result messages.ToolResult, files []messages.Attachment, changes bool) {
 	if changes {
 		for k := range p.calls {
 			if k != key {
@@ -82,7 +82,13 @@ func (p *repeats) note(key callKey, result messages.ToolResult, changes bool) {
 		p.calls[key] = &repeated{round: p.round, refused: p.round}
 		return
 	}
-	sum := maphash.String(p.hash, result.Content)
+	var h maphash.Hash
+	h.SetSeed(p.hash)
+	_, _ = h.WriteString(result.Content) // never fails
+	for _, a := range files {
+		_, _ = h.WriteString("\x00" + a.File)
+	}
+	sum := h.Sum64()
 	c := p.calls[key]
 	if c == nil || c.round < p.round-1 || c.result != sum || c.refused > 0 {
 		c = &repeated{result: sum}
@@ -104,13 +110,13 @@ func (p *repeats) seed(array []messages.Message, changes func(messages.ToolCall)
 	}
 	calls := make(map[string]messages.ToolCall)
 	for _, m := range array[begin:] {
-		for _, b := range m.Blocks {
+		for at, b := range m.Blocks {
 			switch b := b.(type) {
 			case messages.ToolCall:
 				calls[b.ID] = b
 			case messages.ToolResult:
 				if c, ok := calls[b.CallID]; ok {
-					p.note(p.key(c), b, changes(c))
+					p.note(p.key(c), b, messages.FilesOf(m, at), changes(c))
 				}
 			case messages.Text, messages.Thinking, messages.Attachment:
 			}

@@ -117,6 +117,15 @@ func toTools(specs []messages.ToolSpec) ([]api.Tool, error) {
 // someTool stands in a request for its tools.
 var someTool = api.Tool{Type: api.ToolTypeFunction}
 
+// bridge stands between results of tools and a message of the user for models that want it.
+var bridge = messages.NewText(messages.RoleAssistant, "I have the results.")
+
+// joins reports whether m, of a person, becomes one message with what tools showed before it:
+// some servers want the roles to take turns.
+func joins(before, m messages.Message) bool {
+	return before.Role == messages.RoleTool && m.Role == messages.RoleUser && assistant.ShowsFiles(before)
+}
+
 // encoded returns what sender puts into the request. The messages begin with the system
 // prompt.
 func (c *completion) encoded() (f fields, err error) {
@@ -126,12 +135,12 @@ func (c *completion) encoded() (f fields, err error) {
 		said = nil
 		for i, m := range c.request.Array {
 			if m.Role == messages.RoleUser && i > 0 && c.request.Array[i-1].Role == messages.RoleTool {
-				said = append(said, messages.NewText(messages.RoleAssistant, "I have the results."))
+				said = append(said, bridge)
 			}
 			said = append(said, m)
 		}
 	}
-	array, err := c.model.encodings.Array(key, said, modelhttp.Encoder{Encode: c.encode})
+	array, err := c.model.encodings.Array(key, said, modelhttp.Encoder{Encode: c.encode, Joins: joins})
 	if err != nil {
 		return f, err
 	}
@@ -153,17 +162,18 @@ func (c *completion) encode(to []byte, array []messages.Message) ([]byte, error)
 	if c.form&reasons != 0 {
 		replay = c.name
 	}
-	for _, m := range array {
-		var elements []any
-		if assistant.ShowsFiles(m) {
-			elements = append(elements, toShown(m))
-		} else {
-			for _, w := range toWire([]messages.Message{m}, replay) {
-				if c.form&short != 0 {
-					shorten(&w)
-				}
-				elements = append(elements, w)
+	for i := 0; i < len(array); i++ {
+		m := array[i]
+		elements := c.elements(m, replay)
+		if files := toolFiles(m); len(files) > 0 {
+			if c.form&bridged != 0 {
+				elements = append(elements, c.elements(bridge, replay)...)
 			}
+			if i+1 < len(array) { // it joins m
+				i++
+				files = append(files, toShown(array[i]).Content...)
+			}
+			elements = append(elements, shown{Role: api.ChatMessageRoleUser, Content: files})
 		}
 		for _, w := range elements {
 			element, err := json.Marshal(w)
@@ -180,6 +190,20 @@ func (c *completion) encode(to []byte, array []messages.Message) ([]byte, error)
 		}
 	}
 	return to, nil
+}
+
+// elements maps a message, but for the files of tools that are shown.
+func (c *completion) elements(m messages.Message, replay string) (elements []any) {
+	if m.Role != messages.RoleTool && assistant.ShowsFiles(m) {
+		return []any{toShown(m)}
+	}
+	for _, w := range toWire([]messages.Message{m}, replay) {
+		if c.form&short != 0 {
+			shorten(&w)
+		}
+		elements = append(elements, w)
+	}
+	return elements
 }
 
 // shorten makes the ids of calls what Mistral's models take, nine letters and digits.
@@ -231,6 +255,25 @@ func toShown(m messages.Message) shown {
 		}
 	}
 	return w
+}
+
+// toolFiles returns the files that tools show in a message, as a message of the user has them:
+// the API takes none in the message of a tool.
+func toolFiles(m messages.Message) (parts []part) {
+	for at, b := range m.Blocks {
+		r, is := b.(messages.ToolResult)
+		if !is {
+			continue
+		}
+		files := slices.DeleteFunc(messages.FilesOf(m, at), func(a messages.Attachment) bool { return a.Data == "" })
+		if len(files) > 0 {
+			parts = append(parts, part{Type: "text", Text: assistant.ShownBy(r, files)})
+		}
+		for _, a := range files {
+			parts = append(parts, filePartOf(a))
+		}
+	}
+	return parts
 }
 
 func filePartOf(a messages.Attachment) part {
@@ -285,12 +328,17 @@ func toWire(array []messages.Message, replay string) []api.ChatCompletionMessage
 }
 
 func appendResults(wire []api.ChatCompletionMessage, m messages.Message) []api.ChatCompletionMessage {
-	for _, b := range m.Blocks {
+	for at, b := range m.Blocks {
 		r, ok := b.(messages.ToolResult)
 		if !ok {
 			continue
 		}
 		content := r.Content
+		for _, a := range messages.FilesOf(m, at) {
+			if a.Data == "" {
+				content += "\n" + assistant.AttachmentText(a)
+			}
+		}
 		if strings.TrimSpace(content) == "" {
 			// go-openai leaves empty content out, and the API wants it there.
 			content = "(no output)"

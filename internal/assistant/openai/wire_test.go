@@ -78,7 +78,7 @@ func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
 	t.Parallel()
 	strs := rapid.SampledFrom([]string{"", " ", "a", "b", "x y", "é/1", strings.Repeat("z", 70)})
 	model := listening(t)
-	arrays := messagestest.Arrays(strs)
+	arrays := messagestest.Pictured(messagestest.Arrays(strs))
 	rapid.Check(t, func(t *rapid.T) {
 		array := messages.Repair(arrays.Draw(t, "array"))
 		if len(array) == 0 {
@@ -87,6 +87,9 @@ func TestRepairedArraysKeepTheRulesOnTheWire(t *testing.T) {
 		body := sent(t, model, assistant.Request{System: strs.Draw(t, "system"), Array: array})
 		if err := messagestest.OpenAI(body); err != nil {
 			t.Fatalf("%v\n%s", err, body)
+		}
+		if want, got := messagestest.Pictures(array), bytes.Count(body, []byte(`"image_url":{"url":"data:image/png;base64,`)); got != want {
+			t.Fatalf("%d pictures of %d\n%s", got, want, body)
 		}
 	})
 }

@@ -217,6 +217,17 @@ func (b ContentBlock) ResultText() string {
 	return joinTexts(content)
 }
 
+// ResultFiles returns the images and documents of a tool result.
+func (b ContentBlock) ResultFiles() (files []ContentBlock) {
+	content, _ := blocks(b.Content)
+	for _, c := range content {
+		if c.Source != nil {
+			files = append(files, c)
+		}
+	}
+	return files
+}
+
 // Roles returns the roles of the messages in order.
 func (r Request) Roles() []string {
 	return lists.Map(r.Messages, func(m Message) string { return m.Role })

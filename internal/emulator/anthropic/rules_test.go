@@ -1,6 +1,7 @@
 package anthropic_test
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -30,6 +31,10 @@ func TestRules(t *testing.T) {
 	tool := func(extra string) string { return `{"name":"f","input_schema":{"type":"object"}` + extra + `}` }
 	mark := `,"cache_control":{"type":"ephemeral"}`
 	marked := `{"type":"text","text":"x"` + mark + `}`
+	picture := func(kind, data string) string {
+		return `{"type":"image","source":{"type":"base64","media_type":"` + kind + `","data":"` + base64.StdEncoding.EncodeToString([]byte(data)) + `"}}`
+	}
+	shows := func(rest string) string { return `{"type":"tool_result","tool_use_id":"t1",` + rest + `}` }
 	tests := map[string]struct{ body, want string }{
 		"plain":               {array(u), ""},
 		"blocks":              {array(user(said)), ""},
@@ -37,6 +42,8 @@ func TestRules(t *testing.T) {
 		"two calls":           {array(u, asst(call, call2), user(ok2, ok)), ""},
 		"results in two rows": {array(u, asst(call, call2), user(ok), user(ok2, said)), ""},
 		"two of one role":     {array(u, u, asst(said), asst(call), user(ok)), ""},
+		"image result":        {array(u, asst(call), user(shows(`"content":[{"type":"text","text":"x"},`+picture("image/png", "\x89PNG")+`]`))), ""},
+		"image behind result": {array(u, asst(call), user(shows(`"is_error":true,"content":"x"`), picture("image/png", "\x89PNG"))), ""},
 		"no content result":   {array(u, asst(call), user(`{"type":"tool_result","tool_use_id":"t1"}`)), ""},
 		"tools":               {array(u) + `,"tools":[` + tool(mark) + `],"tool_choice":{"type":"auto"}`, ""},
 		"provider's tool":     {array(u) + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`, ""},
@@ -82,6 +89,10 @@ func TestRules(t *testing.T) {
 		"no input":           {array(u, asst(`{"type":"tool_use","id":"a","name":"f"}`)), "tool_use.input"},
 		"empty result text":  {array(u, asst(call), user(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":""}]}`)), "must be non-empty"},
 		"empty error":        {array(u, asst(call), user(`{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":""}`)), "cannot be empty if `is_error`"},
+		"unknown image":      {array(u, asst(call), user(shows(`"content":[`+picture("image/bmp", "BM")+`]`))), "media_type"},
+		"no image":           {array(u, asst(call), user(shows(`"content":[`+picture("image/png", "BM")+`]`))), "does not appear to be a valid image/png"},
+		"image of an error":  {array(u, asst(call), user(shows(`"is_error":true,"content":[{"type":"text","text":"x"},`+picture("image/png", "\x89PNG")+`]`))), "all content must be type `text` if `is_error` is true"},
+		"image, then result": {array(u, asst(call), user(picture("image/png", "\x89PNG"), ok)), "without `tool_result`"},
 		"assistant last":     {array(u, asst(said)), "prefill"},
 		"unsigned thinking":  {array(u, asst(`{"type":"thinking","thinking":"x","signature":""}`, said), u), "Invalid `signature`"},
 		"no signature":       {array(u, asst(`{"type":"thinking","thinking":"x"}`, said), u), "signature: Field required"},

@@ -326,13 +326,20 @@ func checkResult(b ContentBlock) *APIError {
 	}
 	for i, c := range list {
 		c.at = fmt.Sprintf("%s.tool_result.content.%d", b.at, i)
+		if b.IsError && c.Type != "text" {
+			return invalid("%s.tool_result: all content must be type `text` if `is_error` is true", b.at)
+		}
 		switch c.Type {
 		case "text":
 			// The text of a tool may be blank, but not missing.
 			if c.Text == nil || *c.Text == "" && content[0] == '[' {
 				return invalid("%s: text content blocks must be non-empty", c.at)
 			}
-		case "image", "document", "search_result", "tool_reference":
+		case "image", "document":
+			if e := checkSource(c); e != nil {
+				return e
+			}
+		case "search_result", "tool_reference":
 		default:
 			return invalid("%s: Input tag '%s' found using 'type' does not match any of the expected tags", c.at, c.Type)
 		}

@@ -355,6 +355,10 @@ func TestRequestsAreChecked(t *testing.T) {
 		{"arguments", call(`{"id":"a","type":"function","function":{"name":"f"}}`)},
 		{"maximum context length is 1000", `{"role":"user","content":"` + strings.Repeat("x", 8000) + `"}`},
 		{"Invalid type", `{"role":7}`},
+		{"", call(one) + "," + res("a") + `,{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}`},
+		{"Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL",
+			call(one) + `,{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}`},
+		{"unsupported image", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/bmp;base64,iVBORw=="}}]}`},
 	}
 	for _, c := range cases {
 		check(t, s, c.want, `{"model":"m","messages":[`+c.messages+`]}`)
@@ -376,7 +380,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	for _, c := range whole {
 		check(t, s, c.want, c.body)
 	}
-	if st := s.Stats(); st.Received != 4 || st.Refused != len(cases)+len(whole)-4 || len(s.Refusals()) != st.Refused {
+	if st := s.Stats(); st.Received != 5 || st.Refused != len(cases)+len(whole)-5 || len(s.Refusals()) != st.Refused {
 		t.Errorf("stats %+v", st)
 	}
 }

@@ -216,6 +216,10 @@ func checkContent(param string, m Message) *APIError {
 			if e := checkFile(at, p); e != nil {
 				return e
 			}
+		case p.Type == "image_url":
+			message := strings.TrimSuffix(param, ".content")
+			return invalid(message, "Invalid '%s'. Image URLs are only allowed for messages with role 'user', "+
+				"but this message with role '%s' contains an image URL.", message, m.Role)
 		default:
 			return invalid(at+".type", "Invalid value: '%s' in a message with role '%s'.", p.Type, m.Role)
 		}

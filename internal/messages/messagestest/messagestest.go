@@ -118,8 +118,11 @@ func (m openAIMessage) hasContent() error {
 		return fmt.Errorf("no content: %.40s", m.Content)
 	}
 	for _, p := range parts {
-		if p.Type == "text" && strings.TrimSpace(p.Text) == "" {
+		switch {
+		case p.Type == "text" && strings.TrimSpace(p.Text) == "":
 			return fmt.Errorf("blank content part")
+		case p.Type != "text" && m.Role != "user":
+			return fmt.Errorf("a part of type %q", p.Type)
 		}
 	}
 	return nil
@@ -133,6 +136,29 @@ type anthropicBlock struct {
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 	Signature string          `json:"signature"`
+	IsError   bool            `json:"is_error"`
+	Content   json.RawMessage `json:"content"`
+}
+
+// checkResult: in a result are texts and, if the call did not fail, pictures and documents.
+func (b anthropicBlock) checkResult() error {
+	var content []anthropicBlock
+	if len(b.Content) == 0 || b.Content[0] == '"' {
+		return nil
+	}
+	if err := json.Unmarshal(b.Content, &content); err != nil {
+		return fmt.Errorf("content of result %q: %w", b.ToolUseID, err)
+	}
+	for _, c := range content {
+		switch {
+		case c.Type == "text" && strings.TrimSpace(c.Text) == "":
+			return fmt.Errorf("blank text in result %q", b.ToolUseID)
+		case c.Type == "text", !b.IsError && (c.Type == "image" || c.Type == "document"):
+		default:
+			return fmt.Errorf("block of type %q in result %q (error: %t)", c.Type, b.ToolUseID, b.IsError)
+		}
+	}
+	return nil
 }
 
 // Anthropic reports the first rule of the Messages API that the request body
@@ -189,12 +215,15 @@ func checkAnthropicUser(blocks []anthropicBlock, waiting []string) error {
 				return fmt.Errorf("second result for %q", b.ToolUseID)
 			}
 			answered[b.ToolUseID] = true
+			if err := b.checkResult(); err != nil {
+				return err
+			}
 		case "text":
 			text = true
 			if strings.TrimSpace(b.Text) == "" {
 				return fmt.Errorf("blank text")
 			}
-		case "image":
+		case "image", "document":
 			text = true // results come before it, too
 		default:
 			return fmt.Errorf("block of type %q", b.Type)

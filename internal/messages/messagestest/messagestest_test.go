@@ -33,6 +33,8 @@ func TestOpenAI(t *testing.T) {
 		"ends with a bot":      {openAIUser + `,{"role":"assistant","content":"x"}`, false},
 		"no arguments":         {openAIUser + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f"}}]},` + openAIResult, false},
 		"bad name":             {openAIUser + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f.g","arguments":"{}"}}]},` + openAIResult, false},
+		"picture of a tool":    {openAIUser + "," + openAICall + `,{"role":"tool","tool_call_id":"a","content":[{"type":"image_url"}]}`, false},
+		"picture behind it":    {openAIUser + "," + openAICall + "," + openAIResult + `,{"role":"user","content":[{"type":"image_url"}]}`, true},
 		"system in the middle": {openAIUser + `,{"role":"system","content":"x"},` + openAIUser, false},
 	}
 	for name, tt := range tests {
@@ -64,6 +66,12 @@ func TestAnthropic(t *testing.T) {
 			`,{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}`, false},
 		"text after a call": {anthropicUser +
 			`,{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"text","text":"x"}]},` + anthropicResult, false},
+		"picture of a tool": {anthropicUser + "," + anthropicCall +
+			`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x"},{"type":"image"}]}]}`, true},
+		"picture of a failed call": {anthropicUser + "," + anthropicCall +
+			`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"content":[{"type":"image"}]}]}`, false},
+		"blank result": {anthropicUser + "," + anthropicCall +
+			`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":" "}]}]}`, false},
 		"id used again": {anthropicUser + "," + anthropicCall + "," + anthropicResult + "," + anthropicCall + "," + anthropicResult, false},
 	}
 	for name, tt := range tests {

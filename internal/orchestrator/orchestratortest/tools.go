@@ -114,7 +114,7 @@ func (s scriptedTool) Run(ctx context.Context, args json.RawMessage) (tool.Resul
 	s.port.tools.mu.Lock()
 	defer s.port.tools.mu.Unlock()
 	s.port.tools.did = append(s.port.tools.did, s.name+" "+what(args))
-	return tool.Result{Content: "done: " + what(args), Note: "ok", Pictures: s.port.tools.draws}, nil
+	return tool.Result{Content: "done: " + what(args), Note: "ok", Shown: tool.Shown{Pictures: s.port.tools.draws}}, nil
 }
 
 // Status is what /status says of the tools.

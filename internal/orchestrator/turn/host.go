@@ -238,41 +238,19 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 
 // RunTool implements assistant.Host. What a tool returns goes to the model and
 // to the record without the secrets that are known.
-func (h *host) RunTool(ctx context.Context, call messages.ToolCall) messages.ToolResult {
-	result, note, pictures := h.box.Run(ctx, call)
+func (h *host) RunTool(ctx context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment) {
+	result, note, shown := h.box.Run(ctx, call)
 	failpoint.Hit(failpoint.CallRan)
+	said, files, failed := h.show(ctx, shown)
+	result.IsError = result.IsError || failed
 	outcome := "ok"
 	if result.IsError {
 		outcome = "error"
 	}
 	h.r.w.o.config.Metrics.ToolRan(call.Name, outcome)
-	result.Content, result.Summary = h.r.w.o.redact(result.Content)+h.show(ctx, pictures), h.r.w.o.redact(note)
+	result.Content, result.Summary = h.r.w.o.redact(result.Content)+said, h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
-	return result
-}
-
-// show shows people the pictures that a tool returned, and says so to the model, which does not
-// see them.
-func (h *host) show(ctx context.Context, pictures [][]byte) string {
-	var shown []string
-	for _, data := range pictures {
-		h.mu.Lock()
-		name := h.gallery.Add(data)
-		h.mu.Unlock()
-		if name == "" {
-			continue
-		}
-		can, err := h.r.fileMade(ctx, assistant.FileMade{Name: name, Data: data})
-		if err != nil {
-			h.r.w.o.config.Log.WarnContext(ctx, "could not show what a tool returned", "name", name, "err", err)
-		} else if can {
-			shown = append(shown, name)
-		}
-	}
-	if len(shown) == 0 {
-		return ""
-	}
-	return "\n[shown to the person: " + strings.Join(shown, ", ") + "]"
+	return result, files
 }
 
 // Ask implements assistant.Host: the person is asked in the chat and the agent
@@ -382,17 +360,23 @@ func (h *host) recall(ctx context.Context) error {
 		return fmt.Errorf("read what the turn did so far: %w", err)
 	}
 	h.rounds = 0
+	files := 0
 	results := make(map[string]messages.ToolResult)
 	for _, m := range stored {
 		if m.Role == messages.RoleAssistant {
 			h.rounds++
 		}
 		for _, b := range m.Blocks {
-			if r, ok := b.(messages.ToolResult); ok {
-				results[r.CallID] = r
+			switch b := b.(type) {
+			case messages.ToolResult:
+				results[b.CallID] = b
+			case messages.Attachment:
+				files++
+			case messages.Text, messages.ToolCall, messages.Thinking:
 			}
 		}
 	}
+	h.gallery.Resume(files)
 	var done []row
 	for _, m := range stored {
 		for _, b := range m.Blocks {

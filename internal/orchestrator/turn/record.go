@@ -30,6 +30,9 @@ func (r *run) messageDone(out *outcome, m messages.Message) error {
 		if calls {
 			failpoint.Hit(failpoint.CallRecorded)
 		}
+		if results {
+			failpoint.Hit(failpoint.ResultStored)
+		}
 	case isSettled(err) && !agent:
 		err = &fault.Error{Kind: fault.Conflict, Public: "The model gave a tool call the ID of another one.", Err: err}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -151,7 +152,7 @@ func TestReadFile(t *testing.T) {
 
 func TestReadFileRefuses(t *testing.T) {
 	t.Parallel()
-	w := newTree(t, map[string]string{"a.txt": "one\n", "picture.png": "\x89PNG\r\n\x1a\n\x00\x00", "dir/x": "x"})
+	w := newTree(t, map[string]string{"a.txt": "one\n", "program": "\x7fELF\x00\x00", "dir/x": "x"})
 	if err := syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -163,19 +164,62 @@ func TestReadFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p, want := range map[string]string{
-		"picture.png": "not a text file (image/png, 10 bytes)",
-		"dir":         "is a folder",
-		"pipe":        "is a pipe",
-		"big":         "files over 64 MiB",
-		"none":        "There is no none",
-		"a.txt/b":     "a part of the path is a file",
-		"":            `"path" is missing`,
+		"program": "not a text file (application/octet-stream, 6 bytes)",
+		"dir":     "is a folder",
+		"pipe":    "is a pipe",
+		"big":     "files over 64 MiB",
+		"none":    "There is no none",
+		"a.txt/b": "a part of the path is a file",
+		"":        `"path" is missing`,
 	} {
 		w.refuses(files.NameRead, map[string]any{"path": p}, want)
 	}
 	w.refuses(files.NameRead, map[string]any{"path": "a.txt", "offset": 5}, "has only 1 lines")
 	w.refuses(files.NameRead, map[string]any{"path": "a.txt", "limit": 100000}, `"limit" is 1 to 10000`)
 	w.refuses(files.NameRead, map[string]any{"path": "a.txt", "lines": 3}, `unknown field "lines"`)
+}
+
+// TestReadFileShows what a model can look at, and leaves text that only begins so as it is.
+func TestReadFileShows(t *testing.T) {
+	t.Parallel()
+	content := map[string]string{
+		"png": "\x89PNG\r\n\x1a\n\x00", "jpeg": "\xff\xd8\xff\xe0\x00", "gif": "GIF89a\x00", "webp": "RIFF\x00\x00\x00\x00WEBP", "pdf": "%PDF-1.7\n\x00",
+	}
+	put := map[string]string{"text": "GIF89a begins a picture.\n"}
+	for name, data := range content {
+		put["docs/shot."+name] = data
+	}
+	w := newTree(t, put)
+	for name, data := range content {
+		kind := "image/" + name
+		if name == "pdf" {
+			kind = "application/pdf"
+		}
+		got, err := w.tools[files.NameRead].Run(t.Context(), arguments(map[string]any{"path": "docs/shot." + name}))
+		if want := fmt.Sprintf("[docs/shot.%s: %s, %d bytes]", name, kind, len(data)); err != nil || got.Content != want || got.File == nil {
+			t.Fatalf("%s: %+v, %v", name, got, err)
+		}
+		for range 2 { // reading is tried again
+			f, err := got.File.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := io.ReadAll(f)
+			if err := errors.Join(err, f.Close()); err != nil || string(read) != data || got.File.Name != "shot."+name || got.File.MediaType != kind {
+				t.Errorf("%s: %q of %+v, %v", name, read, got.File, err)
+			}
+		}
+	}
+	if got := w.must(files.NameRead, map[string]any{"path": "text"}); got != put["text"] {
+		t.Errorf("a text is read as %q", got)
+	}
+	got, err := w.tools[files.NameRead].Run(t.Context(), arguments(map[string]any{"path": "docs/shot.png"}))
+	if err := errors.Join(err, os.Remove(filepath.Join(w.dir, "docs/shot.png"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := got.File.Open(t.Context()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a file that is gone: %v", err)
+	}
 }
 
 func TestReadFileIsCapped(t *testing.T) {

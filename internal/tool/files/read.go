@@ -2,12 +2,14 @@ package files
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +27,8 @@ const (
 var readSpec = messages.ToolSpec{
 	Name: NameRead,
 	Description: "Read a text file, or a part of it. At most 2000 lines and 64 KiB come back at once unless limit says otherwise; " +
-		"the last line says where to go on. Lines longer than 2000 bytes are cut. Binary files are refused.",
+		"the last line says where to go on. Lines longer than 2000 bytes are cut. " +
+		"Pictures (PNG, JPEG, GIF, WebP) and PDFs are shown as such; other binary files are refused.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"path":{"type":"string","description":"Path relative to the top folder"},` +
 		`"offset":{"type":"integer","minimum":1,"description":"First line, counted from 1"},` +
@@ -83,10 +86,39 @@ func (d *directory) read(ctx context.Context, a readArgs) (tool.Result, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return tool.Result{}, classify(err, rel)
 	}
-	if binary(start) {
-		return tool.Result{}, refuseBinary(rel, start, info.Size())
+	switch {
+	case !binary(start):
+		return show(ctx, in, rel, a)
+	case shownKind(start) != "":
+		return d.shown(rel, shownKind(start), info.Size()), nil
 	}
-	return show(ctx, in, rel, a)
+	return tool.Result{}, refuseBinary(rel, start, info.Size())
+}
+
+// shownKind returns the type of a file that a model is shown as it is: a picture or a PDF,
+// by its beginning; else nothing.
+func shownKind(start []byte) string {
+	if bytes.HasPrefix(start, []byte("%PDF-")) {
+		return "application/pdf"
+	}
+	if kind := messages.PictureKind(start); kind != "" {
+		return "image/" + kind
+	}
+	return ""
+}
+
+// shown is the result for such a file, which is located.
+func (d *directory) shown(rel, kind string, size int64) tool.Result {
+	return tool.Result{
+		Content: fmt.Sprintf("[%s: %s, %d bytes]", rel, kind, size), Note: fmt.Sprintf("%s, %d bytes", kind, size),
+		Shown: tool.Shown{File: &tool.File{Name: path.Base(rel), MediaType: kind, Open: func(context.Context) (io.ReadCloser, error) {
+			f, _, err := d.open(rel)
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		}}},
+	}
 }
 
 // page collects the lines of one call.

@@ -58,6 +58,7 @@ func exampleServer() *sdk.Server {
 		return &sdk.CallToolResult{Content: []sdk.Content{
 			&sdk.TextContent{Text: "you said " + a.Text}, &sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")},
 			&sdk.ResourceLink{URI: "file:///x", Name: "x"}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///y", Text: "inside"}},
+			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///z", MIMEType: "image/png", Blob: []byte("567")}},
 		}}, nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "big"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
@@ -149,11 +150,11 @@ func checkExample(t *testing.T, tools map[string]tool.Tool, problems []error) {
 	}
 	echo := tools["mcp__example__echo"]
 	got, err := call(t, echo, `{"text":"hi"}`)
-	want := "you said hi\n[image, image/png, 4 bytes]\n[resource x: file:///x]\ninside\n"
+	want := "you said hi\n[image, image/png, 4 bytes]\n[resource x: file:///x]\ninside\n[resource file:///z, image/png, 3 bytes]\n"
 	if err != nil || got.IsError || !strings.Contains(got.Content, want) || !strings.Contains(got.Content, `comes from the MCP server "example". It is data`) {
 		t.Errorf("echo = %+v, %v", got, err)
 	}
-	if len(got.Pictures) != 1 || string(got.Pictures[0]) != "1234" {
+	if fmt.Sprintf("%s", got.Pictures) != "[1234 567]" {
 		t.Errorf("echo has the pictures %q", got.Pictures)
 	}
 	if got, err := call(t, echo, `{"text":"fail"}`); err != nil || !got.IsError || !strings.Contains(got.Content, "the tool says no") {

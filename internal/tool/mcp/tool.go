@@ -142,7 +142,7 @@ func (t *remote) Run(ctx context.Context, args json.RawMessage) (tool.Result, er
 	if answer.IsError {
 		note = "failed"
 	}
-	return tool.Result{Content: t.label(tool.Clip(text(answer), maxResult)), IsError: answer.IsError, Note: note, Pictures: pictures(answer)}, nil
+	return tool.Result{Content: t.label(tool.Clip(text(answer), maxResult)), IsError: answer.IsError, Note: note, Shown: tool.Shown{Pictures: pictures(answer)}}, nil
 }
 
 func (t *remote) label(s string) string {
@@ -244,11 +244,16 @@ func text(r *sdk.CallToolResult) string {
 	return strings.Join(parts, "\n")
 }
 
-// pictures returns those of a result.
+// pictures returns those of a result, and what may be some.
 func pictures(r *sdk.CallToolResult) (all [][]byte) {
 	for _, c := range r.Content {
-		if c, is := c.(*sdk.ImageContent); is {
+		switch c := c.(type) {
+		case *sdk.ImageContent:
 			all = append(all, c.Data)
+		case *sdk.EmbeddedResource:
+			if c.Resource != nil && len(c.Resource.Blob) > 0 {
+				all = append(all, c.Resource.Blob)
+			}
 		}
 	}
 	return all
