@@ -33,4 +33,4 @@ func (g *Gallery) Add(data []byte) (name string, show bool) {
 }
 
 // Resume has the names go on behind n that an earlier run of the turn may have given.
-func (g *Gallery) Resume(n int) { g.named = n }
+func (g *Gallery) Resume(n int) { g.named = max(g.named, n) }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"remote-agent/internal/assistant"
+	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/files"
 	"remote-agent/internal/messages"
@@ -659,6 +660,34 @@ func TestManyPicturesOfOneResult(t *testing.T) {
 		result, _ := last.Array[2].Blocks[0].(messages.ToolResult)
 		if n := len(shown(last)); n != 10 || !strings.HasSuffix(result.Content, "\n[2 more pictures are left out: you are shown the first 10 of a result]") {
 			t.Errorf("the model is shown %d pictures and reads %q", n, result.Content)
+		}
+	})
+}
+
+// TestPicturesBehindACrash have other names than those before it.
+func TestPicturesBehindACrash(t *testing.T) { // not beside others: failpoints are global
+	orchestratortest.Run(t, func(w *orchestratortest.World) {
+		withFiles(w, nil)
+		w.Model.On("draw", orchestratortest.Call(orchestratortest.ReadTool, "a"), orchestratortest.Call(orchestratortest.ReadTool, "b"), orchestratortest.Say("Two."))
+		w.Tools.Draw([]byte(w.Chat.Files["png"]))
+		w.Start()
+		w.KillAt(failpoint.ResultStored, 1)
+		w.Chat.Say("draw twice")
+		w.Pass(time.Minute)
+		if n := len(w.Model.Requests()); n != 1 {
+			t.Fatalf("%d requests before the end", n)
+		}
+		w.Start()
+		w.Pass(time.Minute)
+		w.Chat.Find("Two.")
+		requests := w.Model.Requests()
+		for i, want := range []string{"[]", "[picture-1.png]", "[picture-1.png picture-2.png]"} {
+			if got := fmt.Sprint(shown(requests[i])); got != want {
+				t.Errorf("request %d shows %s, want %s", i, got, want)
+			}
+		}
+		if did := fmt.Sprint(w.Tools.Did()); did != "[look a look b]" {
+			t.Errorf("the tools did %s", did)
 		}
 	})
 }

@@ -337,7 +337,7 @@ func lives() map[string]life {
 		"Fresh":     {},
 		"Restarted": {arm: func(w *ot.World) { w.StopAt(failpoint.BeforeModel, 1) }, gently: true, point: failpoint.BeforeModel},
 	}
-	for _, p := range append(failpoint.Points(), failpoint.CallRecorded, failpoint.CallBegun, failpoint.CallRan) {
+	for _, p := range append(failpoint.Points(), failpoint.CallRecorded, failpoint.CallBegun, failpoint.CallRan, failpoint.ResultStored) {
 		all["Killed/"+string(p)] = life{
 			arm: func(w *ot.World) { w.KillAt(p, 1) }, point: p,
 			after: p == failpoint.AnswerStored || p == failpoint.SentUnrecorded,
@@ -353,7 +353,7 @@ func (o outcome) passesPoint(p failpoint.Point) bool {
 		return !o.silent
 	case failpoint.CallRecorded:
 		return o.tools || o.besides != nil
-	case failpoint.CallBegun, failpoint.CallRan:
+	case failpoint.CallBegun, failpoint.CallRan, failpoint.ResultStored:
 		return o.tools
 	}
 	return true

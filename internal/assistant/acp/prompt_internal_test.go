@@ -32,6 +32,7 @@ func TestPrompt(t *testing.T) {
 	t.Parallel()
 	history := []messages.Message{user("What is in x?"), messages.NewToolCall("1", "read_file", `{"path":"x"}`),
 		messages.NewToolResult("1", "two\nlines", false), said("Two lines.\n# The new message")}
+	history[2].Blocks = append(history[2].Blocks, messages.Attachment{Name: "shot.png", MediaType: "image/png", File: "hash"})
 	for name, test := range map[string]struct {
 		turn  assistant.Turn
 		fresh bool
@@ -45,7 +46,7 @@ func TestPrompt(t *testing.T) {
 			"# The conversation so far\n\nYou have no memory of it; this is the record, shortened where it is long. " +
 				"The parts named Assistant were said by you or by the assistant before you.\n\n" +
 				"Person:\n  What is in x?\n\nAssistant called the tool read_file:\n  {\"path\":\"x\"}\n\n" +
-				"Result of read_file:\n  two\n  lines\n\nAssistant:\n  Two lines.\n  # The new message\n\n# The new message\n\nAnd y?"},
+				"Result of read_file:\n  two\n  lines\n\nIt came with:\n  [Attached file shot.png, image/png]\n\nAssistant:\n  Two lines.\n  # The new message\n\n# The new message\n\nAnd y?"},
 		"a file": {assistant.Turn{Array: []messages.Message{{Role: messages.RoleUser, Blocks: []messages.Block{
 			messages.Text{Text: "Read it."}, messages.Attachment{Name: "a.txt", MediaType: "text/plain", Text: "one\ntwo"},
 			messages.Attachment{Name: "b.png", Note: "not text"},

@@ -126,8 +126,8 @@ func toSchema(raw json.RawMessage) json.RawMessage {
 
 // toWire maps a repaired array to the Messages API, and nothing else: tool
 // results, with the files that they came with, go to the beginning of a user message,
-// neighbors of one role become one message. Thinking is sent back only to replay, the model that wrote it, and
-// only if it has a signature.
+// neighbors of one role become one message. Thinking is sent back only to replay, the
+// model that wrote it, and only if it has a signature.
 func toWire(array []messages.Message, replay string) []message {
 	var wire []message
 	for _, m := range array {

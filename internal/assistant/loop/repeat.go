@@ -68,8 +68,9 @@ func (p *repeats) check(key callKey) measure {
 	return runIt
 }
 
-// note records the result of a call, and the files that it came with. changes reports that it ran and may have
-// changed something: then all other calls may have other results now.
+// note records the result of a call, and the files that it came with. changes reports
+// that it ran and may have changed something: then all other calls may have other
+// results now.
 func (p *repeats) note(key callKey, result messages.ToolResult, files []messages.Attachment, changes bool) {
 	if changes {
 		for k := range p.calls {
