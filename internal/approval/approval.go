@@ -38,7 +38,7 @@ func ParseMode(text string) (Mode, error) {
 
 // State is the life of an approval:
 //
-//	waiting -> allowed | denied | expired | canceled (its turn has ended)
+//	waiting -> allowed | denied | expired | canceled (its turn has ended, or Note says why)
 type State string
 
 // The states.
@@ -48,6 +48,12 @@ const (
 	Denied   State = "denied"
 	Expired  State = "expired"
 	Canceled State = "canceled"
+)
+
+// Notes on a question that is canceled while its turn goes on: an external agent had asked.
+const (
+	Restarted = "The bot restarted; not run. The agent asks again if it still needs this"
+	Withdrawn = "The agent no longer asks; not run"
 )
 
 // TTL is how long a person has for a decision.
@@ -128,7 +134,7 @@ func (a Approval) Outcome() string {
 	case Expired:
 		return "Expired; not run"
 	default:
-		return "The turn ended; not run"
+		return cmp.Or(a.Note, "The turn ended; not run")
 	}
 }
 

@@ -338,4 +338,7 @@ func TestQuestionAndOutcome(t *testing.T) {
 			t.Errorf("%s by %q (%q) is %q, want %q", tt.state, tt.by, tt.name, got, tt.want)
 		}
 	}
+	if got := (approval.Approval{State: approval.Canceled, Note: approval.Withdrawn}).Outcome(); got != approval.Withdrawn {
+		t.Errorf("one that its agent takes back is %q", got)
+	}
 }

@@ -298,6 +298,9 @@ func TestAgentHearsWhatDidNotRun(t *testing.T) {
 				if got := w.Value(`SELECT status FROM agent_tool_calls WHERE tool_call_id = 'c1'`); got != "failed" {
 					t.Errorf("the call is %s", got)
 				}
+				if restarted := strings.Contains(w.Chat.Find("a-1: run").Text, "The bot restarted; not run. The agent asks again if it still needs this"); restarted != (state == approval.Waiting || state == approval.Canceled) {
+					t.Errorf("the question reads %q", w.Chat.Find("a-1: run").Text)
+				}
 				told := strings.Contains(strings.Join(w.Chat.Texts(ot.Room), "\n"), "⚠ a-1 was approved, but the bot was restarted before the agent had the answer")
 				if told != (state == approval.Allowed) {
 					t.Errorf("people read %q", w.Chat.Texts(ot.Room))
@@ -305,6 +308,30 @@ func TestAgentHearsWhatDidNotRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAQuestionThatTheAgentTakesBack says so while the turn goes on.
+func TestAQuestionThatTheAgentTakesBack(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		agents(w)
+		w.Agent.On("build", func(r *ot.Errands) (string, error) {
+			ctx, takeBack := context.WithCancel(r.Context())
+			defer takeBack()
+			time.AfterFunc(5*time.Second, takeBack)
+			_, err := r.Host.Ask(ctx, mayI)
+			time.Sleep(20 * time.Second)
+			return fmt.Sprint("I know it now: ", err), nil
+		})
+		w.Start()
+		w.Chat.Say("build it")
+		w.Pass(10 * time.Second)
+		if text := w.Chat.Find("a-1: run").Text; !strings.HasSuffix(text, "**The agent no longer asks; not run**") {
+			t.Errorf("the question reads %q", text)
+		}
+		w.Pass(20 * time.Second)
+		w.Chat.Find("I know it now: context canceled")
+	})
 }
 
 // TestStopOfAProcessWhoseAgentAsks waits for nobody's decision: the next process asks again.

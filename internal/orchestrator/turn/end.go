@@ -137,7 +137,7 @@ func (cl closing) end(ctx context.Context, placed *messages.Delivery, unrecorded
 			}
 		}
 		if asked {
-			if err := cl.w.o.cancelQuestions(ctx, tx, cl.d.entry); err != nil {
+			if err := cl.w.o.cancelQuestions(ctx, tx, cl.d.entry, ""); err != nil {
 				return err
 			}
 		}
@@ -457,7 +457,7 @@ func releasePlan(ctx context.Context, tx port.Tx, conversationID string) error {
 // it, and stores the deliveries of its last word.
 func (w *worker) settleEntry(ctx context.Context, tx port.Tx, entry sessions.Entry, state sessions.EntryState, errText string, placed *messages.Delivery, word outbox.Word) error {
 	if w.o.asks() {
-		if err := w.o.cancelQuestions(ctx, tx, entry); err != nil {
+		if err := w.o.cancelQuestions(ctx, tx, entry, ""); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func (w *worker) interrupted(ctx context.Context, tx port.Tx, entry sessions.Ent
 	if _, uses := a.(assistant.ToolUser); !uses {
 		results, err := w.undecided(ctx, tx, entry, open)
 		if err == nil {
-			err = w.o.cancelQuestions(ctx, tx, entry) // it will ask again, under other names
+			err = w.o.cancelQuestions(ctx, tx, entry, approval.Restarted) // under other names
 		}
 		if err != nil {
 			return err

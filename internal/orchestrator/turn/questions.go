@@ -268,14 +268,14 @@ func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) err
 	return err
 }
 
-// cancelQuestions settles what a turn asked when it ends.
-func (o *Turns) cancelQuestions(ctx context.Context, tx port.Tx, entry sessions.Entry) error {
+// cancelQuestions settles what a turn asked when it ends, or for the reason of note.
+func (o *Turns) cancelQuestions(ctx context.Context, tx port.Tx, entry sessions.Entry, note string) error {
 	open, err := tx.Questions().EntryApprovals(ctx, entry.ID)
 	if err != nil {
 		return err
 	}
 	for _, a := range open {
-		a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
+		a.State, a.DecidedBy, a.DecidedAt, a.Note = approval.Canceled, "system", time.Now(), note
 		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 			return err
 		}

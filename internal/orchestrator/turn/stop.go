@@ -59,7 +59,7 @@ func (o *Turns) Stop(ctx context.Context, conv sessions.Conversation, upTo int64
 			dropped = slices.DeleteFunc(dropped, begun)
 		}
 		for _, e := range dropped { // one that waits to begin may have asked whether to clone
-			if err := o.cancelQuestions(ctx, tx, e); err != nil {
+			if err := o.cancelQuestions(ctx, tx, e, ""); err != nil {
 				return err
 			}
 		}
@@ -92,7 +92,7 @@ func (o *Turns) Withdraw(ctx context.Context, tx port.Tx, e sessions.Entry) erro
 	if err := tx.Inbox().UpdateEntry(ctx, e.ID, sessions.EntryUpdate{State: new(sessions.EntryStopped)}); err != nil {
 		return err
 	}
-	return o.cancelQuestions(ctx, tx, e) // it may have asked whether to clone
+	return o.cancelQuestions(ctx, tx, e, "") // it may have asked whether to clone
 }
 
 // stopRunning ends the turn that runs here, or wakes the one that is parked or

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/orchestrator/background"
+	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/queue"
 	"remote-agent/internal/sessions"
@@ -97,7 +99,7 @@ func (h *host) awaitDecision(ctx context.Context, number int64) (assistant.Verdi
 		}
 		expiry.Stop()
 		if ctx.Err() != nil {
-			h.withdraw(a)
+			h.withdraw(a, context.Cause(ctx))
 			return assistant.Verdict{}, context.Cause(ctx)
 		}
 	}
@@ -126,17 +128,28 @@ func (h *host) sendQuestions(ctx context.Context, a approval.Approval) {
 }
 
 // withdraw settles a question of an agent that does not wait for it any more.
-func (h *host) withdraw(a approval.Approval) {
+func (h *host) withdraw(a approval.Approval, why error) {
+	hold := time.Duration(0) // the worker shows it when the turn is over
+	switch {
+	case errors.Is(why, background.ErrShutdown):
+		a.Note = approval.Restarted
+	case why == context.Canceled: //nolint:errorlint // any other cause ends the turn
+		a.Note, hold = approval.Withdrawn, outbox.Hold
+	}
 	ctx, cancel := h.r.w.settling()
 	defer cancel()
 	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
-	err := h.r.w.hold(ctx, func(tx port.Tx) error {
+	var shown messages.Delivery
+	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
 		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
 			return err
 		}
-		_, _, err := h.r.w.o.settledQuestion(ctx, tx, h.r.w.conv.Key, a, "", 0)
+		shown, _, err = h.r.w.o.settledQuestion(ctx, tx, h.r.w.conv.Key, a, "", hold)
 		return err
 	})
+	if err == nil && hold > 0 && shown.Message != "" {
+		_ = h.r.w.o.outbox.SendHeld(ctx, h.r.w.conv.Key, []messages.Delivery{shown}) // else the worker does
+	}
 	if err != nil && !isSettled(err) {
 		h.r.w.o.config.Log.InfoContext(ctx, "a question could not be withdrawn", "approval", a.Name(), "err", err)
 	}
