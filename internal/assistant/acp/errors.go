@@ -79,8 +79,10 @@ func (g *agent) classify(at stage, err error) error {
 	switch {
 	case errors.Is(err, errSilent) && at == atPrompt:
 		return fail(fault.Unavailable, "The agent %q sent nothing for %s and was stopped. What it did so far is kept.", name, g.a.config.SilenceTimeout)
+	case errors.Is(err, errSilent) && at == atSession: // not tried again, here and below: it costs the person as long once more
+		return fail(fault.Unsupported, "The agent %q did not open a session within %s and was stopped. Check its login, and whether it can reach its provider.", name, g.a.config.InitTimeout)
 	case errors.Is(err, errSilent):
-		return fail(fault.Unavailable, "The agent %q did not answer within %s and was stopped.", name, g.a.config.InitTimeout)
+		return fail(fault.Unsupported, "The agent %q did not answer within %s and was stopped. Check that its command, which begins with %q, starts an agent that speaks the Agent Client Protocol.", name, g.a.config.InitTimeout, g.a.config.Command[0])
 	case errors.Is(err, errGarbage):
 		return fail(fault.Unavailable, "The agent %q sent something that is not the Agent Client Protocol and was stopped.", name)
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMuch):

@@ -129,8 +129,8 @@ func TestMisbehaviorAtStart(t *testing.T) {
 		kind   fault.Kind
 		public string
 	}{
-		"hangs":             {acpagent.Script{Init: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
-		"reads nothing":     {acpagent.Script{Start: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
+		"hangs":             {acpagent.Script{Init: []acpagent.Step{{Hang: true}}}, fault.Unsupported, "did not answer within 300ms and was stopped. Check that its command, which begins with \"" + os.Args[0] + "\", starts"},
+		"reads nothing":     {acpagent.Script{Start: []acpagent.Step{{Hang: true}}}, fault.Unsupported, "did not answer within"},
 		"exits":             {acpagent.Script{Start: []acpagent.Step{{Stderr: "no config\n"}, {Exit: new(1)}}}, fault.Unavailable, "exit status 1"},
 		"exits 0":           {acpagent.Script{Start: []acpagent.Step{{Exit: new(0)}}}, fault.Unavailable, "exit status 0"},
 		"prints for ever":   {acpagent.Script{Start: []acpagent.Step{{Times: 200, Line: "npm WARN"}, {Hang: true}}}, fault.Unavailable, "not the Agent Client Protocol"},
@@ -144,14 +144,14 @@ func TestMisbehaviorAtStart(t *testing.T) {
 			Init: []acpagent.Step{{Line: `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"authMethods":"none"}}`}, {NoReply: true}},
 			Open: []acpagent.Step{{Error: &acpagent.Error{Code: -32000, Message: "Authentication required"}}},
 		}, fault.Unauthorized, "its key is refused. Log it in."},
-		"session/new hangs":       {acpagent.Script{Open: []acpagent.Step{{Hang: true}}}, fault.Unavailable, "did not answer within"},
+		"session/new hangs":       {acpagent.Script{Open: []acpagent.Step{{Hang: true}}}, fault.Unsupported, "did not open a session within"},
 		"session/new fails":       {acpagent.Script{Open: []acpagent.Step{{Error: &acpagent.Error{Code: -32603, Message: "x"}}}}, fault.Unavailable, "could not open a session"},
 		"a session without an id": {acpagent.Script{Open: []acpagent.Step{{Line: `{"jsonrpc":"2.0","id":2,"result":{}}`}, {NoReply: true}}}, fault.Unavailable, "not the Agent Client Protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := start(t, test.script, func(c *acp.Config) {
-				if strings.Contains(test.public, "did not answer") {
+				if strings.Contains(test.public, "within") {
 					c.InitTimeout = 300 * time.Millisecond
 				}
 			})
