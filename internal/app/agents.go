@@ -213,23 +213,17 @@ func (ps *programs) startAgent(name assistant.Name, home string) func(ctx contex
 		if err := ps.outside.connect(&program, ps.outside.forAgent(name, spec.Env)); err != nil { //nolint:contextcheck // connections live as long as the program
 			return nil, err
 		}
-		p, err := ps.runner.Command(context.WithoutCancel(ctx), program)
-		if err != nil {
-			return nil, err
-		}
-		a := &agentProcess{process: p}
-		if a.stdin, err = p.StdinPipe(); err == nil {
-			if a.stdout, err = p.StdoutPipe(); err == nil {
-				a.stderr, err = p.StderrPipe()
+		a := &agentProcess{release: func() {}}
+		if spec.Serve != nil {
+			var err error
+			if a.address, a.release, err = ps.outside.offer(&program, spec.Serve); err != nil {
+				return nil, err
 			}
 		}
-		if err != nil {
+		if err := a.start(ctx, ps.runner, program); err != nil {
+			a.release()
 			return nil, err
 		}
-		if err := p.Start(); err != nil {
-			return nil, err
-		}
-		a.reading.Go(func() { _, _ = io.Copy(&a.tail, a.stderr) })
 		return a, nil
 	}
 }
@@ -242,10 +236,34 @@ type agentProcess struct {
 	stderr  io.ReadCloser
 	tail    acp.Tail
 	reading sync.WaitGroup
+	address string
+	release func() // of what is at that address
+}
+
+func (a *agentProcess) start(ctx context.Context, runner *sandbox.Runner, program sandbox.Spec) error {
+	p, err := runner.Command(context.WithoutCancel(ctx), program)
+	if err != nil {
+		return err
+	}
+	a.process = p
+	if a.stdin, err = p.StdinPipe(); err == nil {
+		if a.stdout, err = p.StdoutPipe(); err == nil {
+			a.stderr, err = p.StderrPipe()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.Start(); err != nil {
+		return err
+	}
+	a.reading.Go(func() { _, _ = io.Copy(&a.tail, a.stderr) })
+	return nil
 }
 
 func (a *agentProcess) Stdin() io.WriteCloser { return a.stdin }
 func (a *agentProcess) Stdout() io.ReadCloser { return a.stdout }
+func (a *agentProcess) Address() string       { return a.address }
 func (a *agentProcess) StderrTail() string    { return a.tail.String() }
 func (a *agentProcess) Terminate()            { a.process.Stop() }
 func (a *agentProcess) Kill()                 { a.process.Stop() }
@@ -254,6 +272,7 @@ func (a *agentProcess) Kill()                 { a.process.Stop() }
 func (a *agentProcess) Wait() error {
 	result, err := a.process.Wait()
 	a.reading.Wait()
+	a.release()
 	switch {
 	case err != nil:
 		return err

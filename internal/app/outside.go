@@ -184,6 +184,33 @@ func (o *outside) connect(spec *sandbox.Spec, policy egress.Policy) error {
 	return nil
 }
 
+// offer gives a program what serve serves, at the address that is returned, until the program
+// has ended; then release is called. It comes after connect. Without namespaces, other
+// programs of this machine reach the address as well.
+func (o *outside) offer(spec *sandbox.Spec, serve func(net.Listener)) (address string, release func(), err error) {
+	if o.confined() {
+		port := uint16(proxyPort)
+		for slices.ContainsFunc(spec.Outlets, func(other sandbox.Outlet) bool { return other.Port == port }) {
+			port++
+		}
+		spec.Outlets = append(spec.Outlets, sandbox.Outlet{Port: port, Serve: serve})
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), func() {}, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it takes no time
+	if err != nil {
+		return "", nil, fault.Wrap(err, fault.Unavailable, "offer something to a program")
+	}
+	if len(spec.Ports) > 0 {
+		spec.Ports = append(spec.Ports, l.Addr().(*net.TCPAddr).AddrPort().Port()) //nolint:forcetypeassert // it listens for TCP
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { serve(l) })
+	return l.Addr().String(), func() {
+		_ = l.Close()
+		serving.Wait()
+	}, nil
+}
+
 // serve serves an outlet as long as its program runs.
 func (o *outside) serve(policy egress.Policy, how func(*egress.Grant, net.Listener)) func(net.Listener) {
 	return func(l net.Listener) {

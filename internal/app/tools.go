@@ -115,21 +115,10 @@ func (t *toolSets) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 	if err != nil {
 		return nil, err
 	}
-	var all []tool.Tool
-	if turn.Dir != "" {
-		if all, err = t.workTools(box, turn); err != nil { //nolint:contextcheck // a database that is opened outlives the turn
-			return nil, errors.Join(err, box.Close())
-		}
-	} else {
-		all = append(all, projectdb.Reader(t.past(turn)))
+	all, err := t.available(ctx, box, turn)
+	if err != nil {
+		return nil, errors.Join(err, box.Close())
 	}
-	if t.config.Tools.Fetch {
-		all = append(all, fetch.New(fetch.Options{}))
-	}
-	if t.memory != nil && (turn.Profile == nil || turn.Profile.Memory.Enabled) {
-		all = append(all, t.memory.Tools(turn)...)
-	}
-	all = append(all, t.served(ctx, box, turn.Profile)...)
 	for _, one := range all {
 		if turn.Profile != nil && !turn.Profile.Offers(one.Spec().Name) {
 			continue
@@ -143,6 +132,27 @@ func (t *toolSets) Open(ctx context.Context, turn orchestrator.ToolTurn) (*tool.
 		}
 	}
 	return box, nil
+}
+
+// available are the tools that there are for a turn, of which its profile may name some.
+func (t *toolSets) available(ctx context.Context, box *tool.Box, turn orchestrator.ToolTurn) (all []tool.Tool, err error) {
+	if turn.ProfileServersOnly {
+		return t.ofProfile(ctx, box, turn.Profile), nil
+	}
+	if turn.Dir != "" {
+		if all, err = t.workTools(box, turn); err != nil { //nolint:contextcheck // a database that is opened outlives the turn
+			return nil, err
+		}
+	} else {
+		all = append(all, projectdb.Reader(t.past(turn)))
+	}
+	if t.config.Tools.Fetch {
+		all = append(all, fetch.New(fetch.Options{}))
+	}
+	if t.memory != nil && (turn.Profile == nil || turn.Profile.Memory.Enabled) {
+		all = append(all, t.memory.Tools(turn)...)
+	}
+	return append(all, t.served(ctx, box, turn.Profile)...), nil
 }
 
 // past is what a turn may read of what happened before: of its own conversation
@@ -162,12 +172,7 @@ func (t *toolSets) past(turn orchestrator.ToolTurn) projectdb.Past {
 // profile. One of the profile's that has the name of another is left out.
 func (t *toolSets) served(ctx context.Context, box *tool.Box, p *profile.Profile) []tool.Tool {
 	all := slices.Clone(t.mcp.offer(ctx))
-	if p == nil || len(p.MCPServers) == 0 {
-		return all
-	}
-	own, leave := t.agents.offer(ctx, *p)
-	box.OnClose(leave)
-	for _, one := range own {
+	for _, one := range t.ofProfile(ctx, box, p) {
 		name := one.Spec().Name
 		if slices.ContainsFunc(all, func(other tool.Tool) bool { return other.Spec().Name == name }) {
 			t.log.WarnContext(ctx, "a tool of a profile's MCP server has the name of another one and is left out", "profile", p.Title(), "tool", name)
@@ -176,6 +181,16 @@ func (t *toolSets) served(ctx context.Context, box *tool.Box, p *profile.Profile
 		all = append(all, one)
 	}
 	return all
+}
+
+// ofProfile are the tools of the MCP servers of a profile.
+func (t *toolSets) ofProfile(ctx context.Context, box *tool.Box, p *profile.Profile) []tool.Tool {
+	if p == nil || len(p.MCPServers) == 0 {
+		return nil
+	}
+	own, leave := t.agents.offer(ctx, *p)
+	box.OnClose(leave)
+	return own
 }
 
 // Missing implements orchestrator.Tools.

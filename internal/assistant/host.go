@@ -21,7 +21,8 @@ type Host interface {
 
 	// Permit decides whether a call may run. A call that is refused gets
 	// Verdict.Reason as its result. An error that wraps ErrWaiting means that a
-	// person is asked: the turn ends with it and asks again when it runs again.
+	// person is asked: the turn ends with it and asks again when it runs again. For
+	// an Agent, which cannot be put aside, it waits as Ask does.
 	Permit(ctx context.Context, call messages.ToolCall) (Verdict, error)
 
 	// Parallel reports whether a call may run beside other such calls: it

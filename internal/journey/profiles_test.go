@@ -1,6 +1,7 @@
 package journey_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"remote-agent/internal/app"
+	"remote-agent/internal/emulator/acpagent"
 	"remote-agent/internal/emulator/openai"
 	"remote-agent/internal/emulator/telegram"
 	"remote-agent/internal/store/storetest"
@@ -448,6 +450,55 @@ func TestAProfileBringsMCPServers(t *testing.T) {
 	w.profiles("name: forecaster\nplugins: [remember]\n")
 	w.says(ann, "and without?")
 	w.seesText(ann, "tools [remember]")
+}
+
+// TestAnAgentHasTheMCPServersOfItsProfile: they run where those of others do, each call is asked
+// about, and the agent reads no value of theirs. What changes holds in the session that it resumes.
+func TestAnAgentHasTheMCPServersOfItsProfile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "").migrated()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "weather")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n[ \"$WEATHER_KEY\" = "+canary+" ] && exec "+self+" "+asMCPServer+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	record := filepath.Join(w.env["DATA_DIR"], "agents", "robot", "record")
+	w.withAgent(acpagent.Script{HTTP: true, Resume: true, Record: record, Turns: []acpagent.Turn{
+		{Match: "what have you got", Steps: []acpagent.Step{{Use: &acpagent.Use{}}}},
+		{Match: "the weather", Steps: []acpagent.Step{{Use: &acpagent.Use{Server: "weather", Tool: "forecast", Input: json.RawMessage(`{"city":"Bonn"}`)}}}},
+	}})
+	w.with(map[string]string{"TOOL_READ_PATHS": w.env["TOOL_READ_PATHS"] + "," + filepath.Dir(self) + "," + filepath.Dir(script)}).start()
+	forecaster := fmt.Sprintf("name: forecaster\nplugins: [mcp__weather__*]\nmcp_servers:\n  weather: {command: %q, env: {WEATHER_KEY: %s}}\n", script, canary)
+	w.profiles(forecaster)
+	w.says(ann, "/agent forecaster")
+	w.seesText(ann, "forecaster is in use here")
+	w.says(ann, "tell me the weather")
+	w.seesText(ann, "✋", "a-1", "weather: forecast", "Bonn")
+	w.press(ann, "Allow")
+	w.seesText(ann, "rain in Bonn")
+	w.seesText(ann, "robot has its own tools, which plugins does not limit")
+	w.says(ann, "/mode ask")
+	w.seesText(ann, "ask")
+	w.says(ann, "and now the weather, please")
+	w.seesText(ann, "error: not run: this conversation is read-only now")
+
+	w.profiles(strings.ReplaceAll(forecaster, "mcp__weather__*", "remember"))
+	w.says(ann, "what have you got without it?")
+	w.seesText(ann, "no such server")
+	w.restart()
+	w.profiles(strings.ReplaceAll(strings.ReplaceAll(forecaster, "weather: ", "climate: "), "weather__", "climate__"))
+	w.says(ann, "so what have you got now?")
+	w.seesText(ann, "climate has forecast.")
+	if got := w.rows("SELECT count(DISTINCT assistant_session_id) FROM remote_agent_sessions WHERE assistant_session_id <> ''"); fmt.Sprint(got) != "[1]" {
+		t.Errorf("%v sessions of the agent, want one that was resumed", got)
+	}
+	heard, err := os.ReadFile(record)
+	if err != nil || !strings.Contains(string(heard), `"name":"climate"`) || strings.Contains(string(heard), canary) || strings.Contains(string(heard), script) {
+		t.Errorf("the agent heard\n%s\n%v", heard, err)
+	}
 }
 
 // In Slack "/agent" is the bot's own command: behind it, and in a thread, the name

@@ -14,6 +14,7 @@ import (
 	"remote-agent/internal/assistant"
 	"remote-agent/internal/chat"
 	"remote-agent/internal/fault"
+	"remote-agent/internal/mcpserver"
 	"remote-agent/internal/messages"
 	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator"
@@ -406,7 +407,8 @@ func TestWhatIsSaidOfAProfile(t *testing.T) {
 		"Tier":            {ot.ModelName, profile.Profile{ModelTier: "fast"}, nil, "⚠ The profile **scribe**: its model tier fast is not configured here. The conversation's own model is used."},
 		"ToolsOfAModel":   {ot.ModelName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, ""},
 		"NothingOfAgents": {ot.AgentName, profile.Profile{}, nil, ""},
-		"ToolsOfAnAgent":  {ot.AgentName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, "⚠ The profile **scribe**: agent has its own tools; plugins and mcp_servers do not apply to it, but mode does."},
+		"ToolsOfAnAgent":  {ot.AgentName, profile.Profile{Plugins: profile.Texts{"look"}}, nil, "⚠ The profile **scribe**: agent has its own tools, which plugins does not limit, but mode does. It limits only the tools of mcp_servers."},
+		"ServersOfAgents": {ot.AgentName, profile.Profile{MCPServers: map[string]mcpserver.Server{"jira": {Command: "jira"}}}, nil, ""},
 		"ModelOfAnAgent":  {ot.AgentName, profile.Profile{Model: "large"}, nil, "⚠ There is no large here."},
 		"Gone": {ot.ModelName, profile.Profile{}, func(w *ot.World, p profile.Profile) {
 			inTx(w, func(ctx context.Context, tx *store.Tx) error {

@@ -27,6 +27,7 @@ type agent struct {
 	private  bool // dir is ours, and goes when it is empty
 	readOnly bool // it cannot change the worktree
 	process  Process
+	tools    *toolbox // nil: it is offered none
 	began    time.Time
 	stderr   string // as it was when the agent was silent last
 	conn     *conn
@@ -43,6 +44,7 @@ type agent struct {
 	waysIn             string     // a sentence with a space behind it, or nothing
 	wayIn              string     // the id of the way to authenticate that is tried; empty for none
 	canResume, canLoad bool
+	takesHTTP          bool        // servers of tools by their address
 	prompts            promptKinds // what a prompt may hold besides text
 
 	// What follows is used by the turn that holds the place, except turn.
@@ -90,18 +92,24 @@ func (a *Assistant) start(ctx context.Context, p *place, turn assistant.Turn) (*
 	if err := a.slot(ctx); err != nil {
 		return nil, err
 	}
-	process, err := a.config.Start(ctx, StartSpec{
+	g := &agent{
+		a: a, place: p, dir: dir, private: private, readOnly: turn.ReadsOnly(), began: time.Now(), gone: make(chan struct{}), earlier: map[string]bool{}, logins: make(chan Login, 1),
+		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
+	}
+	spec := StartSpec{
 		Command: append([]string{program}, a.config.Command[1:]...),
 		Env:     a.config.Env, Dir: dir, Tree: turn.Tree, GitData: turn.GitData, ReadOnly: turn.ReadsOnly(),
-	})
+	}
+	if specs := servedTools(turn); len(specs) > 0 {
+		g.tools = newToolbox(g, specs)
+		spec.Serve = g.tools.serve
+	}
+	process, err := a.config.Start(ctx, spec)
 	if err != nil {
 		<-a.slots
 		return nil, a.notStarted(ctx, err)
 	}
-	g := &agent{
-		a: a, place: p, dir: dir, private: private, readOnly: turn.ReadsOnly(), process: process, began: time.Now(), gone: make(chan struct{}), earlier: map[string]bool{}, logins: make(chan Login, 1),
-		log: a.log.With("conversation", turn.Conversation, "run", turn.Run),
-	}
+	g.process = process
 	g.conn = connect(g, process.Stdin(), process.Stdout())
 	g.conn.busy = g.busy
 	a.mu.Lock()
@@ -207,9 +215,12 @@ func (g *agent) initialize(ctx context.Context) error {
 		AgentInfo         json.RawMessage `json:"agentInfo"`
 		AuthMethods       json.RawMessage `json:"authMethods"`
 		AgentCapabilities struct {
-			Meta                json.RawMessage `json:"_meta"`
-			LoadSession         bool            `json:"loadSession"`
-			Prompt              promptKinds     `json:"promptCapabilities"`
+			Meta        json.RawMessage `json:"_meta"`
+			LoadSession bool            `json:"loadSession"`
+			Prompt      promptKinds     `json:"promptCapabilities"`
+			MCP         struct {
+				HTTP bool `json:"http"`
+			} `json:"mcpCapabilities"`
 			SessionCapabilities struct {
 				Resume json.RawMessage `json:"resume"` // an object; some say true
 			} `json:"sessionCapabilities"`
@@ -236,7 +247,7 @@ func (g *agent) initialize(ctx context.Context) error {
 		g.waysIn = waysIn(ways)
 	}
 	g.canLoad = hello.AgentCapabilities.LoadSession
-	g.prompts = hello.AgentCapabilities.Prompt
+	g.prompts, g.takesHTTP = hello.AgentCapabilities.Prompt, hello.AgentCapabilities.MCP.HTTP
 	switch string(hello.AgentCapabilities.SessionCapabilities.Resume) {
 	case "", "null", "false":
 	default:

@@ -224,6 +224,8 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	return h.decide(ctx, p)
 }
 
+func (h *host) Tools() []messages.ToolSpec { return nil }
+
 func always(v assistant.Verdict) *host {
 	return &host{decide: func(context.Context, assistant.Permission) (assistant.Verdict, error) { return v, nil }}
 }

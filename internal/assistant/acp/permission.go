@@ -76,6 +76,10 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 		}
 		return r.decided(ctx, verdict{ask: q})
 	}
+	if r.agent.tools.has(c.toolName()) && len(q.answers()) <= 1 {
+		// The host judges it, knowing what it does, when it arrives: nobody is asked twice.
+		return r.decided(ctx, verdict{ask: q, Verdict: assistant.Verdict{Allow: true, Always: true}})
+	}
 	host := r.turn.Host
 	if host == nil {
 		return r.decided(ctx, verdict{ask: q})

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,12 +24,21 @@ type StartSpec struct {
 
 	// ReadOnly is set if the agent must not change Tree.
 	ReadOnly bool
+
+	// Serve takes the connections of a listener at an address that the process, and
+	// what it starts, can reach, until that is closed; see Process.Address. It is nil
+	// if there is nothing for the process.
+	Serve func(net.Listener)
 }
 
 // Process is a running program in a process group of its own.
 type Process interface {
 	Stdin() io.WriteCloser // Close unblocks a Write
 	Stdout() io.ReadCloser // Close unblocks a Read
+
+	// Address is where the process reaches what StartSpec.Serve serves, as host:port.
+	// It is empty if nothing is served.
+	Address() string
 
 	// StderrTail returns the last few kilobytes of what it wrote to stderr. It
 	// is for the log only.

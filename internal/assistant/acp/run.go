@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -62,6 +63,10 @@ type run struct {
 	asks    map[string]*ask // permission requests without an answer, by request id
 	refused string          // the title of the last call that was not allowed
 	asking  sync.WaitGroup
+
+	ctx     context.Context //nolint:containedctx // of the turn, for the calls that arrive at the toolbox
+	serving sync.WaitGroup  // these calls; it grows only while the turn is attached
+	served  atomic.Int32    // how many there are
 }
 
 // deliver hands an arrival over, and waits while the turn is behind: then the
@@ -220,10 +225,12 @@ func newRun(o opened, turn assistant.Turn, emit assistant.Emit) *run {
 // do prompts the agent and takes what comes until it has answered.
 func (r *run) do(ctx context.Context, prompt chan answered, blocks []any) error {
 	g := r.agent
+	asking, stopAsking := context.WithCancel(ctx)
+	r.ctx = asking
 	g.attach(r)
 	defer r.refuseQueued(ctx)
+	defer r.serving.Wait()
 	defer g.detach(r, false)
-	asking, stopAsking := context.WithCancel(ctx)
 	defer r.asking.Wait()
 	defer stopAsking()
 	g.a.wg.Go(func() {
@@ -292,7 +299,7 @@ func (r *run) loop(ctx, asking context.Context, prompt chan answered) error {
 			}
 			return err
 		case <-quiet.C:
-			if len(r.asks) == 0 {
+			if len(r.asks) == 0 && r.served.Load() == 0 {
 				return r.agent.broken(ctx, atPrompt, errSilent)
 			}
 		case <-ctx.Done():

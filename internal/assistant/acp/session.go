@@ -44,12 +44,13 @@ func (a *Assistant) ready(ctx context.Context, p *place, turn assistant.Turn) (o
 		if dir == "" && g.private {
 			dir = g.dir
 		}
-		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir && g.readOnly == turn.ReadsOnly() {
+		if g.alive() && g.session != "" && g.session == turn.Resume && g.dir == dir && g.readOnly == turn.ReadsOnly() && g.tools.serves(turn) {
 			g.log = a.log.With("conversation", turn.Conversation, "run", turn.Run)
 			return opened{agent: g, kept: true}, g.missed(), nil
 		}
-		// Its session, its directory or its rights are not the turn's. The sandbox of
-		// a process is made for one directory and what may be done there.
+		// Its session, its directory, its rights or its tools are not the turn's. The
+		// sandbox of a process is made for one directory and what may be done there, and
+		// servers of tools are told of when a session is opened.
 		g.end()
 		select {
 		case <-g.gone:
@@ -167,11 +168,15 @@ type sessionRequest struct {
 	Meta    map[string]any `json:"_meta,omitempty"`
 	Session string         `json:"sessionId,omitempty"`
 	Dir     string         `json:"cwd"`
-	Servers []string       `json:"mcpServers"` // of the protocol; the agent gets none from us
+	Servers []mcpServer    `json:"mcpServers"`
 }
 
 func (g *agent) asked(id string) sessionRequest {
-	return sessionRequest{Meta: g.a.config.SessionMeta, Session: id, Dir: g.dir, Servers: []string{}}
+	request := sessionRequest{Meta: g.a.config.SessionMeta, Session: id, Dir: g.dir, Servers: []mcpServer{}}
+	if g.tools != nil && g.takesHTTP {
+		request.Servers = g.tools.servers(g.process.Address())
+	}
+	return request
 }
 
 // maxSessionID is the longest session id that is taken, in bytes.
@@ -265,7 +270,11 @@ func (g *agent) configure(ctx context.Context, turn assistant.Turn) ([]assistant
 			return nil, err
 		}
 	}
-	return g.setModel(ctx, turn.Model)
+	events, err := g.setModel(ctx, turn.Model)
+	if g.tools != nil && !g.takesHTTP {
+		events = append(events, assistant.Notice{Once: true, Text: "The agent takes no MCP servers over HTTP, so it does not have those of the profile."})
+	}
+	return events, err
 }
 
 // setMode puts the session into the first of the modes that it offers.

@@ -66,6 +66,7 @@ type session struct {
 	Dir      string   `json:"dir"`
 	Prompts  []string `json:"prompts"`
 	canceled chan struct{}
+	servers  []server
 }
 
 // Run plays a script on the given streams until stdin ends, ctx is done or the
@@ -239,14 +240,17 @@ func (a *agent) choices(into map[string]any) map[string]any {
 }
 
 func (a *agent) open(r request, params json.RawMessage) error {
-	var p struct{ Cwd string }
+	var p struct {
+		Cwd        string
+		MCPServers []server `json:"mcpServers"`
+	}
 	_ = json.Unmarshal(params, &p)
 	if !filepath.IsAbs(p.Cwd) {
 		a.fail(r, Error{Code: -32602, Message: "cwd must be an absolute path"})
 		return nil
 	}
 	a.mu.Lock()
-	s := &session{ID: "session-" + strings.ToLower(rand.Text()[:16]), Dir: p.Cwd}
+	s := &session{ID: "session-" + strings.ToLower(rand.Text()[:16]), Dir: p.Cwd, servers: p.MCPServers}
 	a.sessions[s.ID] = s
 	a.mu.Unlock()
 	if err := a.steps(request{id: r.id, session: s}, a.script.Open); err != nil {
@@ -266,8 +270,9 @@ func (a *agent) reopen(r request, m message) error {
 		return nil
 	}
 	var p struct {
-		SessionID string `json:"sessionId"`
-		Cwd       string
+		SessionID  string `json:"sessionId"`
+		Cwd        string
+		MCPServers []server `json:"mcpServers"`
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	s := a.find(p.SessionID)
@@ -279,7 +284,7 @@ func (a *agent) reopen(r request, m message) error {
 		a.fail(r, unknown)
 		return nil
 	}
-	s.Dir = p.Cwd
+	s.Dir, s.servers = p.Cwd, p.MCPServers
 	if load {
 		for _, text := range s.Prompts {
 			a.update(s.ID, chunk("user_message_chunk", text))

@@ -24,6 +24,7 @@ func (a *agent) hello() any {
 		"agentInfo":       map[string]any{"name": "scripted", "version": "1"},
 		"agentCapabilities": map[string]any{
 			"_meta": meta, "loadSession": a.script.Load, "sessionCapabilities": offers,
+			"mcpCapabilities":    map[string]any{"http": a.script.HTTP, "sse": false},
 			"promptCapabilities": map[string]any{"embeddedContext": true, "image": a.script.Images},
 		},
 		"authMethods": append([]Way{}, a.script.Ways...),

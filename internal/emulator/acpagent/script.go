@@ -18,6 +18,7 @@ type Script struct {
 	Renames bool `json:"renames,omitempty"` // what it resumes goes on as a session with another id
 
 	Images bool `json:"images,omitempty"` // takes pictures in prompts
+	HTTP   bool `json:"http,omitempty"`   // takes MCP servers by their address
 
 	// Login is what it says of its login after initialize, as Claude Code and Codex
 	// do; empty: it has no such habit. "silent" promises it and says nothing.
@@ -87,6 +88,7 @@ type Step struct {
 	Tool  *Tool   `json:"tool,omitempty"`  // a whole tool call
 	Plan  []Entry `json:"plan,omitempty"`  // the plan
 	Usage *Usage  `json:"usage,omitempty"` // the context, and what the session cost so far
+	Use   *Use    `json:"use,omitempty"`   // a call of a tool of an MCP server
 
 	Update  json.RawMessage `json:"update,omitempty"`  // a session/update as it is
 	Session string          `json:"session,omitempty"` // with Update: for this session instead of the prompt's

@@ -40,6 +40,8 @@ func (a *agent) step(r request, s Step) error {
 		a.update(r.id0(), map[string]any{"sessionUpdate": "plan", "entries": s.Plan})
 	case s.Usage != nil:
 		a.update(r.id0(), with(s.Usage, "sessionUpdate", "usage_update"))
+	case s.Use != nil:
+		return a.use(r, *s.Use)
 	case s.Update != nil:
 		id := s.Session
 		if id == "" {

@@ -47,6 +47,10 @@ type ToolTurn struct {
 	// Profile is the agent profile of the turn, nil for none: only the tools that it
 	// names are offered, and those of its own MCP servers besides.
 	Profile *profile.Profile
+
+	// ProfileServersOnly is set for an assistant with tools of its own: besides these it is
+	// offered only those of the profile's MCP servers.
+	ProfileServersOnly bool
 }
 
 // host is what a running turn gets from the program: tools, and the people who
@@ -81,18 +85,20 @@ func (r *run) openHost(ctx context.Context, a assistant.Assistant, p *progress, 
 		return nil, err
 	}
 	h.box = box
-	if _, uses := a.(assistant.ToolUser); !uses || r.w.o.config.Tools == nil {
+	brings := r.d.begun.profile
+	_, uses := a.(assistant.ToolUser)
+	if r.w.o.config.Tools == nil || !uses && (!h.agent || brings == nil || len(brings.MCPServers) == 0) {
 		return h, nil
 	}
 	turn := ToolTurn{
-		Conversation: r.w.conv, Entry: r.d.entry, Profile: r.d.begun.profile,
+		Conversation: r.w.conv, Entry: r.d.entry, Profile: brings, ProfileServersOnly: h.agent,
 		Dir: r.d.begun.work.Dir, Tree: r.d.begun.work.Tree, GitData: r.d.begun.work.GitData,
 	}
 	h.box, err = r.w.o.config.Tools.Open(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("open the tools: %w", err)
 	}
-	if r.d.begun.profile != nil {
+	if brings != nil {
 		h.missing = r.w.o.config.Tools.Missing(turn)
 	}
 	h.box.OnPanic(func(name string, value any, stack []byte) {
@@ -150,10 +156,14 @@ func (h *host) Permit(ctx context.Context, call messages.ToolCall) (assistant.Ve
 	if effect.Kind == assistant.KindRead {
 		return assistant.Verdict{Allow: true}, nil
 	}
-	asked, err := h.judge(ctx, approval.Approval{
+	question := approval.Approval{
 		CallID: call.ID, Tool: call.Name, Arguments: plainText(call.Arguments), Kind: effect.Kind,
 		Title: effect.Summary, Detail: effect.Detail, Rule: effect.Rule,
-	}, 0)
+	}
+	if h.agent {
+		return h.judgeAndWait(ctx, question)
+	}
+	asked, err := h.judge(ctx, question, 0)
 	if err == nil && asked.waits {
 		return assistant.Verdict{}, fmt.Errorf("%w: %s", assistant.ErrWaiting, asked.approval.Name())
 	}
@@ -272,10 +282,15 @@ func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdi
 	if p.Kind == assistant.KindWrite && !h.r.w.o.config.Confined {
 		p.Kind = assistant.KindOther // nothing keeps it inside the worktree
 	}
-	asked, err := h.judge(ctx, approval.Approval{
+	return h.judgeAndWait(ctx, approval.Approval{
 		CallID: p.Call.ID, Tool: p.Call.Name, Arguments: plainText(p.Call.Arguments), Kind: p.Kind,
 		Title: h.r.w.o.redact(tool.Visible(p.Title)), Detail: p.Detail + unseen, Rule: rule,
-	}, holdForSender)
+	})
+}
+
+// judgeAndWait is judge, and waits for the person who is asked: an agent cannot be put aside.
+func (h *host) judgeAndWait(ctx context.Context, a approval.Approval) (assistant.Verdict, error) {
+	asked, err := h.judge(ctx, a, holdForSender)
 	if err != nil || !asked.waits {
 		return asked.verdict, err
 	}

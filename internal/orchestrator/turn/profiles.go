@@ -154,8 +154,8 @@ func (h *host) tellOfProfile(ctx context.Context) error {
 	if len(h.missing) > 0 {
 		problems = append(problems, fmt.Sprintf("the tool %s is not available here.", strings.Join(h.missing, ", ")))
 	}
-	if h.agent && len(p.Plugins)+len(p.MCPServers) > 0 {
-		problems = append(problems, fmt.Sprintf("%s has its own tools; plugins and mcp_servers do not apply to it, but mode does.", h.r.w.conv.Assistant))
+	if h.agent && len(p.Plugins) > 0 {
+		problems = append(problems, fmt.Sprintf("%s has its own tools, which plugins does not limit, but mode does. It limits only the tools of mcp_servers.", h.r.w.conv.Assistant))
 	}
 	text := strings.Join(problems, " And ")
 	session := &h.r.d.begun.session

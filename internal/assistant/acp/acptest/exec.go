@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -55,8 +56,16 @@ func Exec(ctx context.Context, spec acp.StartSpec) (acp.Process, error) {
 	}
 	theirs, p.stderr = append(theirs, errW), errR
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = inR, outW, errW
+	if spec.Serve != nil {
+		if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { //nolint:noctx // it takes no time
+			return nil, errors.Join(err, p.close())
+		}
+	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(err, p.close())
+	}
+	if spec.Serve != nil {
+		p.serving.Go(func() { spec.Serve(p.listener) })
 	}
 	go func() { // ends when stderr ends or Wait closes it
 		defer close(p.read)
@@ -71,6 +80,9 @@ type process struct {
 	stdin, stdout, stderr *os.File
 	tail                  acp.Tail
 	read                  chan struct{} // closed when stderr is read to its end
+	listener              net.Listener  // of what it is served; nil: nothing
+
+	serving sync.WaitGroup
 
 	mu    sync.Mutex
 	ended bool // the group's id may belong to somebody else
@@ -82,6 +94,9 @@ func (p *process) close() (err error) {
 			err = errors.Join(err, f.Close())
 		}
 	}
+	if p.listener != nil {
+		err = errors.Join(err, p.listener.Close())
+	}
 	return err
 }
 
@@ -90,6 +105,14 @@ func (p *process) Stdin() io.WriteCloser { return p.stdin }
 
 // Stdout implements acp.Process.
 func (p *process) Stdout() io.ReadCloser { return p.stdout }
+
+// Address implements acp.Process.
+func (p *process) Address() string {
+	if p.listener == nil {
+		return ""
+	}
+	return p.listener.Addr().String()
+}
 
 // StderrTail implements acp.Process.
 func (p *process) StderrTail() string { return p.tail.String() }
@@ -111,6 +134,10 @@ func (p *process) Wait() error {
 	}
 	_ = p.stderr.Close()
 	<-p.read
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+	p.serving.Wait()
 	return err
 }
 

@@ -1,0 +1,343 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"remote-agent/internal/assistant"
+	"remote-agent/internal/messages"
+)
+
+const (
+	maxServed = 5 << 20 // of one request of an agent, in bytes
+
+	// stillAt is how often an agent that waits for a call hears that it is at work: Node.js ends an
+	// answer that is silent for five minutes, and some ask again earlier.
+	stillAt = 10 * time.Second
+
+	codeInvalidParams = -32602
+)
+
+// protocolVersions are the versions of MCP that have what is served here, the same in each.
+var protocolVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26"}
+
+// toolbox offers the tools of the host that are of MCP servers to an agent: as one server for
+// each, over streamable HTTP, at an address that only the agent's process has. The servers
+// themselves run where those of other assistants do. The agent gets neither their programs nor
+// their variables and headers, and each call is judged and run by the host, whether the agent
+// asks for permission or not.
+type toolbox struct {
+	agent *agent
+	specs []messages.ToolSpec // as they were when the process was started
+	token string
+
+	mu      sync.Mutex
+	running map[string]context.CancelFunc // calls, by session and id
+}
+
+// partsOfName takes the name of a tool apart that is of an MCP server.
+func partsOfName(name string) (server, tool string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "__")
+}
+
+// servedTools returns the tools of a turn that are of MCP servers.
+func servedTools(turn assistant.Turn) []messages.ToolSpec {
+	if turn.Host == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(turn.Host.Tools()), func(s messages.ToolSpec) bool {
+		_, _, ok := partsOfName(s.Name)
+		return !ok
+	})
+}
+
+// serves reports whether a turn has the tools that are offered; b may be nil.
+func (b *toolbox) serves(turn assistant.Turn) bool {
+	var specs []messages.ToolSpec
+	if b != nil {
+		specs = b.specs
+	}
+	return slices.EqualFunc(specs, servedTools(turn), func(a, b messages.ToolSpec) bool {
+		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
+	})
+}
+
+func newToolbox(g *agent, specs []messages.ToolSpec) *toolbox {
+	return &toolbox{agent: g, specs: specs, token: rand.Text(), running: map[string]context.CancelFunc{}}
+}
+
+// has reports whether a tool is offered; b may be nil.
+func (b *toolbox) has(name string) bool {
+	return b != nil && slices.ContainsFunc(b.specs, func(s messages.ToolSpec) bool { return s.Name == name })
+}
+
+// mcpServer is a server as session/new and its like have it.
+type mcpServer struct {
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	URL     string   `json:"url"`
+	Headers []header `json:"headers"`
+}
+
+type header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// servers returns what the agent is told of: one server for each whose tools are offered.
+func (b *toolbox) servers(address string) []mcpServer {
+	names := map[string]bool{}
+	for _, s := range b.specs {
+		server, _, _ := partsOfName(s.Name)
+		names[server] = true
+	}
+	list := []mcpServer{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, mcpServer{
+			Type: "http", Name: name, URL: "http://" + address + "/" + name,
+			Headers: []header{{"Authorization", "Bearer " + b.token}},
+		})
+	}
+	return list
+}
+
+// serve takes the connections of the agent until l is closed.
+func (b *toolbox) serve(l net.Listener) {
+	s := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
+	_ = s.Serve(l)
+	_ = s.Close()
+}
+
+// ServeHTTP implements http.Handler.
+func (b *toolbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var m wire
+	switch want := "Bearer " + b.token; {
+	case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1:
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	case r.Method != http.MethodPost: // nothing is said without being asked
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case json.NewDecoder(http.MaxBytesReader(w, r.Body, maxServed)).Decode(&m) != nil || m.Method == "" && len(m.ID) == 0:
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	case len(m.ID) == 0 || m.Method == "":
+		if m.Method == "notifications/cancelled" { //nolint:misspell // the protocol's spelling
+			b.cancel(r, m.Params)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	answer := outgoing{JSONRPC: "2.0", ID: m.ID}
+	switch m.Method {
+	case "initialize":
+		w.Header().Set("Mcp-Session-Id", rand.Text())
+		answer.Result = greeting(m.Params)
+	case "ping":
+		answer.Result = struct{}{}
+	case "tools/list":
+		answer.Result = map[string]any{"tools": b.list(serverOf(r))}
+	case "tools/call":
+		b.call(w, r, m)
+		return
+	default:
+		answer.Error = &sdk.RequestError{Code: codeMethodNotFound, Message: "Method not found"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// serverOf returns the server that a request is for.
+func serverOf(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
+
+// greeting is the answer to initialize.
+func greeting(params json.RawMessage) any {
+	var p struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(params, &p)
+	version := protocolVersions[0]
+	if slices.Contains(protocolVersions, p.ProtocolVersion) {
+		version = p.ProtocolVersion
+	}
+	return map[string]any{
+		"protocolVersion": version, "capabilities": map[string]any{"tools": struct{}{}},
+		"serverInfo": map[string]string{"name": "remote-agent", "version": "1"},
+	}
+}
+
+type servedTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"inputSchema"`
+}
+
+func (b *toolbox) list(server string) []servedTool {
+	list := []servedTool{}
+	for _, s := range b.specs {
+		if of, tool, _ := partsOfName(s.Name); of == server {
+			list = append(list, servedTool{tool, s.Description, s.Schema})
+		}
+	}
+	return list
+}
+
+// callKey is what a call that runs is known by.
+func callKey(r *http.Request, id json.RawMessage) string {
+	return strings.Join([]string{serverOf(r), r.Header.Get("Mcp-Session-Id"), string(id)}, "\n")
+}
+
+// cancel ends a call that the agent does not wait for any more.
+func (b *toolbox) cancel(r *http.Request, params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	_ = json.Unmarshal(params, &p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if stop := b.running[callKey(r, p.ID)]; stop != nil {
+		stop()
+	}
+}
+
+// callParams is the params of tools/call.
+type callParams struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Meta      struct {
+		Token json.RawMessage `json:"progressToken"`
+	} `json:"_meta"`
+}
+
+// call answers tools/call: as a stream, so that the agent sees that it is at work.
+func (b *toolbox) call(w http.ResponseWriter, r *http.Request, m wire) {
+	var p callParams
+	name := ""
+	if decoded(m.Params, &p) {
+		name = "mcp__" + serverOf(r) + "__" + p.Name
+	}
+	key := callKey(r, m.ID)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	b.mu.Lock()
+	twice := b.running[key] != nil
+	if !twice {
+		b.running[key] = cancel
+	}
+	b.mu.Unlock()
+	answer := outgoing{JSONRPC: "2.0", ID: m.ID}
+	if twice || !b.has(name) {
+		answer.Error = &sdk.RequestError{Code: codeInvalidParams, Message: "there is no such tool, or the id is in use"}
+		if !twice {
+			b.forget(key)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+		return
+	}
+	defer b.forget(key)
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	_ = out.Flush()
+	done := make(chan messages.ToolResult, 1)
+	go func() { done <- b.agent.runServed(ctx, name, string(p.Arguments)) }() // is waited for below
+	ticker := time.NewTicker(stillAt)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ticker.C:
+			p.stillAt(w, n)
+			_ = out.Flush()
+			continue
+		case result := <-done:
+			answer.Result = map[string]any{"content": []map[string]string{{"type": "text", "text": result.Content}}, "isError": result.IsError}
+		}
+		event(w, answer)
+		_ = out.Flush()
+		return
+	}
+}
+
+func (b *toolbox) forget(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, key)
+}
+
+// stillAt tells the agent that its call is at work, for the n-th time.
+func (p callParams) stillAt(w http.ResponseWriter, n int) {
+	if !present(p.Meta.Token) {
+		_, _ = w.Write([]byte(": at work\n\n"))
+		return
+	}
+	event(w, outgoing{JSONRPC: "2.0", Method: "notifications/progress", Params: map[string]any{"progressToken": p.Meta.Token, "progress": n}})
+}
+
+// event writes a message to a stream of events.
+func event(w http.ResponseWriter, m outgoing) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return
+	}
+	_, _ = w.Write(slices.Concat([]byte("event: message\ndata: "), line, []byte("\n\n")))
+}
+
+// What an agent reads of a call that no turn is there for.
+const noTurn = "not run: this tool can be called only while you work on a message."
+
+// runServed runs a call of the agent that arrived at its address, if the host permits it. It
+// ends with ctx and with the turn.
+func (g *agent) runServed(ctx context.Context, name, arguments string) messages.ToolResult {
+	call := messages.ToolCall{ID: "mcp-" + rand.Text(), Name: name, Arguments: arguments}
+	refused := func(why string) messages.ToolResult {
+		return messages.ToolResult{CallID: call.ID, Name: name, Content: why, IsError: true}
+	}
+	r := g.joined()
+	if r == nil {
+		return refused(noTurn)
+	}
+	defer r.serving.Done()
+	defer r.served.Add(-1)
+	turn, cancel := context.WithCancel(r.ctx) // the end of the turn says why it is over
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	verdict, err := r.turn.Host.Permit(turn, call)
+	switch {
+	case err != nil:
+		if !errors.Is(err, context.Canceled) && turn.Err() == nil {
+			g.log.WarnContext(ctx, "nobody could be asked about a call; it is refused", "tool", name, "err", err)
+		}
+		return refused("not run: nobody could be asked.")
+	case !verdict.Allow:
+		return refused(verdict.Reason)
+	}
+	return r.turn.Host.RunTool(turn, call)
+}
+
+// joined returns the turn at work, which does not end before serving is done; nil without one.
+func (g *agent) joined() *run {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn == nil || g.turn.turn.Host == nil {
+		return nil
+	}
+	g.turn.serving.Add(1)
+	g.turn.served.Add(1)
+	return g.turn
+}
