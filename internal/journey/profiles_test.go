@@ -480,6 +480,9 @@ func TestAnAgentHasTheMCPServersOfItsProfile(t *testing.T) {
 	w.press(ann, "Allow")
 	w.seesText(ann, "rain in Bonn")
 	w.seesText(ann, "robot has its own tools, which plugins does not limit")
+	if got := w.rows("SELECT tool_name, status FROM agent_tool_calls"); fmt.Sprint(got) != "[mcp__weather__forecast | completed]" {
+		t.Errorf("on record are %v", got)
+	}
 	w.says(ann, "/mode ask")
 	w.seesText(ann, "ask")
 	w.says(ann, "and now the weather, please")

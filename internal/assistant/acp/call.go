@@ -47,6 +47,7 @@ type call struct {
 	told, started, ended bool
 	asking               int // permission requests that are not decided
 	refused              bool
+	served, arrived      bool // it is of the toolbox, and starts when it has arrived there and the host has judged it
 }
 
 // tool takes the report of a tool call.
@@ -220,7 +221,7 @@ func (t *transcript) unstarted() bool {
 }
 
 func (c *call) waitsToStart() bool {
-	return c.told && !c.started && !c.ended && c.asking == 0 && !c.refused
+	return c.told && !c.started && !c.ended && c.asking == 0 && !c.refused && !c.served
 }
 
 // startAll starts the calls for which the agent asked nobody.

@@ -78,7 +78,10 @@ func (r *run) permission(ctx context.Context, x arrival) error {
 	}
 	if r.agent.tools.has(c.toolName()) && len(q.answers()) <= 1 {
 		// The host judges it, knowing what it does, when it arrives: nobody is asked twice.
-		return r.decided(ctx, verdict{ask: q, Verdict: assistant.Verdict{Allow: true, Always: true}})
+		c.asking--
+		c.served = true
+		r.reply(ctx, x.id, selectedPermission(q.option("allow_once", "allow_always")))
+		return nil
 	}
 	host := r.turn.Host
 	if host == nil {

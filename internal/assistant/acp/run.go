@@ -44,6 +44,7 @@ type arrival struct {
 	permission json.RawMessage // params of session/request_permission
 	id         json.RawMessage // of the request
 	withdrawn  json.RawMessage // params of $/cancel_request
+	do         func() error    // what a call of a served tool does with the transcript
 }
 
 // run is one turn at work. Its fields are used by the goroutine of Run, except
@@ -323,6 +324,8 @@ func (r *run) take(asking context.Context, x arrival) error {
 	case x.withdrawn != nil:
 		r.withdraw(asking, x.withdrawn)
 		return nil
+	case x.do != nil:
+		return x.do()
 	}
 	var w notification
 	if !decoded(x.update, &w) {

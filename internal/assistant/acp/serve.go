@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -302,11 +301,11 @@ func event(w http.ResponseWriter, m outgoing) {
 const noTurn = "not run: this tool can be called only while you work on a message."
 
 // runServed runs a call of the agent that arrived at its address, if the host permits it. It
-// ends with ctx and with the turn.
+// ends with ctx and with the turn. It is on record as pending before anybody is asked, and as
+// executing before it runs, as all calls are: as what the agent has reported, or by itself.
 func (g *agent) runServed(ctx context.Context, name, arguments string) messages.ToolResult {
-	call := messages.ToolCall{ID: "mcp-" + rand.Text(), Name: name, Arguments: arguments}
 	refused := func(why string) messages.ToolResult {
-		return messages.ToolResult{CallID: call.ID, Name: name, Content: why, IsError: true}
+		return messages.ToolResult{Name: name, Content: why, IsError: true}
 	}
 	r := g.joined()
 	if r == nil {
@@ -317,17 +316,89 @@ func (g *agent) runServed(ctx context.Context, name, arguments string) messages.
 	turn, cancel := context.WithCancel(r.ctx) // the end of the turn says why it is over
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	verdict, err := r.turn.Host.Permit(turn, call)
-	switch {
-	case err != nil:
-		if !errors.Is(err, context.Canceled) && turn.Err() == nil {
+	asked, own := messages.ToolCall{ID: "mcp-" + rand.Text(), Name: name, Arguments: arguments}, false
+	title := r.turn.Host.Describe(asked)
+	var c *call
+	if !r.within(func() (err error) {
+		if c = r.t.reported(name, arguments); c == nil {
+			own = true
+			if c, err = r.t.find(asked.ID, true); err == nil {
+				err = r.t.merge(c, update{Name: name, Title: title, ToolKind: "other", RawInput: json.RawMessage(arguments)})
+			}
+		}
+		if err != nil {
+			return err
+		}
+		c.served = true
+		asked.ID = c.id
+		return r.t.tell(c)
+	}) {
+		return refused(noTurn)
+	}
+	verdict, err := r.turn.Host.Permit(turn, asked) //nolint:contextcheck // it is of the turn, and ends with ctx as well
+	if err != nil {
+		if turn.Err() == nil {
 			g.log.WarnContext(ctx, "nobody could be asked about a call; it is refused", "tool", name, "err", err)
 		}
-		return refused("not run: nobody could be asked.")
-	case !verdict.Allow:
+		verdict = assistant.Verdict{Reason: "not run: nobody could be asked."}
+	}
+	if !verdict.Allow {
+		r.within(func() error {
+			if c.refused = true; own {
+				return r.t.finish(c, false, verdict.Reason)
+			}
+			return nil
+		})
 		return refused(verdict.Reason)
 	}
-	return r.turn.Host.RunTool(turn, call)
+	if !r.within(func() error { return r.t.start(c) }) {
+		return refused(noTurn)
+	}
+	result := r.turn.Host.RunTool(turn, asked) //nolint:contextcheck // as above
+	if own {
+		r.within(func() error { return r.t.finish(c, !result.IsError, result.Content) })
+	}
+	return result
+}
+
+// within has the turn's goroutine do something with the transcript, and reports whether it has.
+func (r *run) within(do func() error) bool {
+	done := make(chan struct{})
+	if !r.deliver(arrival{do: func() error {
+		defer close(done)
+		return do()
+	}}) {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-r.closed:
+		return false
+	}
+}
+
+// reported returns a call of a served tool that the agent has reported and that did not arrive
+// yet; nil if there is none.
+func (t *transcript) reported(name, arguments string) *call {
+	for _, c := range t.open() {
+		if !c.arrived && c.toolName() == name && sameJSON(c.arguments(), arguments) {
+			c.arrived = true
+			return c
+		}
+	}
+	return nil
+}
+
+// sameJSON reports whether two texts are the same value.
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	one, _ := json.Marshal(x)
+	other, _ := json.Marshal(y)
+	return string(one) == string(other)
 }
 
 // joined returns the turn at work, which does not end before serving is done; nil without one.

@@ -33,6 +33,8 @@ type toolHost struct {
 
 func (h *toolHost) Tools() []messages.ToolSpec { return h.specs }
 
+func (h *toolHost) Describe(call messages.ToolCall) string { return "about " + call.Name }
+
 func (h *toolHost) Permit(ctx context.Context, call messages.ToolCall) (assistant.Verdict, error) {
 	if h.permit == nil {
 		return assistant.Verdict{Allow: true}, nil
@@ -90,6 +92,63 @@ func TestAnAgentUsesToolsOfMCPServers(t *testing.T) {
 	}
 	if did := h.did(); !slices.Equal(did, []string{`mcp__jira__find {"q":"a"}`}) || len(h.asked) != 0 {
 		t.Errorf("the host ran %q and was asked %+v", did, h.asked)
+	}
+	if want := []string{`ran mcp__jira__find {"q":"a"}`, "not run: no."}; !slices.Equal(got.results(), want) {
+		t.Errorf("on record are the results %q, want %q", got.results(), want)
+	}
+	if want := []string{"message", "started", "message", "finished", "message", "message"}; !slices.Equal(got.steps(), want) {
+		t.Errorf("the events are %q, want %q", got.steps(), want)
+	}
+}
+
+// steps are the events of calls, without the last message.
+func (r result) steps() (steps []string) {
+	for _, event := range r.events {
+		switch event.(type) {
+		case assistant.MessageDone:
+			steps = append(steps, "message")
+		case assistant.ToolStarted:
+			steps = append(steps, "started")
+		case assistant.ToolFinished:
+			steps = append(steps, "finished")
+		case assistant.TextDelta, assistant.Resumable, assistant.Notice, assistant.Finished, assistant.ThoughtDelta, assistant.PlanUpdated, assistant.FileMade, assistant.UsageUpdated:
+		}
+	}
+	return steps[:len(steps)-1]
+}
+
+// TestACallThatTheAgentReports is one on record: it is pending until the host has decided.
+func TestACallThatTheAgentReports(t *testing.T) {
+	t.Parallel()
+	const reported = `{"sessionUpdate":"tool_call","toolCallId":"1","title":"Find it","kind":"other","status":"pending","rawInput":{"q":"a","n":1},"_meta":{"claudeCode":{"toolName":"mcp__jira__find"}}}`
+	w := start(t, acpagent.Script{HTTP: true, Turns: []acpagent.Turn{{Steps: []acpagent.Step{
+		{Update: raw(reported)}, asks("%SESSION%", `{"toolCallId":"1"}`), {Pause: "1s"}, use("jira", "find", `{"n":1, "q":"a"}`),
+		{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":"found"}`)}, {Say: "Done."},
+	}}}})
+	h := withTools("mcp__jira__find")
+	var asked, ran string
+	h.permit = func(_ context.Context, call messages.ToolCall) (assistant.Verdict, error) {
+		asked = call.ID
+		return assistant.Verdict{Allow: true}, nil
+	}
+	turn := question("go")
+	turn.Host = h
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	var got result
+	for event, err := range w.Run(ctx, turn) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, started := event.(assistant.ToolStarted); started {
+			if ran = e.ID; asked != ran {
+				t.Error("the call started before the host was asked")
+			}
+		}
+		got.add(event)
+	}
+	if results := got.results(); !slices.Equal(results, []string{"found"}) || ran == "" || len(h.did()) != 1 || len(h.asked) != 0 {
+		t.Errorf("on record are %q, started was %q, the host did %q and was asked %+v", results, ran, h.did(), h.asked)
 	}
 }
 
@@ -198,9 +257,9 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestTheOfficialClientUsesTheTools of a turn while it lasts. Nobody does without the token.
 func TestTheOfficialClientUsesTheTools(t *testing.T) {
 	t.Parallel()
-	goOn := filepath.Join(t.TempDir(), "go-on")
+	goOn, working := filepath.Join(t.TempDir(), "go-on"), filepath.Join(t.TempDir(), "working")
 	w := start(t, acpagent.Script{HTTP: true, Turns: []acpagent.Turn{
-		{Nth: 1, Steps: []acpagent.Step{{Say: "Ready."}}}, {Steps: []acpagent.Step{{Say: "Working."}, {AwaitFile: goOn}}},
+		{Nth: 1, Steps: []acpagent.Step{{Say: "Ready."}}}, {Steps: []acpagent.Step{{Touch: working}, {AwaitFile: goOn}, {Say: "Done."}}},
 	}})
 	h := withTools("mcp__jira__find")
 	turn := question("go")
@@ -236,23 +295,24 @@ func TestTheOfficialClientUsesTheTools(t *testing.T) {
 		t.Errorf("between turns: %q, %t", text, failed)
 	}
 	turn = next(turn, first, first.session(t), "on")
-	for event, err := range w.Run(t.Context(), turn) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, working := event.(assistant.TextDelta); !working {
-			continue
-		}
-		list, err := session.ListTools(t.Context(), nil)
-		if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "find" || list.Tools[0].Description != "about mcp__jira__find" {
-			t.Errorf("the tools are %+v: %v", list, err)
-		}
-		if text, failed := call(); failed || text != `ran mcp__jira__find {"q":"a"}` {
-			t.Errorf("in a turn: %q, %t", text, failed)
-		}
-		if err := touch(goOn); err != nil {
-			t.Fatal(err)
-		}
+	done := make(chan result, 1)
+	go func() { done <- ask(t.Context(), w, turn) }()
+	eventually(t, "the agent works", func() bool {
+		_, err := os.Stat(working)
+		return err == nil
+	})
+	list, err := session.ListTools(t.Context(), nil)
+	if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "find" || list.Tools[0].Description != "about mcp__jira__find" {
+		t.Errorf("the tools are %+v: %v", list, err)
+	}
+	if text, failed := call(); failed || text != `ran mcp__jira__find {"q":"a"}` {
+		t.Errorf("in a turn: %q, %t", text, failed)
+	}
+	if err := touch(goOn); err != nil {
+		t.Fatal(err)
+	}
+	if second := <-done; second.err != nil {
+		t.Error(second.err)
 	}
 }
 
