@@ -154,6 +154,9 @@ func TestMisbehaviorAtStart(t *testing.T) {
 				if strings.Contains(test.public, "within") {
 					c.InitTimeout = 300 * time.Millisecond
 				}
+				if strings.Contains(test.public, "open a session") { // it answers first
+					c.InitTimeout = waittest.Scaled(3 * time.Second)
+				}
 			})
 			got := ask(t.Context(), w, question("Hi"))
 			if fault.KindOf(got.err) != test.kind || !strings.Contains(fault.Public(got.err), test.public) {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -101,13 +100,12 @@ type header struct {
 
 // servers returns what the agent is told of: one server for each whose tools are offered.
 func (b *toolbox) servers(address string) []mcpServer {
-	names := map[string]bool{}
-	for _, s := range b.specs {
-		server, _, _ := partsOfName(s.Name)
-		names[server] = true
-	}
 	list := []mcpServer{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, spec := range b.specs {
+		name, _, _ := partsOfName(spec.Name)
+		if slices.ContainsFunc(list, func(s mcpServer) bool { return s.Name == name }) {
+			continue
+		}
 		list = append(list, mcpServer{
 			Type: "http", Name: name, URL: "http://" + address + "/" + name,
 			Headers: []header{{"Authorization", "Bearer " + b.token}},
