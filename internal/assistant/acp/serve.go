@@ -252,7 +252,7 @@ func (b *toolbox) call(w http.ResponseWriter, r *http.Request, m wire) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	_ = out.Flush()
-	done := make(chan messages.ToolResult, 1)
+	done := make(chan served, 1)
 	go func() { done <- b.agent.runServed(ctx, name, string(p.Arguments)) }() // is waited for below
 	ticker := time.NewTicker(stillAt)
 	defer ticker.Stop()
@@ -263,7 +263,7 @@ func (b *toolbox) call(w http.ResponseWriter, r *http.Request, m wire) {
 			_ = out.Flush()
 			continue
 		case result := <-done:
-			answer.Result = map[string]any{"content": []map[string]string{{"type": "text", "text": result.Content}}, "isError": result.IsError}
+			answer.Result = result
 		}
 		event(w, answer)
 		_ = out.Flush()
@@ -295,16 +295,44 @@ func event(w http.ResponseWriter, m outgoing) {
 	_, _ = w.Write(slices.Concat([]byte("event: message\ndata: "), line, []byte("\n\n")))
 }
 
+// served is the result of tools/call.
+type served struct {
+	Content []any `json:"content"` // mcpText, mcpImage
+	IsError bool  `json:"isError"`
+}
+
+type mcpText struct {
+	Type string `json:"type"` // text
+	Text string `json:"text"`
+}
+
+type mcpImage struct {
+	Type      string `json:"type"` // image
+	Data      []byte `json:"data"`
+	MediaType string `json:"mimeType"`
+}
+
+// servedOf is a result with the pictures that the tool shows.
+func servedOf(r messages.ToolResult, files []messages.Attachment) served {
+	s := served{IsError: r.IsError, Content: []any{mcpText{"text", r.Content}}}
+	for _, a := range files {
+		if a.Data != "" && strings.HasPrefix(a.MediaType, "image/") {
+			s.Content = append(s.Content, mcpImage{"image", []byte(a.Data), a.MediaType})
+		} else {
+			s.Content = append(s.Content, mcpText{"text", assistant.AttachmentText(a)})
+		}
+	}
+	return s
+}
+
 // What an agent reads of a call that no turn is there for.
 const noTurn = "not run: this tool can be called only while you work on a message."
 
 // runServed runs a call of the agent that arrived at its address, if the host permits it. It
 // ends with ctx and with the turn. It is on record as pending before anybody is asked, and as
 // executing before it runs, as all calls are: as what the agent has reported, or by itself.
-func (g *agent) runServed(ctx context.Context, name, arguments string) messages.ToolResult {
-	refused := func(why string) messages.ToolResult {
-		return messages.ToolResult{Name: name, Content: why, IsError: true}
-	}
+func (g *agent) runServed(ctx context.Context, name, arguments string) served {
+	refused := func(why string) served { return served{IsError: true, Content: []any{mcpText{"text", why}}} }
 	r := g.joined()
 	if r == nil {
 		return refused(noTurn)
@@ -352,11 +380,11 @@ func (g *agent) runServed(ctx context.Context, name, arguments string) messages.
 	if !r.within(func() error { return r.t.start(c) }) {
 		return refused(noTurn)
 	}
-	result := r.turn.Host.RunTool(turn, asked) //nolint:contextcheck // as above
+	result, files := r.turn.Host.RunTool(turn, asked) //nolint:contextcheck // as above
 	if own {
 		r.within(func() error { return r.t.finish(c, !result.IsError, result.Content) })
 	}
-	return result
+	return servedOf(result, files)
 }
 
 // within has the turn's goroutine do something with the transcript, and reports whether it has.

@@ -25,6 +25,7 @@ import (
 type toolHost struct {
 	host
 	specs  []messages.ToolSpec
+	shows  []messages.Attachment // each time
 	permit func(ctx context.Context, call messages.ToolCall) (assistant.Verdict, error)
 
 	mu  sync.Mutex
@@ -42,11 +43,11 @@ func (h *toolHost) Permit(ctx context.Context, call messages.ToolCall) (assistan
 	return h.permit(ctx, call)
 }
 
-func (h *toolHost) RunTool(_ context.Context, call messages.ToolCall) messages.ToolResult {
+func (h *toolHost) RunTool(_ context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ran = append(h.ran, call)
-	return messages.ToolResult{CallID: call.ID, Name: call.Name, Content: "ran " + call.Name + " " + call.Arguments}
+	return messages.ToolResult{CallID: call.ID, Name: call.Name, Content: "ran " + call.Name + " " + call.Arguments}, h.shows
 }
 
 func (h *toolHost) did() (did []string) {
@@ -284,14 +285,15 @@ func TestTheOfficialClientUsesTheTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close() //nolint:errcheck // the test is over
-	call := func() (string, bool) {
+	h.shows = []messages.Attachment{{Name: "picture-1.png", MediaType: "image/png", Data: dot}, {Name: "picture-2.png", Note: "too large"}}
+	call := func() (string, bool, []sdk.Content) {
 		got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "find", Arguments: map[string]any{"q": "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got.Content[0].(*sdk.TextContent).Text, got.IsError //nolint:forcetypeassert // nothing else is sent
+		return got.Content[0].(*sdk.TextContent).Text, got.IsError, got.Content[1:] //nolint:forcetypeassert // it comes first
 	}
-	if text, failed := call(); !failed || text != "not run: this tool can be called only while you work on a message." {
+	if text, failed, _ := call(); !failed || text != "not run: this tool can be called only while you work on a message." {
 		t.Errorf("between turns: %q, %t", text, failed)
 	}
 	turn = next(turn, first, first.session(t), "on")
@@ -305,8 +307,15 @@ func TestTheOfficialClientUsesTheTools(t *testing.T) {
 	if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "find" || list.Tools[0].Description != "about mcp__jira__find" {
 		t.Errorf("the tools are %+v: %v", list, err)
 	}
-	if text, failed := call(); failed || text != `ran mcp__jira__find {"q":"a"}` {
-		t.Errorf("in a turn: %q, %t", text, failed)
+	text, failed, shown := call()
+	if failed || text != `ran mcp__jira__find {"q":"a"}` || len(shown) != 2 {
+		t.Fatalf("in a turn: %q, %t, and %d more", text, failed, len(shown))
+	}
+	if picture, is := shown[0].(*sdk.ImageContent); !is || string(picture.Data) != dot || picture.MIMEType != "image/png" {
+		t.Errorf("it shows %+v", shown[0])
+	}
+	if named, is := shown[1].(*sdk.TextContent); !is || !strings.Contains(named.Text, "too large") {
+		t.Errorf("it does not show %+v", shown[1])
 	}
 	if err := touch(goOn); err != nil {
 		t.Fatal(err)
