@@ -37,6 +37,7 @@ fmt: ## format the code
 generate: ## write the files that are made from code
 	go run ./cmd/bot config example > .env.example.new && mv .env.example.new .env.example
 	go test ./internal/conformance -run TestDocument -write
+	go test ./docs -run TestPackHasTheDocument -write
 	go test ./internal/chat -run TestReference -write
 	go test ./internal/texts -run TestDocument -write
 	go test ./migrations -run TestPackHasTheFiles -write # the schema is what the packed migrations make

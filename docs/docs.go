@@ -2,12 +2,26 @@
 // serves.
 package docs
 
-import "embed"
+import (
+	"embed"
+	"sync"
 
-// OpenAPI is openapi.yaml.
+	"github.com/klauspost/compress/s2"
+)
+
+// The program has it compressed: "make generate" packs it, and a test compares both.
 //
-//go:embed openapi.yaml
-var OpenAPI []byte
+//go:embed openapi.yaml.s2
+var packed []byte
+
+// OpenAPI returns openapi.yaml. It is not to be changed.
+var OpenAPI = sync.OnceValue(func() []byte {
+	text, err := s2.Decode(nil, packed)
+	if err != nil {
+		panic("openapi.yaml.s2: " + err.Error()) // a test reads it
+	}
+	return text
+})
 
 // Manual are the pages for those who use and operate the program; those for who builds it
 // are in the repository only.

@@ -68,7 +68,7 @@ func (a *API) listAgents(ctx context.Context, c call) (any, error) {
 	rows = slices.DeleteFunc(rows, func(p profile.Profile) bool {
 		return after != nil && slices.Compare([]string{p.Group, p.Name}, after) <= 0
 	})
-	return cut(rows, int(c.args.number("limit")), showAgent, func(p profile.Profile) *string { return newCursor(agentList, p.Group, p.Name) }), err
+	return cut(len(rows), int(c.args.number("limit")), func(i int) any { return showAgent(rows[i]) }, func(i int) *string { return newCursor(agentList, rows[i].Group, rows[i].Name) }), err
 }
 
 func (a *API) getAgent(ctx context.Context, c call) (any, error) {

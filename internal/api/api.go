@@ -35,8 +35,8 @@ const patience = 30 * time.Second
 // Config configures an API.
 type Config struct {
 	Store    *store.Store
-	Version  string // of the program
-	Document []byte // docs/openapi.yaml
+	Version  string        // of the program
+	Document func() []byte // docs/openapi.yaml
 	Log      *slog.Logger
 
 	Proxies ratelimit.Proxies // in front of the server

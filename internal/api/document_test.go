@@ -72,7 +72,7 @@ type document struct {
 func readDocument(t *testing.T) document {
 	t.Helper()
 	d := document{operations: make(map[string]operation), compiled: make(map[string]*jsonschema.Resolved)}
-	if err := yaml.Unmarshal(docs.OpenAPI, &d.raw); err != nil {
+	if err := yaml.Unmarshal(docs.OpenAPI(), &d.raw); err != nil {
 		t.Fatal(err)
 	}
 	encoded, err := json.Marshal(d.raw)
@@ -204,7 +204,7 @@ func TestTheDocumentNamesAllScopesAndCodes(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)
 	for _, s := range apikey.Scopes() {
-		if !strings.Contains(string(docs.OpenAPI), "`"+string(s)+"`") {
+		if !strings.Contains(string(docs.OpenAPI()), "`"+string(s)+"`") {
 			t.Errorf("the scope %s is not described", s)
 		}
 	}
@@ -363,7 +363,7 @@ func (d document) check(t *testing.T, o operation, r reply) {
 		t.Errorf("%s answers %d with Cache-Control %q", o.ID, r.status, r.header.Get("Cache-Control"))
 	}
 	if mediaType == "application/yaml" {
-		if string(r.body) != string(docs.OpenAPI) {
+		if string(r.body) != string(docs.OpenAPI()) {
 			t.Errorf("%s answers with another document", o.ID)
 		}
 		return

@@ -54,8 +54,8 @@ func (a *API) listMemories(ctx context.Context, c call) (any, error) {
 	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]memory.Memory, error) {
 		return tx.Memories().List(ctx, c.args.text("person"), before, limit+1, c.now)
 	})
-	after := func(m memory.Memory) *string { return newCursor(memoryList, strconv.FormatInt(m.Number, 10)) }
-	return cut(rows, limit, showMemory, after), err
+	after := func(i int) *string { return newCursor(memoryList, strconv.FormatInt(rows[i].Number, 10)) }
+	return cut(len(rows), limit, func(i int) any { return showMemory(rows[i]) }, after), err
 }
 
 // noMemory is what is said of a memory that is not there: the store's words are

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"remote-agent/internal/fault"
@@ -101,7 +100,7 @@ func (a *API) listMessages(ctx context.Context, c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := cut(rows, len(rows), showMessage, nil)
+	p := cut(len(rows), len(rows), func(i int) any { return showMessage(rows[i]) }, nil)
 	if more {
 		p.NextCursor = newCursor(messageList, order, rows[len(rows)-1].Cursor())
 	}
@@ -186,9 +185,10 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 	}
 	limit := int(c.args.number("limit"))
 	f := store.SearchFilter{Words: c.args.text("q"), Before: before, Limit: limit + 1}
-	var p page[messageBody]
+	var p page
 	err = a.config.Store.InRead(ctx, func(tx *store.Tx) error {
-		p = page[messageBody]{Items: []messageBody{}}
+		p = page{Items: []any{}}
+		there := make(map[string]bool)
 		var ok bool
 		if f.ConversationID, ok, err = conversationID(ctx, tx, c.args.text("conversation")); err != nil || !ok {
 			return err
@@ -215,8 +215,9 @@ func (a *API) searchMessages(ctx context.Context, c call) (any, error) {
 			}
 			size += sizeOf(m)
 			// Words may stand in several blocks of a message, which follow each other.
-			if body := showMessage(m); !slices.ContainsFunc(p.Items, func(m messageBody) bool { return m.SessionID == body.SessionID && m.Seq == body.Seq }) {
-				p.Items = append(p.Items, body)
+			if at := fmt.Sprint(m.SessionID, " ", m.Seq); !there[at] {
+				there[at] = true
+				p.Items = append(p.Items, showMessage(m))
 			}
 		}
 		return nil

@@ -140,19 +140,20 @@ func routes() []route {
 }
 
 // page is a page of a list.
-type page[T any] struct {
-	Items      []T     `json:"items"`
+type page struct {
+	Items      []any   `json:"items"`
 	NextCursor *string `json:"next_cursor"` // null on the last page
 }
 
-// cut makes a page of up to limit rows from one row more, if it is there.
-func cut[R, T any](rows []R, limit int, show func(R) T, after func(R) *string) page[T] {
-	p := page[T]{Items: make([]T, 0, min(len(rows), limit))}
-	for _, r := range rows[:min(len(rows), limit)] {
-		p.Items = append(p.Items, show(r))
+// cut makes a page of up to limit rows from one row more, if it is there: show and after
+// make what is served, and the cursor behind it, of the one at an index.
+func cut(rows, limit int, show func(int) any, after func(int) *string) page {
+	p := page{Items: make([]any, min(rows, limit))}
+	for i := range p.Items {
+		p.Items[i] = show(i)
 	}
-	if len(rows) > limit {
-		p.NextCursor = after(rows[limit-1])
+	if rows > limit {
+		p.NextCursor = after(limit - 1)
 	}
 	return p
 }
@@ -186,7 +187,7 @@ func (a *API) index(_ context.Context, c call) (any, error) {
 }
 
 func (a *API) document(context.Context, call) (any, error) {
-	return document{mediaType: mediaYAML, content: a.config.Document}, nil
+	return document{mediaType: mediaYAML, content: a.config.Document()}, nil
 }
 
 // when is a time that may not be there.

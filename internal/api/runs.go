@@ -48,5 +48,5 @@ func (a *API) listRuns(ctx context.Context, c call) (any, error) {
 	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]sessions.Run, error) {
 		return tx.Sessions().Runs(ctx, c.args.text("session"), sessions.RunStatus(c.args.text("status")), after, limit+1)
 	})
-	return cut(rows, limit, showRun, func(r sessions.Run) *string { return newCursor(runList, strconv.FormatInt(r.Number, 10)) }), err
+	return cut(len(rows), limit, func(i int) any { return showRun(rows[i]) }, func(i int) *string { return newCursor(runList, strconv.FormatInt(rows[i].Number, 10)) }), err
 }

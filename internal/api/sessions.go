@@ -59,7 +59,7 @@ func (a *API) listConversations(ctx context.Context, c call) (any, error) {
 	rows, err := store.Within(ctx, a.config.Store.InRead, func(tx *store.Tx) ([]sessions.Conversation, error) {
 		return tx.Pages().BrowseConversations(ctx, messages.Platform(c.args.text("platform")), last, limit+1)
 	})
-	return cut(rows, limit, showConversation, func(c sessions.Conversation) *string { return newCursor(conversationList, c.ID) }), err
+	return cut(len(rows), limit, func(i int) any { return showConversation(rows[i]) }, func(i int) *string { return newCursor(conversationList, rows[i].ID) }), err
 }
 
 func (a *API) getConversation(ctx context.Context, c call) (any, error) {
@@ -168,8 +168,8 @@ func (a *API) listSessions(ctx context.Context, c call) (any, error) {
 	if fault.Is(err, fault.Invalid) {
 		return nil, badParameter("cursor", "It is not a cursor of this list.")
 	}
-	show := func(s store.BrowsedSession) sessionSummary { return summarize(s.Session, s.Key) }
-	return cut(rows, limit, show, func(s store.BrowsedSession) *string { return newCursor(sessionList, s.Place.Started, s.Place.ID) }), err
+	show := func(i int) any { return summarize(rows[i].Session, rows[i].Key) }
+	return cut(len(rows), limit, show, func(i int) *string { return newCursor(sessionList, rows[i].Place.Started, rows[i].Place.ID) }), err
 }
 
 func (a *API) getSession(ctx context.Context, c call) (any, error) {

@@ -52,9 +52,9 @@ func (a *API) listToolCalls(ctx context.Context, c call) (any, error) {
 		rows, more, err = tx.Pages().BrowseToolCalls(ctx, c.args.text("session"), sessions.ToolStatus(c.args.text("status")), after, int(c.args.number("limit")))
 		return err
 	})
-	p := cut(rows, len(rows), showToolCall, nil)
+	p := cut(len(rows), len(rows), func(i int) any { return showToolCall(rows[i]) }, nil)
 	if more && len(rows) > 0 {
-		p.NextCursor = newCursor(toolCallList, p.Items[len(p.Items)-1].ID)
+		p.NextCursor = newCursor(toolCallList, strconv.FormatInt(rows[len(rows)-1].ID, 10))
 	}
 	return p, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ const columns = 80
 // their fields.
 func Commands(c *cobra.Command) []*cobra.Command {
 	commands := slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool { return c.Hidden })
-	slices.SortFunc(commands, func(a, b *cobra.Command) int { return cmp.Compare(order(a), order(b)) })
+	sort.Slice(commands, func(i, k int) bool { return order(commands[i]) < order(commands[k]) })
 	return commands
 }
 

@@ -75,7 +75,7 @@ func TestTheManualIsWholeAndItsLinksLeadSomewhere(t *testing.T) {
 		}
 		wants(t, pages["/docs/operations"], `<h2 id="web-pages">Web pages</h2>`, "<table>")
 		wants(t, pages["/docs/openapi"], "<code>/v1/conversations</code>", "Conversations, the newest first.")
-		if r := b.send("GET", "/docs/openapi.yaml", nil); r.Body.String() != string(docs.OpenAPI) {
+		if r := b.send("GET", "/docs/openapi.yaml", nil); r.Body.String() != string(docs.OpenAPI()) {
 			t.Errorf("the document: %d", r.Code)
 		}
 		for _, path := range []string{"/docs/none", "/docs/..%2fREADME", "/docs/texts", "/docs/" + url.PathEscape(evilName)} {

@@ -3,8 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
+	"sort"
 
 	"remote-agent/internal/fault"
 )
@@ -67,7 +66,7 @@ func (t *Persons) holdBoth(ctx context.Context, a, b string) (first, second held
 			return first, second, fault.Newf(fault.Conflict, "%s and %s are already linked.", a, b)
 		}
 		both, there := []*held{&first, &second}, true
-		slices.SortFunc(both, func(x, y *held) int { return strings.Compare(x.person, y.person) })
+		sort.Slice(both, func(i, k int) bool { return both[i].person < both[k].person })
 		for _, h := range both {
 			if err := t.touchPerson(ctx, h.person); err != nil {
 				return first, second, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -333,7 +334,7 @@ func (r *reader) lines(ctx context.Context) error {
 		return err
 	}
 	own, _ := parsePost(r.in.Message)
-	slices.SortFunc(all, func(a, b *comment) int { return a.GetCreatedAt().Compare(b.GetCreatedAt().Time) })
+	sort.Slice(all, func(i, k int) bool { return all[i].GetCreatedAt().Before(all[k].GetCreatedAt().Time) })
 	if c := r.event.Comment; own.kind == postLine && c != nil && c.GetID() == own.id && c.GetDiffHunk() != "" {
 		r.quote("lines that the request is about", "", where(c)+"\n"+hunk(c.GetDiffHunk()))
 	}
