@@ -131,7 +131,7 @@ func TestATierOfNobodyIsSaid(t *testing.T) {
 		DataDir: dir, Assistant: config.AssistantDemo, Sections: Sections(), Tiers: map[string]config.Tier{"fast": {Assistant: "nosuch", Model: "m"}, "cheap": {Assistant: "demo", Model: "m"}},
 		Agents: config.Agents{Claude: "/nonexistent/claude", Codex: "/nonexistent/codex", Home: dir},
 	}
-	r, err := newRoster(newPrograms(cfg, Env{Log: slog.New(slog.NewTextHandler(&said, nil))}), 1)
+	r, err := newRoster(newPrograms(cfg, Env{Log: slog.New(slog.NewTextHandler(&said, nil))}), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

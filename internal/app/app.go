@@ -206,9 +206,10 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if d.roster, err = newRoster(d.programs, d.plan.Conversations); err != nil { // what it refuses leaves the database alone
+	if d.roster, err = newRoster(d.programs, d.plan.Conversations, d.metrics); err != nil { // what it refuses leaves the database alone
 		return err
 	}
+	d.metrics.NameModels(d.nameModel)
 	if err := d.openStore(ctx); err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.buildCore(ctx); err != nil {
 		return err
 	}
-	d.metrics.Measure((&figures{store: d.store, data: d.config.DataDir, backups: d.config.BackupDir, limits: d.budget}).measure)
+	d.metrics.Measure((&figures{store: d.store, data: d.config.DataDir, backups: d.config.BackupDir, limits: d.budget, stalled: d.core.Stalled}).measure)
 	d.web = web.New(web.Config{
 		Addr: d.config.ListenAddr, Listeners: d.env.Listeners, Ready: d.ready, Metrics: d.metrics.Handler(), Hosts: hosts(d.config), Webhooks: d.platforms.webhooks(d.core, d.metrics), API: newAPI(d.config, d.env, d.store), Pages: d.pages(), Log: d.log,
 		Grace: min(max(d.config.ShutdownGrace, time.Second), 10*time.Second), MaxConns: d.plan.Web,

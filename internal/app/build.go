@@ -31,8 +31,9 @@ type roster struct {
 
 // newRoster builds what is configured. The demo is always there, for conversations that
 // began with it; it answers no other. An agent has as many processes as conversations.
-// What an error leaves is to be closed, too.
-func newRoster(ps *programs, conversations int) (*roster, error) {
+// What they ask of model APIs is counted in m, which may be nil. What an error leaves is to
+// be closed, too.
+func newRoster(ps *programs, conversations int, m *metrics.Metrics) (*roster, error) {
 	models, err := buildModels(ps.config, ps.log)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,8 @@ func newRoster(ps *programs, conversations int) (*roster, error) {
 	scripted := demo.New(demo.Config{})
 	r.all[scripted.Name()] = scripted
 	for name, model := range models {
-		r.all[name] = loop.New(model, loop.Config{Log: ps.log})
+		r.all[name] = loop.New(&meter{model, m, false}, loop.Config{Log: ps.log})
+		r.models[name] = &meter{model, m, true}
 	}
 	if err := r.addAgents(conversations); err != nil {
 		return r, err

@@ -20,6 +20,7 @@ type figures struct {
 	data    string              // the folder whose disk is looked at
 	backups string              // the folder
 	limits  func() spend.Budget // as they are now
+	stalled func() metrics.Stalled
 
 	mu   sync.Mutex // guards both below, and is held while it is measured
 	at   time.Time
@@ -36,7 +37,7 @@ func (f *figures) measure(ctx context.Context) metrics.Figures {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout) // others get it, too
 	defer cancel()
-	next := metrics.Figures{Budget: -1}
+	next := metrics.Figures{Budget: -1, Stalled: f.stalled()}
 	counts, err := store.Within(ctx, f.store.InRead, func(tx *store.Tx) (store.QueueCounts, error) { return tx.Queue().Count(ctx, now) })
 	if err == nil {
 		next.Inbox = metrics.Backlog{Known: true, Depth: counts.Waiting, Oldest: ageOf(counts.WaitingSince, now)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/sessions"
 	"remote-agent/internal/spend"
 	"remote-agent/internal/store"
@@ -20,7 +21,7 @@ func TestFiguresOfTheService(t *testing.T) {
 		t.Helper()
 		s := open(t)
 		budget := spend.Budget{DayMicros: 2_000_000}
-		f := &figures{store: s, data: t.TempDir(), backups: t.TempDir(), limits: func() spend.Budget { return budget }}
+		f := &figures{store: s, data: t.TempDir(), backups: t.TempDir(), limits: func() spend.Budget { return budget }, stalled: func() metrics.Stalled { return metrics.Stalled{Tool: 2} }}
 		err := s.InTx(t.Context(), func(tx *store.Tx) error {
 			key := messages.ConversationKey{Platform: "telegram", ID: "1"}
 			conv, _, err := tx.Conversations().GetOrCreateConversation(t.Context(), key, "")
@@ -51,6 +52,9 @@ func TestFiguresOfTheService(t *testing.T) {
 		}
 		if !got.Outbox.Known || got.Outbox.Depth != 0 || got.Outbox.Oldest != 0 {
 			t.Errorf("the outbox is %+v", got.Outbox)
+		}
+		if got.Stalled.Tool != 2 {
+			t.Errorf("%+v have stalled", got.Stalled)
 		}
 		if got.Budget != 0.5 || !got.Backup.IsZero() {
 			t.Errorf("%g of the budget is used, the backup is of %s", got.Budget, got.Backup)

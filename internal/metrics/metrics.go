@@ -1,9 +1,9 @@
 // Package metrics counts what the program does, for Prometheus.
 //
-// Labels are bounded: platforms, assistants, kinds and outcomes, never people,
-// repositories, conversations or texts. All methods can be called on a nil
-// *Metrics and then do nothing, so that nobody has to ask. It imports nothing
-// else of this module.
+// Labels are bounded: platforms, assistants, models that the operator or the price list
+// names, kinds and outcomes, never people, repositories, conversations or texts. All
+// methods can be called on a nil *Metrics and then do nothing, so that nobody has to ask.
+// It imports nothing else of this module.
 package metrics
 
 import (
@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,63 +29,15 @@ type Metrics struct {
 	running, waiting, halted                   *victoria.Gauge
 	sweepRings, leaseLost, statements, commits *victoria.Counter
 
-	figures func(context.Context) Figures // nil: none
+	figures   func(context.Context) Figures // nil: none
+	nameModel func(model string) string     // nil: all of them are "other"
 }
 
-// Figures are what is measured when somebody asks for the metrics. What is not known is not
-// served: an alert on a figure that stands still would never come.
-type Figures struct {
-	Inbox, Outbox Backlog
-	Disk          Disk
-	Backup        time.Time // when the newest backup was made; zero: there is none
-	Budget        float64   // the part of the day's budget that is used; negative: there is none
-}
-
-// Backlog is what waits.
-type Backlog struct {
-	Known  bool
-	Depth  int
-	Oldest time.Duration
-}
-
-// Disk is the room of the one with the data, in bytes; a total of zero is not known.
-type Disk struct{ Free, Total int64 }
-
-// Measure has the figures measured by measure whenever somebody asks. It is called before
-// Handler serves.
-func (m *Metrics) Measure(measure func(context.Context) Figures) {
-	if m != nil {
-		m.figures = measure
-	}
-}
-
-// write appends the figures in the text format.
-func (f Figures) write(text *bytes.Buffer) {
-	last := ""
-	gauge := func(known bool, name, labels string, value float64) {
-		if !known {
-			return
-		}
-		if name != last {
-			fmt.Fprintf(text, "# HELP %s\n# TYPE %s gauge\n", name, name)
-			last = name
-		}
-		fmt.Fprintf(text, "%s%s %s\n", name, labels, strconv.FormatFloat(value, 'f', -1, 64))
-	}
-	gauge(f.Inbox.Known, queueDepth, `{queue="inbox"}`, float64(f.Inbox.Depth))
-	gauge(f.Outbox.Known, queueDepth, `{queue="outbox"}`, float64(f.Outbox.Depth))
-	gauge(f.Inbox.Known, queueOldest, `{queue="inbox"}`, f.Inbox.Oldest.Seconds())
-	gauge(f.Outbox.Known, outboxOldest, "", f.Outbox.Oldest.Seconds())
-	gauge(f.Disk.Total > 0, diskFree, "", float64(f.Disk.Free))
-	gauge(f.Disk.Total > 0, diskTotal, "", float64(f.Disk.Total))
-	gauge(!f.Backup.IsZero(), lastBackup, "", float64(f.Backup.Unix()))
-	gauge(f.Budget >= 0, budgetUsed, `{scope="day"}`, f.Budget)
-}
-
-// Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes.
+// Buckets in seconds: an acknowledgement takes milliseconds, a turn minutes, a person hours.
 var (
 	ackBuckets  = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 10}
 	turnBuckets = []float64{.05, .25, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+	waitBuckets = []float64{5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600} // of people
 )
 
 // The names of all metrics.
@@ -107,6 +58,7 @@ const (
 	halted          = "bot_halted"
 	active          = "bot_runs_active"
 	waiting         = "bot_runs_waiting"
+	stalled         = "bot_runs_stalled"
 	queueDepth      = "bot_queue_depth"
 	queueOldest     = "bot_queue_oldest_seconds"
 	outboxOldest    = "bot_outbox_oldest_seconds"
@@ -119,8 +71,13 @@ const (
 	sends           = "bot_outbox_sends_total"
 	rateLimited     = "bot_rate_limited_total"
 	toolCalls       = "bot_tool_calls_total"
+	toolSeconds     = "bot_tool_seconds"
+	requests        = "bot_provider_requests_total"
 	firstToken      = "bot_provider_first_token_seconds"
 	tokens          = "bot_tokens_total"
+	cost            = "bot_cost_usd_total"
+	approvals       = "bot_approvals_total"
+	approvalSeconds = "bot_approval_wait_seconds"
 	statements      = "bot_database_statements_total"
 	commits         = "bot_database_commits_total"
 	egressTotal     = "bot_egress_total"
@@ -143,6 +100,7 @@ const help = "\n" +
 	halted + " 1 while nothing may start.\n" +
 	active + " Turns that run in this process.\n" +
 	waiting + " Conversations that wait for a free slot in this process.\n" +
+	stalled + " Turns of this process from which nothing was heard for 3 minutes and that wait for no person, by what they wait for.\n" +
 	queueDepth + " Messages that wait for their turn, and answers that wait to be sent, in the whole service.\n" +
 	queueOldest + " Age of the oldest message that waits and could run now.\n" +
 	outboxOldest + " Age of the oldest answer that waits to be sent.\n" +
@@ -155,8 +113,13 @@ const help = "\n" +
 	sends + " Attempts to send or edit a platform message.\n" +
 	rateLimited + " Calls that a platform refused because there were too many.\n" +
 	toolCalls + " Tools that the bot ran for a model; all tools of MCP servers count as \"mcp\".\n" +
+	toolSeconds + " Duration of the tools that the bot ran for a model.\n" +
+	requests + " Requests to model APIs: ok, canceled, overflow (too long for the model) or the kind of error. Those of external agents are not seen.\n" +
 	firstToken + " Time from a model request to the first text.\n" +
-	tokens + " Tokens that providers counted.\n" +
+	tokens + " Tokens that providers counted; cached ones are among the input.\n" +
+	cost + " What models cost in US dollars, as far as prices are known.\n" +
+	approvals + " Questions whether something may run or go on, when they were settled: approved, denied, expired or withdrawn (the turn ended).\n" +
+	approvalSeconds + " Time from such a question until it was settled.\n" +
 	statements + " Statements given to the database; begin, commit and rollback are not among them.\n" +
 	commits + " Transactions that were committed to the database.\n" +
 	egressTotal + " Connections that programs of assistants asked the proxy for: connected, refused or failed.\n" +
@@ -307,11 +270,12 @@ func (m *Metrics) Platform(platform, event string) {
 	}
 }
 
-// TurnEnded counts a run of a turn. outcome is "answered", "stopped" or "failed", or, if the turn
-// runs again, "retried", "parked", "waiting" or "interrupted".
-func (m *Metrics) TurnEnded(assistant, outcome string, took time.Duration) {
-	m.count(1, runs, "assistant", assistant, "outcome", outcome)
-	m.took(took, runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome)
+// TurnEnded counts a run of a turn. trigger is "message", "command", "button" or "schedule".
+// outcome is "answered", "stopped" or "failed", or, if the turn runs again, "retried", "parked",
+// "waiting" or "interrupted".
+func (m *Metrics) TurnEnded(assistant, trigger, outcome string, took time.Duration) {
+	m.count(1, runs, "assistant", assistant, "outcome", outcome, "trigger", trigger)
+	m.took(took, runSeconds, turnBuckets, "assistant", assistant, "outcome", outcome, "trigger", trigger)
 }
 
 // Halted tells whether the service is halted.
@@ -340,11 +304,19 @@ func (m *Metrics) Waiting(delta int) {
 }
 
 // ToolRan counts a tool that the program ran for a model. outcome is "ok" or "error".
-func (m *Metrics) ToolRan(tool, outcome string) {
+func (m *Metrics) ToolRan(tool, outcome string, took time.Duration) {
 	if strings.HasPrefix(tool, "mcp__") { // each server has its own, and labels are bounded
 		tool = "mcp"
 	}
 	m.count(1, toolCalls, "outcome", outcome, "tool", tool)
+	m.took(took, toolSeconds, turnBuckets, "outcome", outcome, "tool", tool)
+}
+
+// Approval counts a question to a person that was settled. outcome is "approved", "denied",
+// "expired" or "withdrawn".
+func (m *Metrics) Approval(outcome string, waited time.Duration) {
+	m.count(1, approvals, "outcome", outcome)
+	m.took(waited, approvalSeconds, waitBuckets, "outcome", outcome)
 }
 
 // SweepRang counts conversations that a sweep found with work and no lease.
@@ -367,20 +339,69 @@ func (m *Metrics) Delivered(platform, outcome string) {
 	m.count(1, sends, "outcome", outcome, "platform", platform)
 }
 
-// FirstToken records how long a model took to say its first word.
-func (m *Metrics) FirstToken(assistant string, took time.Duration) {
-	m.took(took, firstToken, turnBuckets, "assistant", assistant)
+// NameModels has models labeled with what name returns, few different names for whatever
+// people choose, without what stands before a slash and in lower case. It is called before anything is counted; until then all are "other".
+func (m *Metrics) NameModels(name func(model string) string) {
+	if m != nil {
+		m.nameModel = name
+	}
 }
 
-// Tokens counts tokens of a kind: "input", "output" or "cached".
-func (m *Metrics) Tokens(assistant, kind string, n int64) {
-	if n > 0 {
-		m.count(int(n), tokens, "assistant", assistant, "kind", kind)
+// model is the label of a model: a word without the prefix of a provider.
+func (m *Metrics) model(name string) string {
+	if m == nil || m.nameModel == nil {
+		return "other"
+	}
+	name = m.nameModel(name)
+	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
+	name = strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' {
+			return c
+		}
+		return '-'
+	}, name)
+	return name[:min(len(name), maxLabel)]
+}
+
+// Requested counts a request to a model API. outcome is "ok", "canceled", "overflow", if it was
+// too long for the model, or another kind of fault.
+func (m *Metrics) Requested(provider, model, outcome string) {
+	m.count(1, requests, "model", m.model(model), "outcome", outcome, "provider", provider)
+}
+
+// FirstToken records how long a model took to say its first word.
+func (m *Metrics) FirstToken(provider, model string, took time.Duration) {
+	m.took(took, firstToken, turnBuckets, "model", m.model(model), "provider", provider)
+}
+
+// Used is what a model used: tokens, of which the cached ones are among the input, and what
+// they cost in millionths of a US dollar, zero if that is not known.
+type Used struct{ Input, Output, Cached, Micros int64 }
+
+// Use counts what a model used.
+func (m *Metrics) Use(provider, model string, u Used) {
+	if m == nil {
+		return
+	}
+	model = m.model(model)
+	for _, kind := range []struct {
+		name string
+		n    int64
+	}{{"input", u.Input}, {"output", u.Output}, {"cached", u.Cached}} {
+		if kind.n > 0 {
+			m.count(int(kind.n), tokens, "kind", kind.name, "model", model, "provider", provider)
+		}
+	}
+	if u.Micros > 0 {
+		m.set.GetOrCreateFloatCounter(m.series(cost, "model", model, "provider", provider)).Add(float64(u.Micros) / 1e6)
 	}
 }
 
 // maxLabels is how many different label values there may be in all.
 const maxLabels = 200
+
+// maxLabel is the most bytes of one.
+const maxLabel = 40
 
 var labelPattern = pattern.Lazy(`^[a-z][a-z0-9_.-]{0,39}$`)
 

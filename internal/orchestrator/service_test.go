@@ -683,6 +683,7 @@ func TestFailedRequestsAreOnTheBudget(t *testing.T) {
 		counted := metrics.New("test")
 		w.Configure = func(c *orchestrator.Config, _ *store.Store) {
 			c.Budget, c.Metrics = spend.Budget{DayTokens: 40}, counted
+			counted.NameModels(func(model string) string { return model })
 		}
 		used := assistant.Usage{InputTokens: 10, OutputTokens: 6}
 		w.Model.On("one", ot.Bill(used, assistant.ErrEmpty), ot.Say("At last."))
@@ -702,7 +703,7 @@ func TestFailedRequestsAreOnTheBudget(t *testing.T) {
 		w.Chat.Find("The daily budget is used up (47 of 40 tokens).")
 		shown := httptest.NewRecorder()
 		counted.Handler().ServeHTTP(shown, httptest.NewRequestWithContext(w.T.Context(), http.MethodGet, "/metrics", nil))
-		if want := fmt.Sprintf("bot_tokens_total{assistant=%q,kind=\"input\"} 30\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
+		if want := fmt.Sprintf("bot_tokens_total{kind=\"input\",model=\"script-1\",provider=%q} 30\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
 			t.Errorf("the metrics have no %s:\n%s", want, shown.Body.String())
 		}
 	})
@@ -725,7 +726,7 @@ func TestFirstTokenIsOfTheModel(t *testing.T) {
 		w.Chat.Find("It is done.")
 		shown := httptest.NewRecorder()
 		measured.Handler().ServeHTTP(shown, httptest.NewRequestWithContext(w.T.Context(), http.MethodGet, "/metrics", nil))
-		if want := fmt.Sprintf("bot_provider_first_token_seconds_sum{assistant=%q} 2\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
+		if want := fmt.Sprintf("bot_provider_first_token_seconds_sum{model=\"other\",provider=%q} 2\n", ot.ModelName); !strings.Contains(shown.Body.String(), want) {
 			t.Errorf("the metrics have no %s:\n%s", want, shown.Body.String())
 		}
 	})

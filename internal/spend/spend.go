@@ -48,20 +48,26 @@ var List = sync.OnceValue(func() Prices {
 // the end of the name are ignored: "openai/gpt-5-mini-2025-08-07" costs what
 // gpt-5-mini does. Claude's versions may be written with a dot, as OpenRouter does.
 func PriceOf(model string) (Price, bool) {
+	name, ok := NameOf(model)
+	return List().Models[name], ok
+}
+
+// NameOf returns the name under which PriceOf finds the price of a model.
+func NameOf(model string) (string, bool) {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if strings.HasPrefix(model, "claude-") {
 		model = strings.ReplaceAll(model, ".", "-")
 	}
 	models := List().Models
-	if p, ok := models[model]; ok {
-		return p, true
+	if _, ok := models[model]; ok {
+		return model, true
 	}
-	for name, p := range models {
+	for name := range models {
 		if rest, ok := strings.CutPrefix(model, name); ok && isVersion(rest) {
-			return p, true // only one can fit, because no version ends with another
+			return name, true // only one can fit, because no version ends with another
 		}
 	}
-	return Price{}, false
+	return "", false
 }
 
 // isVersion reports whether what follows the name of a model says only of when it
@@ -115,7 +121,7 @@ type Record struct {
 // mistake of who reported it, and sums must not overflow.
 const maxRecord = 1e6
 
-// Priced returns r with its cost, which is never negative.
+// Priced returns r with its cost, which is never negative, and zero where the price is not known.
 func Priced(r Record) Record {
 	usd, ok := Cost(r.Model, r.Usage)
 	r.Micros, r.Known = int64(math.Round(min(usd, maxRecord)*1e6)), ok

@@ -29,9 +29,10 @@ type card struct {
 	rows    []row
 	byID    map[string]int // index of a call's row
 	steps   []assistant.Step
-	thought string   // the newest line of reasoning
-	notes   int      // messages that were taken in
-	waiting []string // the questions that the turn waits for
+	thought string        // the newest line of reasoning
+	notes   int           // messages that were taken in
+	waiting []string      // the questions that the turn waits for
+	silence time.Duration // since something was heard of the turn
 }
 
 // row is a tool call.
@@ -95,7 +96,11 @@ func (c *card) render(now time.Time) string {
 		return ""
 	}
 	if len(lines) == 0 || elapsed >= quietAfter {
-		lines = append(lines, "◐ Working · "+wording.Clock(elapsed))
+		line := "◐ Working · " + wording.Clock(elapsed)
+		if c.silence >= stalledAfter && len(c.waiting) == 0 {
+			line += " · no output for " + wording.Clock(c.silence)
+		}
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "  \n")
 }

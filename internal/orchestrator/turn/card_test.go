@@ -129,9 +129,13 @@ func TestCardOverTime(t *testing.T) {
 		change  func(s *story)
 		want    string
 	}{
-		"NothingYet":         {verbosePhases, 0, nil, ""},
-		"StillNothing":       {verbosePhases, quietAfter - time.Second, nil, ""},
-		"ItWorks":            {verbosePhases, quietAfter, nil, "◐ Working · 30 s"},
+		"NothingYet":    {verbosePhases, 0, nil, ""},
+		"StillNothing":  {verbosePhases, quietAfter - time.Second, nil, ""},
+		"ItWorks":       {verbosePhases, quietAfter, nil, "◐ Working · 30 s"},
+		"SaysNothing":   {verbosePhases, 4 * time.Minute, func(s *story) { s.silence = 3 * time.Minute }, "◐ Working · 4:00 · no output for 3:00"},
+		"SaidSomething": {verbosePhases, 4 * time.Minute, func(s *story) { s.silence = 3*time.Minute - 1 }, "◐ Working · 4:00"},
+		"WaitsInSilence": {verboseResult, 4 * time.Minute, func(s *story) { s.waiting, s.silence = []string{"a-7"}, 4*time.Minute },
+			"✋ Waiting for approval of a-7  \n◐ Working · 4:00"},
 		"ItWorksForLong":     {verboseResult, time.Hour, nil, "◐ Working · 1:00:00"},
 		"ToolsAtOnce":        {verboseResult, time.Second, func(s *story) { s.start("a", assistant.KindRead, "Read x") }, "◐ Working · 1 s"},
 		"StepsAtOnce":        {verboseResult, time.Second, func(s *story) { s.steps = []assistant.Step{{Text: "x"}} }, "◐ Working · 1 s"},

@@ -3,10 +3,10 @@ package turn
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"remote-agent/internal/approval"
 	"remote-agent/internal/assistant"
@@ -249,7 +249,9 @@ func (h *host) effect(call messages.ToolCall) tool.Effect {
 // RunTool implements assistant.Host. What a tool returns goes to the model and
 // to the record without the secrets that are known.
 func (h *host) RunTool(ctx context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment) {
+	begin := time.Now()
 	result, note, shown := h.box.Run(ctx, call)
+	took := time.Since(begin)
 	failpoint.Hit(failpoint.CallRan)
 	said, files, failed := h.show(ctx, shown)
 	result.IsError = result.IsError || failed
@@ -257,7 +259,7 @@ func (h *host) RunTool(ctx context.Context, call messages.ToolCall) (messages.To
 	if result.IsError {
 		outcome = "error"
 	}
-	h.r.w.o.config.Metrics.ToolRan(call.Name, outcome)
+	h.r.w.o.config.Metrics.ToolRan(call.Name, outcome, took)
 	result.Content, result.Summary = h.r.w.o.redact(result.Content)+said, h.r.w.o.redact(note)
 	h.p.noteTool(call.ID, result.Summary)
 	return result, files
@@ -491,6 +493,3 @@ func (o *Turns) redactMessage(m messages.Message, agent bool) messages.Message {
 	m.Blocks = blocks
 	return m
 }
-
-// waits reports whether a turn ended because a person is asked.
-func waits(err error) bool { return errors.Is(err, assistant.ErrWaiting) }

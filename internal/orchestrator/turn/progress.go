@@ -30,17 +30,25 @@ const stopAfter = 3 * time.Second
 // quietAfter is how often the elapsed time is shown while nothing else changes.
 const quietAfter = 30 * time.Second
 
+// stalledAfter is how long nothing is heard of a turn until people, and who operates the bot,
+// are told so.
+const stalledAfter = 3 * time.Minute
+
 // progress shows a turn while it runs: it puts the placeholder in place and
 // edits it with the text so far. It is best effort; the answer does not depend
 // on it. One goroutine owns the placeholder until finish returns.
 type progress struct {
-	w        *worker
-	seq      int64 // of the entry
-	adapter  platform.Adapter
-	editor   platform.Editor // nil where messages cannot be edited
-	caps     platform.Capabilities
-	begin    time.Time
-	late     bool       // whoever wrote does not watch any more
+	w       *worker
+	seq     int64 // of the entry
+	adapter platform.Adapter
+	editor  platform.Editor // nil where messages cannot be edited
+	caps    platform.Capabilities
+	begin   time.Time
+	late    bool // whoever wrote does not watch any more
+	job     bool // a command of ours runs, and no assistant
+
+	heardAt atomic.Int64 // when the turn last gave a sign of life, in nanoseconds since begin
+
 	mu       sync.Mutex // guards the text so far
 	body     strings.Builder
 	earlier  string // text of messages before the current one
@@ -79,11 +87,12 @@ func (r *run) startProgress() *progress {
 	now := time.Now()
 	p := &progress{
 		w: r.w, seq: r.d.entry.Seq, adapter: r.w.adapter(), caps: r.w.caps(), begin: now, placed: r.d.begun.placeholder, stopID: command.StopButton(r.w.conv.ID, r.d.entry.Seq),
-		late: r.w.o.outbox.IsLate(r.d.entry), card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
+		late: r.w.o.outbox.IsLate(r.d.entry), job: r.d.begun.job != nil, card: newCard(r.w.verbose(), now), changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.shows = p
 	p.stopped, p.stop = context.WithCancel(r.w.ctx)
 	p.editor, _ = p.adapter.(platform.Editor)
+	r.w.o.running.runs(r.w.conv.ID, p)
 	go p.run(r.w.ctx)
 	return p
 }
@@ -284,6 +293,23 @@ func (p *progress) stopIfUnseen(err error) {
 	}
 }
 
+// heard notes that the turn gives a sign of life.
+func (p *progress) heard() { p.heardAt.Store(int64(time.Since(p.begin))) }
+
+// silence is how long nothing was heard of the turn.
+func (p *progress) silence() time.Duration {
+	return time.Since(p.begin) - time.Duration(p.heardAt.Load())
+}
+
+// stalled reports whether nothing was heard of the turn for stalledAfter although it runs and
+// waits for no person, and whether that is while a tool runs.
+func (p *progress) stalled() (is, byTool bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is = p.stopped.Err() == nil && p.silence() >= stalledAfter && len(p.card.waiting) == 0
+	return is, is && slices.ContainsFunc(p.card.rows, func(r row) bool { return !r.done })
+}
+
 func (p *progress) ref() messages.Ref {
 	return messages.Ref{Conversation: p.w.conv.Key, Message: p.placed.Message}
 }
@@ -302,7 +328,8 @@ func (p *progress) render() string {
 	text := p.w.o.redactPart(p.earlier + p.body.String())
 	thought := strings.TrimSpace(p.w.o.redactPart(p.thoughts))
 	p.card.thought = thought[strings.LastIndexByte(thought, '\n')+1:]
-	status, worked := p.card.render(time.Now()), p.card.worked() || len(p.card.waiting) > 0
+	p.card.silence = p.silence()
+	status, worked := p.card.render(time.Now()), p.card.worked() || len(p.card.waiting) > 0 || p.card.silence >= stalledAfter
 	p.mu.Unlock()
 	if strings.TrimSpace(text) == "" {
 		text = status
@@ -354,6 +381,7 @@ func (p *progress) replace(markdown string) {
 	p.body.Reset()
 	p.body.WriteString(markdown)
 	p.mu.Unlock()
+	p.heard()
 	p.notify()
 }
 
@@ -401,6 +429,7 @@ func (p *progress) notes(n int) {
 func (p *progress) waitFor(name string) (over func()) {
 	p.update(func(c *card) { c.waiting = append(c.waiting, name) })
 	return func() {
+		p.heard()
 		p.update(func(c *card) { c.waiting = slices.DeleteFunc(c.waiting, func(w string) bool { return w == name }) })
 	}
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ type ruling struct {
 	deliveries []messages.Delivery // the question, if it is new
 	denied     error               // why a turn may not go on
 }
+
+// waits reports whether a turn ended because a person is asked.
+func waits(err error) bool { return errors.Is(err, assistant.ErrWaiting) }
 
 // holdFor is how long the deliveries of a question belong to the process that
 // asks.
@@ -251,6 +255,20 @@ func (o *Turns) settledQuestion(ctx context.Context, tx port.Tx, key messages.Co
 	return d, true, tx.Deliveries().UpdateDelivery(ctx, d)
 }
 
+// settledAs are the names of what became of questions, for the metrics.
+var settledAs = map[approval.State]string{
+	approval.Allowed: "approved", approval.Denied: "denied", approval.Expired: "expired", approval.Canceled: "withdrawn",
+}
+
+// settle stores what became of a question, and counts it once that is committed.
+func (o *Turns) settle(ctx context.Context, tx port.Tx, a approval.Approval) error {
+	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
+		return err
+	}
+	tx.AfterCommit(func() { o.config.Metrics.Approval(settledAs[a.State], a.DecidedAt.Sub(a.CreatedAt)) })
+	return nil
+}
+
 // expire settles an approval that nobody decided in time.
 func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) error {
 	conv, err := tx.Conversations().Conversation(ctx, a.ConversationID)
@@ -258,7 +276,7 @@ func (o *Turns) expire(ctx context.Context, tx port.Tx, a approval.Approval) err
 		return err
 	}
 	a.State, a.DecidedBy, a.DecidedAt = approval.Expired, "system", time.Now()
-	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
+	if err := o.settle(ctx, tx, a); err != nil {
 		return err
 	}
 	if err := audit(ctx, tx, &a, a.DecidedBy, string(a.State), ""); err != nil {
@@ -276,7 +294,7 @@ func (o *Turns) cancelQuestions(ctx context.Context, tx port.Tx, entry sessions.
 	}
 	for _, a := range open {
 		a.State, a.DecidedBy, a.DecidedAt, a.Note = approval.Canceled, "system", time.Now(), note
-		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
+		if err := o.settle(ctx, tx, a); err != nil {
 			return err
 		}
 		if _, _, err := o.settledQuestion(ctx, tx, entry.In.Conversation, a, "", 0); err != nil {
@@ -381,7 +399,7 @@ func (o *Turns) decider(ctx context.Context, tx port.Tx, r command.Request, a ap
 
 // settleApproval stores a decision and wakes the turn that waits for it.
 func (o *Turns) settleApproval(ctx context.Context, tx port.Tx, key messages.ConversationKey, a approval.Approval, d approval.Decision, pressed messages.MessageID) (messages.Delivery, bool, error) {
-	if err := tx.Questions().SettleApproval(ctx, a); err != nil {
+	if err := o.settle(ctx, tx, a); err != nil {
 		return messages.Delivery{}, false, err
 	}
 	if d == approval.Always && a.State == approval.Allowed {

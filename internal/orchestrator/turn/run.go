@@ -14,11 +14,13 @@ import (
 	"remote-agent/internal/failpoint"
 	"remote-agent/internal/fault"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/orchestrator/background"
 	"remote-agent/internal/orchestrator/outbox"
 	"remote-agent/internal/orchestrator/port"
 	"remote-agent/internal/platform"
 	"remote-agent/internal/sessions"
+	"remote-agent/internal/spend"
 )
 
 // run is a turn that has begun, in the hands of its worker.
@@ -60,9 +62,8 @@ func (r *run) runTurn(ctx context.Context) error {
 		r.w.asked.Store(true) // in an earlier run, for all that is known
 	}
 	result, err := closing{r, out}.settleTurn(p)
-	o.config.Metrics.TurnEnded(r.w.conv.Assistant, result, out.took)
-	o.config.Metrics.Tokens(r.w.conv.Assistant, "input", out.finished.Usage.InputTokens)
-	o.config.Metrics.Tokens(r.w.conv.Assistant, "output", out.finished.Usage.OutputTokens)
+	o.config.Metrics.TurnEnded(r.w.conv.Assistant, r.trigger(), result, out.took)
+	r.countUse(out.finished)
 	if err != nil {
 		return err
 	}
@@ -85,6 +86,29 @@ func (r *run) runTurn(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "turn finished", said...)
 	return nil
+}
+
+// trigger says what the turn is an answer to, for the metrics.
+func (r *run) trigger() string {
+	switch {
+	case r.d.entry.In.Schedule != 0:
+		return "schedule"
+	case r.d.entry.In.Kind == messages.KindAction:
+		return "button"
+	case r.d.begun.job != nil, r.d.begun.prompt != nil:
+		return "command"
+	}
+	return "message"
+}
+
+// countUse counts what a run of the assistant used, for the metrics. The model is the one that
+// was asked, if one was: a provider may answer with another name.
+func (r *run) countUse(f assistant.Finished) {
+	asked := r.modelOf()
+	r.w.o.config.Metrics.Use(r.w.conv.Assistant, cmp.Or(asked, f.Model), metrics.Used{
+		Input: f.Usage.InputTokens, Output: f.Usage.OutputTokens, Cached: f.Usage.CachedTokens,
+		Micros: spend.Priced(spend.Record{Model: cmp.Or(f.Model, asked), Usage: f.Usage}).Micros,
+	})
 }
 
 // markEnd marks the message of the turn, and those that it took in, as answered or not.
@@ -187,6 +211,7 @@ func (r *run) ask(ctx context.Context, p *progress, limit *turnLimit) outcome {
 		}
 		r.d.begun.request = nil // what it did since belongs to the window
 		p.reset()
+		r.countUse(out.finished)
 		if err := h.again(ctx, out.finished); err != nil {
 			return outcome{err: err, host: h}
 		}
@@ -240,10 +265,11 @@ func (r *run) consume(ctx context.Context, a assistant.Assistant, t assistant.Tu
 			out.err = err
 			break
 		}
+		p.heard()
 		switch e := event.(type) {
 		case assistant.TextDelta:
 			if deltas++; deltas == 1 {
-				r.w.o.config.Metrics.FirstToken(r.w.conv.Assistant, time.Since(asked))
+				r.w.o.config.Metrics.FirstToken(r.w.conv.Assistant, r.modelOf(), time.Since(asked))
 			} else {
 				failpoint.Hit(failpoint.MidStream)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"remote-agent/internal/command"
 	"remote-agent/internal/messages"
+	"remote-agent/internal/metrics"
 	"remote-agent/internal/sessions"
 )
 
@@ -28,6 +29,7 @@ type turnHandle struct {
 	access   int64         // up to which change of access the sender was judged
 	stopUpTo int64
 	since    time.Time
+	shows    *progress // nil until the turn runs
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed by the worker when the turn has ended
 
@@ -111,6 +113,40 @@ func (r *running) remove(h *turnHandle) {
 		delete(r.turns, h.conversation)
 	}
 	close(h.done)
+}
+
+// runs tells how a turn shows what it does.
+func (r *running) runs(conversationID string, p *progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.turns[conversationID]; h != nil {
+		h.shows = p
+	}
+}
+
+// stalled counts the turns from which nothing was heard for stalledAfter.
+func (r *running) stalled() (s metrics.Stalled) {
+	r.mu.Lock()
+	shown := make([]*progress, 0, len(r.turns))
+	for _, h := range r.turns {
+		if h.shows != nil {
+			shown = append(shown, h.shows)
+		}
+	}
+	r.mu.Unlock()
+	for _, p := range shown {
+		is, byTool := p.stalled()
+		switch {
+		case !is:
+		case p.job:
+			s.Command++
+		case byTool:
+			s.Tool++
+		default:
+			s.Model++
+		}
+	}
+	return s
 }
 
 // count returns how many turns have begun.

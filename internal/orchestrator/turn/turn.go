@@ -137,6 +137,10 @@ func (o *Turns) ForgetSession(id string) { o.windows.forget(id) }
 // RunningTurns returns how many turns run in this process.
 func (o *Turns) RunningTurns() int { return o.running.count() }
 
+// Stalled returns how many turns of this process have given no sign of life for 3 minutes and
+// wait for no person.
+func (o *Turns) Stalled() metrics.Stalled { return o.running.stalled() }
+
 // CutAll ends all turns of this process.
 func (o *Turns) CutAll(cause error) { o.running.cutAll(cause) }
 

@@ -141,7 +141,7 @@ func (h *host) withdraw(a approval.Approval, why error) {
 	a.State, a.DecidedBy, a.DecidedAt = approval.Canceled, "system", time.Now()
 	var shown messages.Delivery
 	err := h.r.w.hold(ctx, func(tx port.Tx) (err error) {
-		if err := tx.Questions().SettleApproval(ctx, a); err != nil {
+		if err := h.r.w.o.settle(ctx, tx, a); err != nil {
 			return err
 		}
 		shown, _, err = h.r.w.o.settledQuestion(ctx, tx, h.r.w.conv.Key, a, "", hold)
