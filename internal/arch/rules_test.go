@@ -210,7 +210,7 @@ var external = map[string][]string{
 	"github.com/jackc/pgx/v5":          {"internal/store", "internal/store/*", "internal/queue"},
 	"modernc.org/sqlite":               {"internal/store", "internal/store/*", "internal/tool/projectdb"},
 	"github.com/pressly/goose/v3":      {"internal/store", "migrations"},
-	"github.com/klauspost/compress/s2": {"internal/store", "migrations"},
+	"github.com/klauspost/compress/s2": {"internal/store", "migrations", "docs"},
 	"github.com/riverqueue/river":      {"internal/queue"},
 
 	// Everything else.
