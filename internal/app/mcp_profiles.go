@@ -25,6 +25,7 @@ type profileServers struct {
 	startIn serverStart
 	home    string
 	log     *slog.Logger
+	learn   func(secrets ...string) // what is not to be shown
 
 	mu     sync.Mutex // guards all below
 	closed bool
@@ -56,6 +57,7 @@ func (s *profileServers) offer(ctx context.Context, p profile.Profile) (tools []
 		served = nil
 	}
 	if served == nil {
+		s.learn(serverSecrets(p.MCPServers)...)
 		served = &servedProfile{version: p.Version, servers: newMCPServers( //nolint:contextcheck // connections to servers outlive the turn
 			s.startIn, filepath.Join(s.home, p.ID), p.MCPServers, profilePatience, s.log.With("profile", p.Title()))}
 		s.open[p.ID] = served

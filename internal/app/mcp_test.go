@@ -51,7 +51,7 @@ func TestATurnWaitsForServersThatBegin(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
 				var offer func()
 				if tt.profile {
-					s := &profileServers{startIn: startIn, home: t.TempDir(), log: log, open: make(map[string]*servedProfile)}
+					s := &profileServers{startIn: startIn, home: t.TempDir(), log: log, learn: func(...string) {}, open: make(map[string]*servedProfile)}
 					defer s.close()
 					offer = func() {
 						_, leave := s.offer(t.Context(), profile.Profile{ID: "p", MCPServers: servers})

@@ -19,37 +19,41 @@ var secretName = pattern.Lazy(`(?i)key|token|secret|passw|auth|credential|cookie
 // finds a variable of the environment; it may be nil.
 func Secrets(cfg config.Config, lookup func(name string) (string, bool)) []string {
 	all := cfg.Secrets()
-	add := func(name, value string) {
-		if secretName.MatchString(name) {
-			all = append(all, value)
-			if _, token, ok := strings.Cut(value, " "); ok { // "Bearer ..."
-				all = append(all, token)
-			}
-		}
-	}
 	for _, name := range cfg.Agents.Env {
 		if _, own, ofOne := strings.Cut(name, "="); ofOne { // "agent=NAME"
 			name = own
 		}
 		if lookup != nil {
 			if value, ok := lookup(name); ok {
-				add(name, value)
+				all = append(all, secretOf(name, value)...)
 			}
 		}
 	}
 	servers, _ := readMCPConfig(cfg) // what is wrong with the file is told at the start
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		each(servers[name], add)
+	return append(all, serverSecrets(servers)...)
+}
+
+// serverSecrets returns the secrets that MCP servers are given.
+func serverSecrets(servers map[string]mcpserver.Server) (all []string) {
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		for _, values := range []map[string]string{servers[server].Env, servers[server].Headers} {
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				all = append(all, secretOf(name, values[name])...)
+			}
+		}
 	}
 	return all
 }
 
-func each(s mcpserver.Server, add func(name, value string)) {
-	for _, values := range []map[string]string{s.Env, s.Headers} {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			add(name, values[name])
-		}
+// secretOf returns what is secret of a variable or header, if its name says that it is.
+func secretOf(name, value string) []string {
+	if !secretName.MatchString(name) {
+		return nil
 	}
+	if _, token, ok := strings.Cut(value, " "); ok { // "Bearer ..."
+		return []string{value, token}
+	}
+	return []string{value}
 }
 
 // newRedactor returns what keeps the secrets of the program out of texts.

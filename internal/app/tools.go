@@ -18,6 +18,7 @@ import (
 	"remote-agent/internal/orchestrator"
 	"remote-agent/internal/profile"
 	"remote-agent/internal/recollect"
+	"remote-agent/internal/redact"
 	"remote-agent/internal/sandbox"
 	"remote-agent/internal/store"
 	"remote-agent/internal/tool"
@@ -83,7 +84,7 @@ func (d *daemon) newToolSets() (*toolSets, error) {
 	if t.mcp, home, err = openMCP(d.config, d.programs.outside.startServer, d.log); err != nil {
 		return nil, err
 	}
-	t.agents = &profileServers{startIn: d.programs.outside.startServer, home: home + "-profiles", log: d.log, open: make(map[string]*servedProfile)}
+	t.agents = &profileServers{startIn: d.programs.outside.startServer, home: home + "-profiles", log: slog.New(redact.Handler(d.log.Handler(), d.redact)), learn: d.redact.Learn, open: make(map[string]*servedProfile)}
 	all, err := builtinTools()
 	t.builtin = slices.DeleteFunc(all, func(name string) bool {
 		memory := name == memo.RememberName || name == memo.RecallName || name == memo.ForgetName

@@ -417,7 +417,7 @@ func TestReplicasRunAStandingTaskOnce(t *testing.T) {
 }
 
 // A profile brings MCP servers along: they are started for its turns, under the
-// same rules, and others do not see them; a change ends them.
+// same rules, and others do not see them; a change ends them. Nobody reads their secrets.
 func TestAProfileBringsMCPServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "").migrated()
@@ -430,15 +430,15 @@ func TestAProfileBringsMCPServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.with(map[string]string{"TOOL_READ_PATHS": filepath.Dir(self) + "," + filepath.Dir(script)}).start()
-	forecaster := fmt.Sprintf("name: forecaster\nplugins: [mcp__weather__*]\nmcp_servers:\n  weather: {command: %q}\n", script)
+	forecaster := fmt.Sprintf("name: forecaster\nplugins: [mcp__weather__*]\nmcp_servers:\n  weather: {command: %q, env: {WEATHER_TOKEN: drizzle-umbrella}}\n", script)
 	w.profiles(forecaster)
 	w.says(ann, "/agent forecaster")
 	w.seesText(ann, "forecaster is in use here")
-	w.ai.Enqueue(openai.Calls(call("mcp__weather__forecast", `{"city":"Bonn"}`)), openai.Text("It rains."))
+	w.ai.Enqueue(openai.Calls(call("mcp__weather__forecast", `{"city":"Bonn"}`)), openai.Text("It rains, says drizzle-umbrella."))
 	w.says(ann, "what is the weather?")
 	w.seesText(ann, "✋", "a-1", "Bonn")
 	w.press(ann, "Allow")
-	w.seesText(ann, "It rains.")
+	w.seesText(ann, "It rains, says [redacted].")
 	w.ai.Script(dressed)
 	w.says(bob, "what have you got?")
 	w.sees(bob, "an answer", func(texts []string) bool {

@@ -13,8 +13,10 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"remote-agent/internal/order"
 )
@@ -28,7 +30,12 @@ const MinLength = 6
 
 // Redactor replaces credentials. It is safe for concurrent use; a nil Redactor
 // knows no configured secrets.
-type Redactor struct{ index *index }
+type Redactor struct {
+	index atomic.Pointer[index] // nil: of no configured secrets
+
+	mu      sync.Mutex // guards secrets
+	secrets []string
+}
 
 // formatsOnly is what a Redactor without configured secrets looks for.
 var formatsOnly = sync.OnceValue(func() *index { return newIndex(rules()) })
@@ -38,11 +45,28 @@ var formatsOnly = sync.OnceValue(func() *index { return newIndex(rules()) })
 // JSON and HTML. Of a secret of several lines each line is known. Secrets
 // shorter than MinLength are left out.
 func New(secrets ...string) *Redactor {
-	known := knownForms(secrets)
-	if len(known) == 0 {
-		return &Redactor{index: formatsOnly()}
+	r := new(Redactor)
+	r.Learn(secrets...)
+	return r
+}
+
+// Learn has r know secrets from now on, as New does. What Partial returns of a text that is being
+// written meanwhile may become less.
+func (r *Redactor) Learn(secrets ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.secrets)
+	for _, s := range secrets {
+		if !slices.Contains(r.secrets, s) {
+			r.secrets = append(r.secrets, s)
+		}
 	}
-	return &Redactor{index: newIndex(append(rules(), known...))}
+	if len(r.secrets) == before {
+		return
+	}
+	if known := knownForms(r.secrets); len(known) > 0 {
+		r.index.Store(newIndex(append(rules(), known...)))
+	}
 }
 
 // String returns s without credentials. Redacting twice changes nothing more.
@@ -65,11 +89,12 @@ func (r *Redactor) Partial(s string) string {
 }
 
 func (r *Redactor) find(s string, whole bool) (found []span, settled int) {
-	x := formatsOnly()
-	if r != nil && r.index != nil {
-		x = r.index
+	if r != nil {
+		if x := r.index.Load(); x != nil {
+			return x.find(s, whole)
+		}
 	}
-	return x.find(s, whole)
+	return formatsOnly().find(s, whole)
 }
 
 // span is a part of a text, in bytes.

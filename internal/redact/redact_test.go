@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"remote-agent/internal/redact"
@@ -221,4 +222,24 @@ func FuzzString(f *testing.F) {
 			t.Errorf("String(%q) = %q", s, got)
 		}
 	})
+}
+
+// TestWhatIsLearned is known besides what was, also while others ask.
+func TestWhatIsLearned(t *testing.T) {
+	t.Parallel()
+	r := redact.New("drizzle-umbrella")
+	const text = "drizzle-umbrella and river-boat"
+	if got := r.String(text); got != "[redacted] and river-boat" {
+		t.Errorf("before: %q", got)
+	}
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			r.Learn("river-boat", "")
+			if got := r.String(text); got != "[redacted] and [redacted]" {
+				t.Errorf("after: %q", got)
+			}
+		})
+	}
+	asking.Wait()
 }
