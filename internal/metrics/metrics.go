@@ -340,7 +340,8 @@ func (m *Metrics) Delivered(platform, outcome string) {
 }
 
 // NameModels has models labeled with what name returns, few different names for whatever
-// people choose, without what stands before a slash and in lower case. It is called before anything is counted; until then all are "other".
+// people choose, without what stands before a slash and in lower case. It is called before
+// anything is counted; until then all are "other".
 func (m *Metrics) NameModels(name func(model string) string) {
 	if m != nil {
 		m.nameModel = name
