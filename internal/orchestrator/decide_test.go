@@ -567,3 +567,18 @@ func TestDenyThatNamesAPlan(t *testing.T) {
 		}
 	})
 }
+
+// TestRequestsOfEarlierRunsCount, of a turn that was tried again.
+func TestRequestsOfEarlierRunsCount(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.MaxRounds = 2 }
+		w.Model.On("do it", ot.Call(ot.ReadTool, "a"), ot.Fail("", &fault.Error{Kind: fault.Unavailable}), ot.Call(ot.ReadTool, "b"), ot.Say("It is done."))
+		w.Start()
+		w.Chat.Say("do it")
+		w.Pass(time.Minute)
+		if got := w.Chat.Find("Continue this turn?").Text; !strings.Contains(got, "It has made 2 model requests.") {
+			t.Errorf("the question is %q", got)
+		}
+	})
+}

@@ -43,7 +43,7 @@ func (s *worktrees) Prepare(_ context.Context, _ sessions.Conversation, _ sessio
 			return orchestrator.Prepared{}, err
 		}
 	}
-	p := orchestrator.Prepared{Dir: "/tree", Tree: "/tree", Head: "abc", Checkpoint: "refs/x", Codebase: "demo", Branch: "bot/1", Notice: "The branch is new."}
+	p := orchestrator.Prepared{Dir: "/tree/cmd", Tree: "/tree", GitData: "/git", Head: "abc", Checkpoint: "refs/x", Codebase: "demo", Branch: "bot/1", Notice: "The branch is new."}
 	if call.Name == "ship" {
 		p.Prompt = &command.Prompt{Meta: sessions.CommandMeta{Name: "ship"}, Expand: func(c command.Call, _ string) (string, []string) {
 			return "Ship " + c.Rest, []string{"Nobody checked this."}
@@ -77,6 +77,27 @@ func scriptedWorktrees(w *ot.World, errs ...error) *worktrees {
 	s := &worktrees{errs: errs}
 	w.Configure = func(c *orchestrator.Config, _ *store.Store) { c.Worktrees = s }
 	return s
+}
+
+// TestAnAgentWorksWhereItsFilesAre, which its session has on record.
+func TestAnAgentWorksWhereItsFilesAre(t *testing.T) {
+	t.Parallel()
+	ot.Run(t, func(w *ot.World) {
+		s := &worktrees{}
+		agents(w, func(c *orchestrator.Config) { c.Worktrees = s })
+		w.Start()
+		w.Chat.Say("/whoami")
+		w.Pass(time.Second)
+		adopt(w)
+		w.Chat.Say("build it", about)
+		w.Pass(time.Minute)
+		if turns := w.Agent.Turns(); len(turns) != 1 || turns[0].Dir != "/tree/cmd" || turns[0].Tree != "/tree" || turns[0].GitData != "/git" {
+			t.Errorf("the turns are %+v", turns)
+		}
+		if got := w.Value(`SELECT json_extract(config, '$.codebase') || ' ' || json_extract(config, '$.branch') FROM remote_agent_sessions`); got != "demo bot/1" {
+			t.Errorf("the session is of %q", got)
+		}
+	})
 }
 
 // TestTheFirstMessageIsACommandFile of a repository whose files the conversation does not have
