@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,10 +23,11 @@ import (
 const (
 	realLimit = 90 * time.Second
 	// What the scripted models react to.
-	wantsTool  = "PLEASE RUN THE TOOL"
-	wantsPause = "PLEASE TAKE YOUR TIME"
-	wantsError = "PLEASE FAIL"
-	wantsOn    = "PLEASE GO ON" // an agent keeps what was said before a failure
+	wantsTool     = "PLEASE RUN THE TOOL"
+	wantsPause    = "PLEASE TAKE YOUR TIME"
+	wantsForecast = "PLEASE LOOK AT THE WEATHER"
+	wantsError    = "PLEASE FAIL"
+	wantsOn       = "PLEASE GO ON" // an agent keeps what was said before a failure
 )
 
 // real is an agent that others wrote, with a model server of ours.
@@ -59,6 +61,8 @@ func realClaude(t *testing.T) real {
 			return anthropic.Reply(anthropic.Delta("I run it. "), anthropic.ToolUse(anthropic.Call{
 				ID: fmt.Sprintf("toolu_%04d", r.N), Name: "Bash", Arguments: `{"command":"touch made.txt && echo made","description":"make a file"}`,
 			}))
+		case strings.Contains(last, wantsForecast):
+			return anthropic.Reply(anthropic.ToolUse(anthropic.Call{ID: fmt.Sprintf("toolu_%04d", r.N), Name: "mcp__weather__forecast", Arguments: `{"city":"Bonn"}`}))
 		case strings.Contains(last, wantsError) && !strings.Contains(last, wantsOn):
 			return anthropic.Overloaded()
 		case strings.Contains(last, wantsPause):
@@ -106,6 +110,8 @@ func realCodex(t *testing.T) real {
 				ID: fmt.Sprintf("call_%04d", r.N), Name: "exec_command",
 				Arguments: `{"cmd":"touch made.txt && echo made","sandbox_permissions":"require_escalated","justification":"make a file"}`,
 			}))
+		case strings.Contains(text, wantsForecast):
+			return responses.Reply(responses.Function(responses.Call{ID: fmt.Sprintf("call_%04d", r.N), Namespace: "mcp__weather", Name: "forecast", Arguments: `{"city":"Bonn"}`}))
 		case strings.Contains(text, wantsError) && !strings.Contains(text, wantsOn):
 			return responses.ServerError(500)
 		case strings.Contains(text, wantsPause):
@@ -192,6 +198,7 @@ func exerciseReal(t *testing.T, r real) {
 	t.Helper()
 	t.Run("AsksAndRunsATool", r.asksAndRunsATool)
 	t.Run("RefusedToolDoesNotRun", r.refusedToolDoesNotRun)
+	t.Run("UsesToolsOfMCPServers", r.usesToolsOfMCPServers)
 	t.Run("Resumes", r.resumes)
 	t.Run("LostSession", r.lostSession)
 	t.Run("WrongKey", r.wrongKey)
@@ -225,6 +232,29 @@ func (r real) asksAndRunsATool(t *testing.T) {
 	u := got.finished.Usage
 	if u.InputTokens == 0 || u.OutputTokens == 0 || u.ContextUsed == 0 || u.ContextSize == 0 || (u.CostUSD > 0) != r.costs || got.finished.Model == "" {
 		t.Errorf("usage %+v of %q", u, got.finished.Model)
+	}
+}
+
+// usesToolsOfMCPServers that we serve: each call is judged, and nobody is asked besides.
+func (r real) usesToolsOfMCPServers(t *testing.T) {
+	a := r.start(t)
+	turn := question(wantsForecast)
+	turn.Dir = t.TempDir()
+	h := always(assistant.Verdict{})
+	h.specs = []messages.ToolSpec{{
+		Name: "mcp__weather__forecast", Description: "Says how the weather becomes.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`),
+	}}
+	turn.Host = h
+	got := askReal(t.Context(), a, turn)
+	if got.err != nil || !strings.Contains(got.answer, "The tool was run.") {
+		t.Fatalf("turn: %v\n%s", got.err, strings.Join(kinds(got.events), "\n"))
+	}
+	if len(h.judged) != 1 || h.judged[0].Name != "mcp__weather__forecast" || !strings.Contains(h.judged[0].Arguments, "Bonn") || len(h.asked) != 0 {
+		t.Errorf("judged %+v, asked %+v", h.judged, h.asked)
+	}
+	if !strings.Contains(r.seen(), "rain, for ") {
+		t.Errorf("the model was sent\n%s", r.seen())
 	}
 }
 

@@ -91,8 +91,26 @@ type host struct {
 	assistant.Host
 	decide func(ctx context.Context, p assistant.Permission) (assistant.Verdict, error)
 
-	mu    sync.Mutex
-	asked []assistant.Permission
+	specs []messages.ToolSpec // of MCP servers
+
+	mu     sync.Mutex
+	asked  []assistant.Permission
+	judged []messages.ToolCall
+}
+
+func (h *host) Tools() []messages.ToolSpec { return h.specs }
+
+func (*host) Describe(call messages.ToolCall) string { return call.Name }
+
+func (h *host) Permit(_ context.Context, call messages.ToolCall) (assistant.Verdict, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.judged = append(h.judged, call)
+	return assistant.Verdict{Allow: true}, nil
+}
+
+func (*host) RunTool(_ context.Context, call messages.ToolCall) (messages.ToolResult, []messages.Attachment) {
+	return messages.ToolResult{CallID: call.ID, Name: call.Name, Content: "rain, for " + call.Arguments}, nil
 }
 
 func (h *host) Ask(ctx context.Context, p assistant.Permission) (assistant.Verdict, error) {

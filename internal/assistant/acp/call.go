@@ -65,6 +65,7 @@ func (t *transcript) tool(u update) error {
 // merge takes over what an update says of a call, within what is kept of all.
 func (t *transcript) merge(c *call, u update) error {
 	c.merge(u)
+	c.nameTool()
 	held := len(c.title) + len(c.input) + len(c.content) + len(c.asked) + len(c.output) + c.terminal.Len()
 	t.held += held - c.held
 	if c.held = held; t.held > maxHeld {

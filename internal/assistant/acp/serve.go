@@ -404,6 +404,21 @@ func (r *run) within(do func() error) bool {
 	}
 }
 
+// nameTool gives the call of an MCP server's tool the name and the input that others report, where
+// it comes as Codex has it: with the title mcp.SERVER.TOOL, and both names in the input.
+func (c *call) nameTool() {
+	var in struct {
+		Server, Tool string
+		Arguments    json.RawMessage
+	}
+	if !strings.HasPrefix(c.title, "mcp.") || json.Unmarshal(c.input, &in) != nil || c.title != "mcp."+in.Server+"."+in.Tool {
+		return
+	}
+	if c.name, c.input = "mcp__"+in.Server+"__"+in.Tool, in.Arguments; !present(c.input) {
+		c.input = json.RawMessage("{}")
+	}
+}
+
 // reported returns a call of a served tool that the agent has reported and that did not arrive
 // yet; nil if there is none.
 func (t *transcript) reported(name, arguments string) *call {

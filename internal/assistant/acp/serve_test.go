@@ -121,7 +121,19 @@ func (r result) steps() (steps []string) {
 // TestACallThatTheAgentReports is one on record: it is pending until the host has decided.
 func TestACallThatTheAgentReports(t *testing.T) {
 	t.Parallel()
-	const reported = `{"sessionUpdate":"tool_call","toolCallId":"1","title":"Find it","kind":"other","status":"pending","rawInput":{"q":"a","n":1},"_meta":{"claudeCode":{"toolName":"mcp__jira__find"}}}`
+	for name, reported := range map[string]string{
+		"ByClaude": `"title":"Find it","rawInput":{"q":"a","n":1},"_meta":{"claudeCode":{"toolName":"mcp__jira__find"}}`,
+		"ByCodex":  `"title":"mcp.jira.find","rawInput":{"server":"jira","tool":"find","arguments":{"q":"a","n":1}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reportsACall(t, `{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","status":"pending",`+reported+`}`)
+		})
+	}
+}
+
+func reportsACall(t *testing.T, reported string) {
+	t.Helper()
 	w := start(t, acpagent.Script{HTTP: true, Turns: []acpagent.Turn{{Steps: []acpagent.Step{
 		{Update: raw(reported)}, asks("%SESSION%", `{"toolCallId":"1"}`), {Pause: "1s"}, use("jira", "find", `{"n":1, "q":"a"}`),
 		{Update: raw(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":"found"}`)}, {Say: "Done."},
