@@ -15,11 +15,24 @@ import (
 // modelAPI is assistant.Model under a name that is none of its methods.
 type modelAPI interface{ assistant.Model }
 
-// meter is a model API whose requests are counted.
+// meter is a model API whose requests are counted. It hides what else a Model may be, so
+// that each of these is passed on below.
 type meter struct {
 	modelAPI
 	metrics *metrics.Metrics // may be nil
 	uses    bool             // what is used is counted, too; turns do so themselves
+}
+
+var (
+	_ assistant.Lister   = (*meter)(nil)
+	_ assistant.Switcher = (*meter)(nil)
+)
+
+// SetModel implements assistant.Switcher.
+func (m *meter) SetModel(name string) {
+	if s, ok := m.modelAPI.(assistant.Switcher); ok {
+		s.SetModel(name)
+	}
 }
 
 // Models implements assistant.Lister.
