@@ -483,21 +483,3 @@ func (a *Assistant) stop(ctx context.Context, p *place, r *run, prompt <-chan an
 		return nil
 	}
 }
-
-// cancelTurn asks the agent to end its turn, and waits for it.
-func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) (answered, error) {
-	select {
-	case x := <-prompt: // over already
-		return x, x.err
-	default:
-	}
-	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, map[string]string{"sessionId": g.session}); err != nil {
-		return answered{}, err
-	}
-	select {
-	case x := <-prompt:
-		return x, x.err
-	case <-ctx.Done():
-		return answered{}, ctx.Err()
-	}
-}

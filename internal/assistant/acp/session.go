@@ -350,3 +350,21 @@ func (g *agent) setOption(ctx context.Context, id, value string) error {
 		"sessionId": g.session, "configId": id, "value": value,
 	}, nil)
 }
+
+// cancelTurn asks the agent to end its turn, and waits for it.
+func (g *agent) cancelTurn(ctx context.Context, prompt <-chan answered) (answered, error) {
+	select {
+	case x := <-prompt: // over already
+		return x, x.err
+	default:
+	}
+	if err := g.conn.notify(ctx, sdk.AgentMethodSessionCancel, map[string]string{"sessionId": g.session}); err != nil {
+		return answered{}, err
+	}
+	select {
+	case x := <-prompt:
+		return x, x.err
+	case <-ctx.Done():
+		return answered{}, ctx.Err()
+	}
+}
